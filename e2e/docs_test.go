@@ -199,7 +199,7 @@ var (
 	server       = regexp.MustCompile(`^([A-Z_]+=\S+[\s\\]+)*(make run|go run /tmp/tutorial/|bin/otelcol-profiles( --|$))`)
 	healthListen = regexp.MustCompile(`HEALTH_LISTEN=(\S+)`)
 	browser      = regexp.MustCompile(`^(?:go tool pprof -http=(\S+)|bin/otelprof view .*--http (\S+))`)
-	top          = regexp.MustCompile(`^(go tool pprof -top( -cum)?|bin/otelprof top) [^-]*$`)
+	top          = regexp.MustCompile(`^((go tool pprof -top( -cum)?|bin/otelprof top) [^-]*|until bin/otelprof top .*)$`)
 )
 
 // do runs one command as the reader of the page does.

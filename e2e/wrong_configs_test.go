@@ -73,8 +73,9 @@ var wrongConfigs = []struct{ component, keys, says string }{
 	{"profiles_dedup", "windows: 1s", "windows, did you mean window?"},
 
 	{"profiles_file", "{}", "directory"},
-	{"profiles_file", "{directory: x, format: xml}", "format|xml|proto|json|pprof"},
-	{"profiles_file", "{directory: x, framing: lines}", "framing|lines|length_prefixed|none"},
+	{"profiles_file", "{directory: x, format: xml}", "format|xml|proto|json"},
+	{"profiles_file", "{directory: x, format: pprof}", "format|pprof|proto|json|otelprof convert|/api/profile"},
+	{"profiles_file", "{directory: x, framing: none}", "framing|left out|otelprof convert|/api/profile"},
 	{"profiles_file", "{directory: x, compression: lz4}", "compression|lz4|zstd|gzip|none"},
 	{"profiles_file", "{directory: x, sync: often}", "sync|often|interval|record|none"},
 	{"profiles_file", "{directory: x, sync_interval: 0s}", "sync_interval|0s"},

@@ -302,9 +302,7 @@ var processorModes = []string{
 var exporterModes = []string{
 	"format: proto",
 	"format: proto\ncompression: none",
-	"format: proto\ncompression: gzip\nframing: none",
 	"format: json",
-	"format: pprof",
 	"format: proto\ngroup_by: [process.executable.name]",
 }
 

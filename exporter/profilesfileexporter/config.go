@@ -24,12 +24,9 @@ import (
 type Config struct {
 	// Directory is where the files are. The exporter creates it if it is missing. Required.
 	Directory string `mapstructure:"directory"`
-	// Format is "proto", "json" or "pprof".
+	// Format is "proto" or "json".
 	Format string `mapstructure:"format"`
-	// Framing is "length_prefixed" or, for one message per file, "none". Leave it out with format
-	// json, whose records are lines. With format pprof it is always "none".
-	Framing string `mapstructure:"framing"`
-	// Compression is "none", "gzip" or "zstd". With format pprof it is always "gzip".
+	// Compression is "none", "gzip" or "zstd".
 	Compression string `mapstructure:"compression"`
 	// Sync says when records are synced to disk: "none" leaves this to the system, "interval" syncs
 	// after SyncInterval, and "record" syncs each record before it is acknowledged.
@@ -91,17 +88,14 @@ var (
 )
 
 const (
-	formatProto           = "proto"
-	formatJSON            = "json"
-	formatPprof           = "pprof"
-	framingLengthPrefixed = "length_prefixed"
-	framingNone           = "none"
-	compressionNone       = "none"
-	compressionGzip       = "gzip"
-	compressionZstd       = "zstd"
-	syncNone              = "none"
-	syncInterval          = "interval"
-	syncRecord            = "record"
+	formatProto     = "proto"
+	formatJSON      = "json"
+	compressionNone = "none"
+	compressionGzip = "gzip"
+	compressionZstd = "zstd"
+	syncNone        = "none"
+	syncInterval    = "interval"
+	syncRecord      = "record"
 )
 
 // maxGroupKeys bounds how deep directories go.
@@ -119,7 +113,6 @@ func createDefaultConfig() component.Config {
 	queue.Batch = configoptional.None[exporterhelper.BatchConfig]()
 	return &Config{
 		Format:       formatProto,
-		Framing:      framingLengthPrefixed,
 		Compression:  compressionZstd,
 		Sync:         syncInterval,
 		SyncInterval: time.Second,
@@ -136,19 +129,11 @@ func createDefaultConfig() component.Config {
 
 // Unmarshal reads the configuration strictly and sets the defaults that depend on other keys.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
+	if conf.IsSet("framing") {
+		return errors.New("framing is set: must be left out (protobuf records are preceded by their length and JSON records are lines; " + pprofReplacement + ")")
+	}
 	if err := config.Unmarshal(conf, c); err != nil {
 		return err
-	}
-	if c.Format == formatJSON && conf.IsSet("framing") && c.Framing == framingLengthPrefixed {
-		return errors.New(`framing is "length_prefixed" with format: json: must be left out (JSON records are lines)`)
-	}
-	if c.Format == formatPprof {
-		if !conf.IsSet("framing") {
-			c.Framing = framingNone
-		}
-		if !conf.IsSet("compression") {
-			c.Compression = compressionGzip
-		}
 	}
 	// Profiles in a queue are acknowledged already, unless the caller waits, so they are retried indefinitely.
 	if c.SendingQueue.HasValue() && !c.SendingQueue.Get().WaitForResult && !conf.IsSet("retry_on_failure::max_elapsed_time") {
@@ -157,6 +142,9 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	return nil
 }
 
+// pprofReplacement is for configurations that wrote pprof, or one record a file.
+const pprofReplacement = "for single pprof files use otelprof convert, or /api/profile of profiles_view"
+
 // minDuration is the shortest duration of a key.
 const minDuration = time.Millisecond
 
@@ -164,17 +152,9 @@ const minDuration = time.Millisecond
 func (c *Config) Validate() error {
 	var checks config.Checks
 	checks.That(c.Directory != "" && !strings.ContainsRune(c.Directory, 0), "directory", c.Directory, "the path of the directory of the files")
-	oneOf(&checks, "format", c.Format, formatProto, formatJSON, formatPprof)
-	oneOf(&checks, "framing", c.Framing, framingLengthPrefixed, framingNone)
+	checks.That(c.Format == formatProto || c.Format == formatJSON, "format", c.Format, "proto or json (%s)", pprofReplacement)
 	oneOf(&checks, "compression", c.Compression, compressionNone, compressionGzip, compressionZstd)
 	oneOf(&checks, "sync", c.Sync, syncNone, syncInterval, syncRecord)
-	switch c.Format {
-	case formatJSON:
-		checks.That(c.Framing != framingNone, "framing", c.Framing, "left out with format: json (JSON records are lines)")
-	case formatPprof:
-		checks.That(c.Framing == framingNone, "framing", c.Framing, "none or left out with format: pprof (each pprof is a file)")
-		checks.That(c.Compression == compressionGzip, "compression", c.Compression, "gzip or left out with format: pprof (pprof files are gzipped)")
-	}
 	checks.That(c.SyncInterval >= minDuration || c.SyncInterval == 0 && c.Sync != syncInterval, "sync_interval", c.SyncInterval, "%v or more", minDuration)
 	notNegative(&checks, "rotation::max_size", c.Rotation.MaxSize)
 	notNegative(&checks, "rotation::max_records", c.Rotation.MaxRecords)
@@ -194,9 +174,6 @@ func (c *Config) checkRetention(checks *config.Checks) {
 	notNegative(checks, "retention::max_files", c.Retention.MaxFiles)
 	notNegative(checks, "retention::max_total_size", c.Retention.MaxTotalSize)
 	zeroOrDuration(checks, "retention::max_age", c.Retention.MaxAge)
-	if c.Framing == framingNone {
-		return // each record is a file, independent of the rotation
-	}
 	if age, rotation := c.Retention.MaxAge, c.Rotation.MaxAge; age >= minDuration {
 		checks.That(age >= rotation, "retention::max_age", age, "rotation::max_age, which is %v, or more (a file would be removed once it is closed)", rotation)
 	}
@@ -248,11 +225,10 @@ func zeroOrDuration(checks *config.Checks, key string, value time.Duration) {
 
 // storeOptions translates a valid configuration.
 func (c *Config) storeOptions() recordfile.Options {
-	content := map[string]recordfile.Content{formatProto: recordfile.OTLPProto, formatJSON: recordfile.OTLPJSON, formatPprof: recordfile.Pprof}
-	options := recordfile.Options{
+	return recordfile.Options{
 		Directory: c.Directory,
 		Format: recordfile.Format{
-			Content:     content[c.Format],
+			Content:     map[string]recordfile.Content{formatProto: recordfile.OTLPProto, formatJSON: recordfile.OTLPJSON}[c.Format],
 			Compression: map[string]recordfile.Compression{compressionGzip: recordfile.Gzip, compressionZstd: recordfile.Zstd}[c.Compression],
 		},
 		Rotation: recordfile.Rotation{
@@ -271,8 +247,4 @@ func (c *Config) storeOptions() recordfile.Options {
 			MaxTotalSize: int64(c.Retention.MaxTotalSize),
 		},
 	}
-	if c.Framing == framingNone {
-		options.Format.Bare = true
-	}
-	return options
 }

@@ -29,7 +29,7 @@ func TestDefaultConfig(t *testing.T) {
 	retry := configretry.NewDefaultBackOffConfig()
 	retry.InitialInterval, retry.MaxInterval, retry.MaxElapsedTime = 200*time.Millisecond, time.Second, 10*time.Second
 	assert.Equal(t, &Config{
-		Format: "proto", Framing: "length_prefixed", Compression: "zstd", Sync: "interval", SyncInterval: time.Second,
+		Format: "proto", Compression: "zstd", Sync: "interval", SyncInterval: time.Second,
 		Rotation:  RotationConfig{MaxSize: 64 << 20, MaxAge: time.Minute},
 		MaxGroups: 1000, MaxOpenFiles: 100, SendingQueue: config.SendingQueue, RetryOnFailure: retry,
 	}, cfg)
@@ -61,7 +61,7 @@ func TestLoadConfig(t *testing.T) {
 		},
 		"profiles_file/all": {
 			withDefaults(func(c *Config) {
-				c.Directory, c.Framing, c.Compression = "/var/lib/profiles", "none", "gzip"
+				c.Directory, c.Compression = "/var/lib/profiles", "gzip"
 				c.Sync, c.SyncInterval = "record", 5*time.Second
 				c.Rotation = RotationConfig{MaxSize: 128 * config.MiB, MaxAge: 10 * time.Minute, MaxRecords: 1000}
 				c.Retention = RetentionConfig{MaxFiles: 500, MaxAge: 24 * time.Hour, MaxTotalSize: 10 * config.GiB}
@@ -76,7 +76,7 @@ func TestLoadConfig(t *testing.T) {
 			}),
 			recordfile.Options{
 				Directory: "/var/lib/profiles",
-				Format:    recordfile.Format{Content: recordfile.OTLPProto, Bare: true, Compression: recordfile.Gzip},
+				Format:    recordfile.Format{Content: recordfile.OTLPProto, Compression: recordfile.Gzip},
 				Rotation:  recordfile.Rotation{MaxSize: 128 << 20, MaxAge: 10 * time.Minute, MaxRecords: 1000},
 				Sync:      recordfile.SyncRecord, SyncInterval: 5 * time.Second,
 				Levels: 2, MaxGroups: 50, MaxOpen: 20,
@@ -90,18 +90,6 @@ func TestLoadConfig(t *testing.T) {
 				c.RetryOnFailure.Enabled = false
 			}),
 			recordfile.Options{Directory: "out", Format: recordfile.Format{Content: recordfile.OTLPJSON}, MaxGroups: 1000, MaxOpen: 100},
-		},
-		"profiles_file/pprof": {
-			withDefaults(func(c *Config) {
-				c.Directory, c.Format, c.Framing, c.Compression = "out", "pprof", "none", "gzip"
-			}),
-			recordfile.Options{
-				Directory: "out",
-				Format:    recordfile.Format{Content: recordfile.Pprof, Bare: true, Compression: recordfile.Gzip},
-				Rotation:  recordfile.Rotation{MaxSize: 64 << 20, MaxAge: time.Minute},
-				Sync:      recordfile.SyncInterval, SyncInterval: time.Second,
-				MaxGroups: 1000, MaxOpen: 100,
-			},
 		},
 	} {
 		t.Run(id, func(t *testing.T) {
@@ -124,13 +112,12 @@ func loadError(t *testing.T, yaml string) error {
 
 func TestConfigRefuses(t *testing.T) {
 	for yaml, want := range map[string]string{
-		"directory: ''":                  "directory is \"\": must be the path",
-		"{}":                             "directory is \"\": must be the path",
-		`directory: "a\0b"`:              `directory is "a\x00b": must be the path`,
-		"{directory: d, format: ''}":     "format is \"\": must be one of proto, json, pprof",
-		"{directory: d, framing: lines}": "framing is \"lines\": must be one of length_prefixed, none",
-		"{directory: d, format: json, framing: none}":                                        "framing is \"none\": must be left out with format: json",
-		"{directory: d, format: json, framing: length_prefixed}":                             "framing is \"length_prefixed\" with format: json: must be left out",
+		"directory: ''":                                                                      "directory is \"\": must be the path",
+		"{}":                                                                                 "directory is \"\": must be the path",
+		`directory: "a\0b"`:                                                                  `directory is "a\x00b": must be the path`,
+		"{directory: d, format: ''}":                                                         "format is \"\": must be proto or json",
+		"{directory: d, format: pprof}":                                                      "format is \"pprof\": must be proto or json (for single pprof files use otelprof convert, or /api/profile",
+		"{directory: d, framing: none}":                                                      "framing is set: must be left out (protobuf records are preceded by their length",
 		"{directory: d, compression: snappy}":                                                "compression is \"snappy\": must be one of none, gzip, zstd",
 		"{directory: d, sync: always}":                                                       "sync is \"always\": must be one of none, interval, record",
 		"{directory: d, sync_interval: 0s}":                                                  "sync_interval is 0s: must be 1ms or more",
@@ -143,8 +130,6 @@ func TestConfigRefuses(t *testing.T) {
 		"{directory: d, rotation: {max_records: -1}}":                                        "rotation::max_records is -1: must be 0 (no limit) or more",
 		"{directory: d, rotation: {max_records: many}}":                                      "max_records",
 		"{directory: d, rotation: {max_files: 1}}":                                           "max_files",
-		"{directory: d, format: pprof, compression: none}":                                   "compression is \"none\": must be gzip or left out with format: pprof",
-		"{directory: d, format: pprof, framing: length_prefixed}":                            "framing is \"length_prefixed\": must be none or left out with format: pprof",
 		"{directory: d, retention: {max_files: -1}}":                                         "retention::max_files is -1: must be 0 (no limit) or more",
 		"{directory: d, retention: {max_age: 5}}":                                            "retention::max_age is 5: must be a duration with a unit",
 		"{directory: d, retention: {max_total_size: 1MiB}}":                                  "retention::max_total_size is 1MiB: must be rotation::max_size, which is 64MiB, or more",
@@ -180,9 +165,6 @@ func TestConfigRefuses(t *testing.T) {
 func TestConfigAccepts(t *testing.T) {
 	for _, yaml := range []string{
 		"{directory: d, sync: record, sending_queue: {storage: file_storage}}",
-		// There is no file of rotation::max_size where each record is one.
-		"{directory: d, framing: none, retention: {max_total_size: 1MiB}}",
-		"{directory: d, format: pprof, retention: {max_total_size: 1MiB}}",
 		"{directory: d, format: json}",
 	} {
 		t.Run(yaml, func(t *testing.T) {
@@ -199,39 +181,11 @@ func TestConfigReportsAllFaults(t *testing.T) {
 	}
 	err := confmap.Validate(cfg)
 	for _, key := range []string{
-		"directory", "format", "framing", "compression", "sync",
+		"directory", "format", "compression", "sync",
 		"rotation::max_size", "rotation::max_age", "rotation::max_records",
 		"retention::max_files", "retention::max_age", "retention::max_total_size", "group_by[0]", "max_groups", "max_open_files",
 	} {
 		assert.ErrorContains(t, err, key+" is ")
-	}
-}
-
-// TestNoNumberIsCut: a fraction of a whole number, and a duration without its unit, are
-// rejected, with their key.
-func TestNoNumberIsCut(t *testing.T) {
-	for key, value := range map[string]any{
-		"rotation::max_records":              0.5,
-		"rotation::max_age":                  0.5,
-		"retention::max_files":               0.9,
-		"retention::max_age":                 0.5,
-		"max_groups":                         1.9,
-		"max_open_files":                     1.9,
-		"sync_interval":                      1500000.7,
-		"sending_queue::num_consumers":       2.5,
-		"sending_queue::queue_size":          1000.5,
-		"retry_on_failure::max_elapsed_time": 10,
-		"retry_on_failure::initial_interval": 10,
-		"retry_on_failure::max_interval":     0.5,
-	} {
-		conf := confmap.NewFromStringMap(map[string]any{"directory": "d"})
-		require.NoError(t, conf.Merge(confmap.NewFromStringMap(map[string]any{key: value})))
-		cfg := createDefaultConfig().(*Config)
-		err := conf.Unmarshal(cfg)
-		if err == nil {
-			err = cfg.Validate()
-		}
-		assert.ErrorContains(t, err, key, "%v", value)
 	}
 }
 
@@ -245,8 +199,6 @@ func TestRetentionThatKeepsNothing(t *testing.T) {
 	require.NoError(t, cfg.Validate())
 	cfg.Rotation.MaxSize, cfg.Retention.MaxTotalSize = 0, 1
 	assert.ErrorContains(t, cfg.Validate(), "rotation::max_size is 0B: must be more than 0 with a retention::max_total_size")
-	cfg.Framing, cfg.Retention.MaxAge = framingNone, time.Hour // each record is a file
-	require.NoError(t, cfg.Validate())
 }
 
 // The caller of a queue that waits for the result sends the profiles again.

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/otel/attribute"
@@ -21,6 +23,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
@@ -33,7 +36,7 @@ type fileExporter struct {
 	logger    *zap.Logger
 	telemetry *metadata.TelemetryBuilder
 	instance  metric.MeasurementOption // the id, as an attribute of all metrics
-	marshal   marshalFunc
+	codec     codec
 	logOther  sync.Once
 	logClosed atomic.Bool // a closed file was logged at info
 	logIndex  sync.Once
@@ -49,9 +52,11 @@ func newFileExporter(config *Config, set exporter.Settings) (*fileExporter, erro
 		return nil, err
 	}
 	e := &fileExporter{
-		config: config, id: set.ID, options: config.storeOptions(), logger: set.Logger, telemetry: telemetry,
-		marshal:  marshalerOf(config.Format),
+		config: config, id: set.ID, options: config.storeOptions(), logger: set.Logger, telemetry: telemetry, codec: &protoCodec{},
 		instance: metric.WithAttributes(attribute.String("exporter", set.ID.String())),
+	}
+	if config.Format == formatJSON {
+		e.codec = &jsonCodec{}
 	}
 	e.options.RecordWritten = e.countRecord
 	e.options.FileClosed = e.logFileClosed
@@ -106,7 +111,7 @@ func (e *fileExporter) shutdown(context.Context) error {
 	return err
 }
 
-// consume writes the records of a payload. One that fails keeps no other from being
+// consume writes a record for each group of a payload. One that fails keeps no other from being
 // written. A retryable error carries the Profiles that are not written, so that a retry does not
 // write the others again.
 func (e *fileExporter) consume(ctx context.Context, pd pprofile.Profiles) error {
@@ -117,45 +122,86 @@ func (e *fileExporter) consume(ctx context.Context, pd pprofile.Profiles) error 
 		// The caller retries, and would have its profiles written twice.
 		return fmt.Errorf("not written: caller cancelled: %w", err)
 	}
-	profiles := pd.ProfileCount()
-	o := outcome{failed: unwritten{}}
-	if err := groupsOf(pd, e.config.GroupBy, func(g group) { e.writeGroup(g, &o) }); err != nil {
-		o.reject(reasonConvert, e.convertError(profiles, err))
+	pd, groups, err := groupsOf(pd, e.config.GroupBy)
+	if err != nil {
+		return e.reject([]error{e.rejection(reasonConvert, e.convertError(pd, err))})
 	}
-	e.reportRejected(&o)
-	return o.err(pd)
+	var splitter *dictionary.Splitter
+	if len(groups) > 1 {
+		splitter = dictionary.NewSplitter(pd)
+	}
+	var failures, rejections []error
+	var failed []dictionary.Part
+	for _, g := range groups {
+		profiles := pd
+		if len(groups) > 1 {
+			profiles = splitter.TakeParts(g.parts)
+		}
+		switch err := e.write(g.names, profiles); {
+		case consumererror.IsPermanent(err):
+			rejections = append(rejections, err)
+		case err != nil:
+			failures, failed = append(failures, err), append(failed, g.parts...)
+		}
+	}
+	rejected := e.reject(rejections)
+	if len(failures) == 0 {
+		return rejected
+	}
+	err = failures[0]
+	if len(failures) > 1 {
+		err = fmt.Errorf("%d of %d records failed; first error: %w", len(failures), len(groups), err)
+	}
+	if len(e.config.GroupBy) == 0 {
+		return err
+	}
+	if len(failures) < len(groups) {
+		pd = splitter.TakeParts(failed)
+	}
+	// Also if pd is all that failed: after retries, it can be a part of the caller's payload.
+	return xconsumererror.NewProfiles(err, pd)
 }
 
-// writeGroup writes the records of a group.
-func (e *fileExporter) writeGroup(g group, o *outcome) {
-	profiles := g.profiles.ProfileCount()
-	err := e.marshal(g.profiles, func(r record) {
-		if r.data == nil {
-			o.empty++
-			e.count(e.telemetry.ExporterProfilesFileEmptyProfiles, int64(len(r.converted.Profiles)))
-			return
+// write writes the record of a group. The error is permanent if a retry cannot succeed.
+func (e *fileExporter) write(group []string, pd pprofile.Profiles) error {
+	data, summaries, err := marshal(e.codec, pd)
+	if err != nil {
+		err = e.convertError(pd, err)
+		if len(group) > 0 {
+			err = fmt.Errorf("group %s: %w", strings.Join(group, "/"), err)
 		}
-		err := e.writer.Append(recordfile.Record{Data: r.data, Group: g.names, Type: r.fileType, Samples: r.samples, Summaries: r.summaries})
-		switch {
-		case err == nil:
-			o.written++
-		case errors.Is(err, recordfile.ErrInvalidRecord), errors.Is(err, recordfile.ErrNotDirectory):
-			o.reject(reasonOf(err), err)
-		default:
-			e.countErrors(reasonOf(err), 1)
-			o.fail(g, r, err)
-		}
-	})
-	if err == nil {
-		return
+		return e.rejection(reasonConvert, err)
 	}
-	err = e.convertError(profiles, err)
-	if len(g.names) > 0 {
-		err = fmt.Errorf("group %s: %w", strings.Join(g.names, "/"), err)
+	err = e.writer.Append(recordfile.Record{Data: data, Group: group, Samples: pd.SampleCount(), Summaries: summaries})
+	if errors.Is(err, recordfile.ErrInvalidRecord) || errors.Is(err, recordfile.ErrNotDirectory) {
+		return e.rejection(reasonOf(err), err)
 	}
-	o.reject(reasonConvert, err)
+	if err != nil {
+		e.countErrors(reasonOf(err), 1)
+		showStrings(e.codec, pd, data)
+	}
+	return err
 }
 
-func (e *fileExporter) convertError(profiles int, err error) error {
-	return fmt.Errorf("convert %d profiles to %s: %w", profiles, e.config.Format, err)
+// rejection counts an error and makes it permanent.
+func (e *fileExporter) rejection(reason string, err error) error {
+	e.countErrors(reason, 1)
+	return consumererror.NewPermanent(err)
+}
+
+// reject logs the rejections of a payload, and returns their error.
+func (e *fileExporter) reject(rejections []error) error {
+	if len(rejections) == 0 {
+		return nil
+	}
+	err := rejections[0]
+	if len(rejections) > 1 {
+		err = consumererror.NewPermanent(fmt.Errorf("%d groups rejected; first error: %w", len(rejections), errors.Unwrap(err)))
+	}
+	e.logger.Error("Rejected profiles permanently", zap.Error(err), zap.String("format", e.config.Format), zap.Int("count", len(rejections)))
+	return err
+}
+
+func (e *fileExporter) convertError(pd pprofile.Profiles, err error) error {
+	return fmt.Errorf("convert %d profiles to %s: %w", pd.ProfileCount(), e.config.Format, err)
 }

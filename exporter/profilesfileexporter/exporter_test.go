@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,15 +44,10 @@ import (
 func ways() map[string]*Config {
 	all := map[string]*Config{}
 	for _, format := range []string{formatProto, formatJSON} {
-		for _, framing := range []string{framingLengthPrefixed, framingNone} {
-			for _, compression := range []string{compressionNone, compressionGzip, compressionZstd} {
-				if format == formatJSON && framing == framingNone {
-					continue
-				}
-				cfg := createDefaultConfig().(*Config)
-				cfg.Format, cfg.Framing, cfg.Compression = format, framing, compression
-				all[format+" "+framing+" "+compression] = cfg
-			}
+		for _, compression := range []string{compressionNone, compressionGzip, compressionZstd} {
+			cfg := createDefaultConfig().(*Config)
+			cfg.Format, cfg.Compression = format, compression
+			all[format+" "+compression] = cfg
 		}
 	}
 	return all
@@ -172,8 +166,6 @@ func plainRecords(t testing.TB, cfg *Config) [][]byte {
 			lines := bytes.Split(data, []byte("\n"))
 			require.Empty(t, lines[len(lines)-1])
 			records = append(records, lines[:len(lines)-1]...)
-		case cfg.Framing == framingNone:
-			records = append(records, data)
 		default:
 			for len(data) > 0 {
 				n := 4 + binary.BigEndian.Uint32(data)
@@ -288,17 +280,22 @@ func TestEmptyProfilesAreARecord(t *testing.T) {
 	})
 }
 
+// fakeCodec marshals with a function.
+type fakeCodec struct {
+	protoCodec
+	marshal func(pprofile.Profiles) ([]byte, error)
+}
+
+func (c *fakeCodec) MarshalProfiles(pd pprofile.Profiles) ([]byte, error) { return c.marshal(pd) }
+
 func TestPermanentErrors(t *testing.T) {
-	for want, marshal := range map[string]marshalFunc{
-		"convert 0 profiles to proto: broken": func(pprofile.Profiles, func(record)) error { return errors.New("broken") },
-		"not a protobuf message": func(_ pprofile.Profiles, add func(record)) error {
-			add(record{data: []byte("text")})
-			return nil
-		},
+	for want, marshal := range map[string]func(pprofile.Profiles) ([]byte, error){
+		"convert 0 profiles to proto: broken": func(pprofile.Profiles) ([]byte, error) { return nil, errors.New("broken") },
+		"not a protobuf message":              func(pprofile.Profiles) ([]byte, error) { return []byte("\x08\x01"), nil },
 	} {
 		cfg := newConfig(t)
 		e, _, _ := observed(t, cfg)
-		e.marshal = marshal
+		e.codec = &fakeCodec{marshal: marshal}
 		require.NoError(t, e.start(t.Context(), nil))
 		err := e.consume(t.Context(), pprofile.NewProfiles())
 		assert.True(t, consumererror.IsPermanent(err))
@@ -344,16 +341,26 @@ func TestOtherSignalsAreRejected(t *testing.T) {
 	var _ exporter.Factory = factory
 }
 
-// Marshalling hides the strings of resources and scopes, so that a retried payload does not show them.
-func TestSummariesOfARetriedPayloadAreThoseOfTheFirstAttempt(t *testing.T) {
-	for _, format := range []string{formatProto, formatJSON} {
+var codecs = map[string]codec{formatProto: &protoCodec{}, formatJSON: &jsonCodec{}}
+
+// Marshalling by pdata hides the strings of resources and scopes, which a retry needs.
+func TestShowStringsUndoesMarshal(t *testing.T) {
+	for _, c := range codecs {
 		random := profiletest.NewRand(3)
 		for range 50 {
 			pd := profiletest.GenerateProfiles(random)
+			before, err := expand.Profiles(pd)
+			require.NoError(t, err)
 			want, err := recordfile.Summarize(pd)
 			require.NoError(t, err)
 			for range 3 {
-				require.NoError(t, marshalerOf(format)(pd, func(r record) { assert.Equal(t, want, r.summaries) }))
+				data, summaries, err := marshal(c, pd)
+				require.NoError(t, err)
+				showStrings(c, pd, data)
+				assert.Equal(t, want, summaries)
+				after, err := expand.Profiles(pd)
+				require.NoError(t, err)
+				require.Empty(t, expand.Diff(before, after))
 			}
 		}
 	}
@@ -368,14 +375,15 @@ func TestAStringAtIndex0IsWritten(t *testing.T) {
 		rp.Resource().Attributes().PutStr("service.name", "service.name")
 		rp.ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
 		for range 10 {
-			require.NoError(t, marshalerOf(format)(pd, func(r record) {
-				read, err := reader.UnmarshalProfiles(r.data)
-				require.NoError(t, err)
-				assert.Equal(t, map[string]any{"service.name": "service.name"}, read.ResourceProfiles().At(0).Resource().Attributes().AsRaw())
-				want, err := recordfile.Summarize(read)
-				require.NoError(t, err)
-				assert.Equal(t, want, r.summaries)
-			}))
+			data, summaries, err := marshal(codecs[format], pd)
+			require.NoError(t, err)
+			showStrings(codecs[format], pd, data)
+			read, err := reader.UnmarshalProfiles(data)
+			require.NoError(t, err)
+			assert.Equal(t, map[string]any{"service.name": "service.name"}, read.ResourceProfiles().At(0).Resource().Attributes().AsRaw())
+			want, err := recordfile.Summarize(read)
+			require.NoError(t, err)
+			assert.Equal(t, want, summaries)
 		}
 		assert.LessOrEqual(t, pd.Dictionary().StringTable().Len(), 4, "retries do not make it grow")
 	}
@@ -438,100 +446,10 @@ func TestFileIsClosedByAge(t *testing.T) {
 
 func TestStartLogsTheAbsolutePath(t *testing.T) {
 	t.Chdir(t.TempDir())
-	cfg := pprofConfig(t)
+	cfg := newConfig(t)
 	cfg.Directory = "relative"
 	_, logs := startExporter(t, cfg)
 	want, err := filepath.Abs("relative")
 	require.NoError(t, err)
 	assert.Equal(t, want, logs.All()[0].ContextMap()["directory"])
-}
-
-// TestIncompleteFileIsRecovered: what another run has left is finished at start, and said.
-func TestIncompleteFileIsRecovered(t *testing.T) {
-	cfg := newConfig(t)
-	e, _ := startExporter(t, cfg)
-	for range 2 {
-		require.NoError(t, e.ConsumeProfiles(t.Context(), profiletest.GenerateProfiles(profiletest.NewRand(5))))
-	}
-	partial := list(t, cfg.Directory)[0]
-	data, err := os.ReadFile(filepath.Join(cfg.Directory, partial))
-	require.NoError(t, err)
-	require.NoError(t, e.Shutdown(t.Context()))
-	require.NoError(t, os.Remove(filepath.Join(cfg.Directory, strings.TrimSuffix(partial, ".partial"))))
-	require.NoError(t, os.WriteFile(filepath.Join(cfg.Directory, partial), data[:len(data)-1], 0o600))
-	empty := strings.Replace(partial, "-000001", "-000002", 1)
-	require.NoError(t, os.WriteFile(filepath.Join(cfg.Directory, empty), nil, 0o600))
-
-	_, logs := startExporter(t, cfg)
-	assert.Equal(t, []string{strings.TrimSuffix(partial, ".partial")}, list(t, cfg.Directory))
-	assert.Len(t, plainRecords(t, cfg), 1)
-	require.Equal(t, 3, logs.Len(), "and the line of the start")
-	assert.Equal(t, "Recovered incomplete file", logs.All()[0].Message)
-	assert.Equal(t, int64(1), logs.All()[0].ContextMap()["records"])
-	assert.Equal(t, "Removed incomplete file: no complete record", logs.All()[1].Message)
-}
-
-// TestInstancesShareADirectory: two exporters, and their concurrent callers, in one directory.
-func TestInstancesShareADirectory(t *testing.T) {
-	const callers, each = 8, 25
-	forEachWay(t, func(t *testing.T, cfg *Config) {
-		cfg.Rotation.MaxRecords = 3
-		cfg.Sync = syncNone
-		first, _ := startExporter(t, cfg)
-		second, _ := startExporter(t, cfg)
-		var group sync.WaitGroup
-		for g := range callers {
-			group.Go(func() {
-				e := []xexporter.Profiles{first, second}[g%2]
-				for i := range each {
-					// Its string table lacks even the zero value.
-					pd := pprofile.NewProfiles()
-					pd.ResourceProfiles().AppendEmpty().Resource().Attributes().PutInt("n", int64(g*each+i))
-					if i%2 == 0 {
-						pd.MarkReadOnly()
-					}
-					assert.NoError(t, e.ConsumeProfiles(t.Context(), pd))
-				}
-			})
-		}
-		group.Wait()
-		require.NoError(t, first.Shutdown(t.Context()))
-		require.NoError(t, second.Shutdown(t.Context()))
-		seen := map[int64]int{}
-		for _, record := range plainRecords(t, cfg) {
-			var unmarshaler pprofile.Unmarshaler = &pprofile.ProtoUnmarshaler{}
-			if cfg.Format == formatJSON {
-				unmarshaler = &pprofile.JSONUnmarshaler{}
-			}
-			pd, err := unmarshaler.UnmarshalProfiles(record)
-			require.NoError(t, err)
-			n, _ := pd.ResourceProfiles().At(0).Resource().Attributes().Get("n")
-			seen[n.Int()]++
-		}
-		require.Len(t, seen, callers*each)
-		for n, times := range seen {
-			require.Equal(t, 1, times, n)
-		}
-	})
-}
-
-// TestCorpus writes the real profiles of the corpus, where there is one.
-func TestCorpus(t *testing.T) {
-	cfg := newConfig(t)
-	e, _ := startExporter(t, cfg)
-	var want [][]expand.Profile
-	for _, pd := range profiletest.CorpusOTLP(t) {
-		expanded, err := expand.Profiles(pd)
-		require.NoError(t, err)
-		want = append(want, expanded)
-		require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
-	}
-	require.NoError(t, e.Shutdown(t.Context()))
-	records := plainRecords(t, cfg)
-	require.Len(t, records, len(want))
-	for i, record := range records {
-		got, err := expand.Bytes(record)
-		require.NoError(t, err)
-		require.Empty(t, expand.Diff(want[i], got))
-	}
 }

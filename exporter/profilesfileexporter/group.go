@@ -16,93 +16,57 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
-// group is the part that goes into files of one directory.
+// group is the part of a payload that goes into files of one directory.
 type group struct {
-	names    []string // of directories, one inside the other: one for each key
-	profiles pprofile.Profiles
-	parts    []dictionary.Part // of the payload, for each resource of profiles; nil means that they are all of it
-}
-
-// part returns where in the payload the group's resource i is.
-func (g group) part(i int) dictionary.Part {
-	if g.parts == nil {
-		return dictionary.Part{Resource: i}
-	}
-	return g.parts[i]
-}
-
-// groupsOf takes pd apart by the values of keys, which are those of resource attributes or
-// profile.type, in order of their first appearance. Each of several groups has a copy of the entries it refers to,
-// with a dictionary of its own; a single one is pd itself. pd is only read. An error
-// says what in pd refers to nothing.
-func groupsOf(pd pprofile.Profiles, keys []string, yield func(group)) error {
-	if len(keys) == 0 {
-		yield(group{profiles: pd})
-		return nil
-	}
-	if err := dictionary.Check(pd); err != nil {
-		return err
-	}
-	// A payload that was marshalled before, for a call that failed, has references for strings.
-	resolved, err := dictionary.ResolveStrings(pd)
-	if err != nil {
-		return err
-	}
-	all := membersOf(resolved, keys)
-	switch len(all) {
-	case 0:
-		yield(group{names: groupNames(pcommon.NewMap(), keys), profiles: pd})
-		return nil
-	case 1:
-		yield(group{names: all[0].names, profiles: pd})
-		return nil
-	}
-	s := dictionary.NewSplitter(resolved)
-	for _, m := range all {
-		yield(group{names: m.names, profiles: s.TakeParts(m.parts), parts: m.parts})
-	}
-	return nil
-}
-
-// members are the parts of a payload that are in one group.
-type members struct {
-	names []string
+	names []string // of directories, one inside the other: one for each key
 	parts []dictionary.Part
 }
 
-// membersOf returns the groups of pd, which has no string references.
-func membersOf(pd pprofile.Profiles, keys []string) (all []*members) {
-	byNames := map[string]*members{}
-	of := func(names []string) *members {
+// groupsOf returns the groups of pd by the values of keys, which are those of resource attributes or
+// profile.type, in order of their first appearance. The result pd is the payload that their parts are of, which has
+// no string references if it is to be split. An error says what in pd refers to nothing.
+func groupsOf(pd pprofile.Profiles, keys []string) (_ pprofile.Profiles, groups []*group, err error) {
+	if len(keys) == 0 {
+		return pd, []*group{{}}, nil
+	}
+	if err := dictionary.Check(pd); err != nil {
+		return pd, nil, err
+	}
+	if pd, err = dictionary.ResolveStrings(pd); err != nil {
+		return pd, nil, err
+	}
+	if pd.ResourceProfiles().Len() == 0 {
+		return pd, []*group{{names: groupNames(pcommon.NewMap(), keys)}}, nil
+	}
+	byNames := map[string]*group{}
+	add := func(names []string, resource int, scopes ...int) {
 		key := strings.Join(names, "/")
-		m := byNames[key]
-		if m == nil {
-			m = &members{names: names}
-			byNames[key] = m
-			all = append(all, m)
+		g := byNames[key]
+		if g == nil {
+			g = &group{names: names}
+			byNames[key] = g
+			groups = append(groups, g)
 		}
-		return m
+		if n := len(g.parts); n > 0 && g.parts[n-1].Resource == resource {
+			g.parts[n-1].Scopes = append(g.parts[n-1].Scopes, scopes...)
+		} else {
+			g.parts = append(g.parts, dictionary.Part{Resource: resource, Scopes: scopes})
+		}
 	}
 	byType := slices.Index(keys, sampletypes.ProfileTypeAttribute)
 	for i, rp := range pd.ResourceProfiles().All() {
 		names := groupNames(rp.Resource().Attributes(), keys)
 		if byType < 0 || rp.ScopeProfiles().Len() == 0 {
-			m := of(names)
-			m.parts = append(m.parts, dictionary.Part{Resource: i})
+			add(names, i)
 			continue
 		}
 		for j, sp := range rp.ScopeProfiles().All() {
 			names = slices.Clone(names)
 			names[byType] = typeGroupName(pd, sp)
-			m := of(names)
-			if n := len(m.parts); n == 0 || m.parts[n-1].Resource != i {
-				m.parts = append(m.parts, dictionary.Part{Resource: i})
-			}
-			last := &m.parts[len(m.parts)-1]
-			last.Scopes = append(last.Scopes, j)
+			add(names, i, j)
 		}
 	}
-	return all
+	return pd, groups, nil
 }
 
 // typeGroupName returns the name of the group for the profile type of a scope.

@@ -4,7 +4,6 @@
 package profilesfileexporter
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"os"
@@ -13,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumererror"
@@ -22,11 +20,9 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
-	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
 // generateGroups gives profiles of several resources in one dictionary, with values
@@ -136,39 +132,16 @@ func TestGrouped_E8(t *testing.T) {
 	})
 }
 
-// TestGroupsHoldWhatTheyReachOnly: a group's dictionary has nothing of the others'.
-func TestGroupsHoldWhatTheyReachOnly(t *testing.T) {
-	for seed := range uint64(profiletest.Rounds(t, 15, 500)) {
-		pd := generateGroups(t, seed)
-		err := groupsOf(pd, []string{"group"}, func(g group) {
-			lengths := dictionary.LengthsOf(g.profiles.Dictionary())
-			whole := dictionary.LengthsOf(pd.Dictionary())
-			assert.LessOrEqual(t, lengths.Stacks, whole.Stacks)
-			assert.LessOrEqual(t, lengths.Strings, whole.Strings)
-			if g.profiles == pd {
-				return
-			}
-			profiletest.RequireConforms(t, g.profiles)
-			// Taken again, there is nothing to leave out.
-			again := dictionary.NewSplitter(g.profiles)
-			var all []int
-			for i := range g.profiles.ResourceProfiles().Len() {
-				all = append(all, i)
-			}
-			assert.Equal(t, lengths, dictionary.LengthsOf(again.Take(all).Dictionary()))
-		})
-		require.NoError(t, err)
-	}
-}
-
 // TestGroupOfWhatWasMarshalled: marshalling has made references of the strings of
 // resources; the groups are the same.
 func TestGroupOfWhatWasMarshalled(t *testing.T) {
 	pd := generateGroups(t, 3)
 	names := func() (all []string) {
-		require.NoError(t, groupsOf(pd, []string{"group", "service.name"}, func(g group) {
+		_, groups, err := groupsOf(pd, []string{"group", "service.name"})
+		require.NoError(t, err)
+		for _, g := range groups {
 			all = append(all, strings.Join(g.names, "/"))
-		}))
+		}
 		return all
 	}
 	before := names()
@@ -255,181 +228,6 @@ func TestManyGroupsInOnePayload_E12(t *testing.T) {
 	profiletest.Account(t, fmt.Sprintf("%d groups for %d open files", groups, cfg.MaxOpenFiles), groups, readable, 0)
 }
 
-// TestPermissions_E11 of files, directories and groups.
-func TestPermissions_E11(t *testing.T) {
-	cfg := createDefaultConfig().(*Config)
-	cfg.Directory, cfg.GroupBy = filepath.Join(t.TempDir(), "a", "b"), []string{"x", "y"}
-	e, _ := startExporter(t, cfg)
-	require.NoError(t, e.ConsumeProfiles(t.Context(), pprofile.NewProfiles()))
-	require.NoError(t, e.Shutdown(t.Context()))
-	file := list(t, filepath.Join(cfg.Directory, "_unset", "_unset"))[0]
-	for path, want := range map[string]os.FileMode{"..": 0o700, "": 0o700, "_unset": 0o700, "_unset/_unset": 0o700, "_unset/_unset/" + file: 0o600} {
-		info, err := os.Stat(filepath.Join(cfg.Directory, path))
-		require.NoError(t, err)
-		assert.Equal(t, want, info.Mode().Perm(), path)
-	}
-	profiletest.Injected(t, "1 directories of groups recreated")
-}
-
-// TestPprof: each set of sample types is a file that google/pprof reads.
-func TestPprof(t *testing.T) {
-	for _, groupBy := range [][]string{nil, {"group"}} {
-		cfg := createDefaultConfig().(*Config)
-		cfg.Directory, cfg.GroupBy, cfg.Sync = t.TempDir(), groupBy, syncNone
-		cfg.Format, cfg.Framing, cfg.Compression = formatPprof, framingNone, compressionGzip
-		e, logs := startExporter(t, cfg)
-		random := profiletest.NewRand(profiletest.Seed(t))
-		want := map[string]int{}
-		for range profiletest.Rounds(t, 10, 200) {
-			original := profiletest.GeneratePprof(random)
-			var encoded bytes.Buffer
-			require.NoError(t, original.WriteUncompressed(&encoded))
-			pd := unmarshalPprof(t, encoded.Bytes())
-			pd.ResourceProfiles().At(0).Resource().Attributes().PutInt("group", int64(random.IntN(3)))
-			if random.IntN(2) == 0 {
-				pd.MarkReadOnly()
-			}
-			for _, p := range convertPprof(t, pd) {
-				want[p]++
-			}
-			require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
-		}
-		require.NoError(t, e.ConsumeProfiles(t.Context(), pprofile.NewProfiles()), "no pprof is in it")
-		require.NoError(t, e.Shutdown(t.Context()))
-		files, err := filepath.Glob(filepath.Join(cfg.Directory, strings.Repeat("*/", len(groupBy)), "*.pprof.pb.gz"))
-		require.NoError(t, err)
-		require.NotEmpty(t, files)
-		for _, path := range files {
-			data, err := os.ReadFile(path)
-			require.NoError(t, err)
-			p, err := profile.ParseData(data)
-			require.NoError(t, err)
-			require.NoError(t, p.CheckValid())
-			want[p.String()]--
-			// And our own reader.
-			records := recordsOf(t, path)
-			require.Len(t, records, 1)
-			again, err := profile.ParseUncompressed(records[0])
-			require.NoError(t, err)
-			require.Equal(t, p.String(), again.String())
-		}
-		for p, n := range want {
-			require.Zero(t, n, p)
-		}
-		assert.Equal(t, len(files), logs.FilterMessage("Closed file").Len())
-	}
-}
-
-func unmarshalPprof(t testing.TB, data []byte) pprofile.Profiles {
-	pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(data)
-	require.NoError(t, err)
-	return pd
-}
-
-// Nothing is written for a pprof without samples, such as the mutex profile of a process
-// without contention.
-func TestPprofWithoutSamplesIsNotWritten(t *testing.T) {
-	cfg := pprofConfig(t)
-	e, telemetry, _ := observed(t, cfg)
-	require.NoError(t, e.start(t.Context(), nil))
-	p := &profile.Profile{
-		SampleType: []*profile.ValueType{{Type: "contentions", Unit: "count"}, {Type: "delay", Unit: "nanoseconds"}},
-		PeriodType: &profile.ValueType{Type: "contentions", Unit: "count"}, Period: 1, TimeNanos: 1,
-	}
-	var encoded bytes.Buffer
-	require.NoError(t, p.WriteUncompressed(&encoded))
-	require.NoError(t, e.consume(t.Context(), unmarshalPprof(t, encoded.Bytes())))
-	require.NoError(t, e.shutdown(t.Context()))
-	assert.Empty(t, list(t, cfg.Directory))
-	assert.Equal(t, map[string]int64{"otelcol_exporter_profiles_file_empty_profiles": 2}, sums(t, telemetry))
-}
-
-// TestPprofFilesAreNamedByProfileType: pprof merges the files of one name, and mutex and block profiles,
-// which have the same sample types, can be distinguished.
-func TestPprofFilesAreNamedByProfileType(t *testing.T) {
-	cfg := pprofConfig(t)
-	e, logs := startExporter(t, cfg)
-	for i, sent := range []struct{ profileType, sampleType, periodType string }{
-		{"cpu", "samples,cpu", "cpu"},
-		{"mutex", "contentions,delay", "contentions"},
-		{"block", "contentions,delay", "contentions"},
-		{"", "contentions,delay", "contentions"},
-		{"", "samples,cpu", "cpu"},
-		{"cpu", "samples,cpu", "cpu"},
-		{"../up", "x", ""},
-		{"", "", ""},
-		{"", "alloc_space,inuse_space", "space"},
-		{"heap", "inuse_space", "space"},
-		{"heap", "objects,space", "space"}, // Node.js
-		{"", "objects,space", "space"},
-		{"heap", "alloc_space", "space"},
-		{"", "samples,time", "wallclock"},
-		{"cpu", "samples,time", "wallclock"},
-		{"cpu", "samples", ""},                  // JFR without a period
-		{"mutex", "contentions,delay", "delay"}, // JFR
-		{"wall", "samples,wall", "wall"},
-	} {
-		p := &profile.Profile{TimeNanos: int64(i + 1), Sample: []*profile.Sample{{}}, PeriodType: &profile.ValueType{Type: sent.periodType, Unit: "count"}}
-		for name := range strings.SplitSeq(sent.sampleType, ",") {
-			p.SampleType = append(p.SampleType, &profile.ValueType{Type: name, Unit: "count"})
-			p.Sample[0].Value = append(p.Sample[0].Value, int64(i+1))
-		}
-		var encoded bytes.Buffer
-		require.NoError(t, p.WriteUncompressed(&encoded))
-		pd := unmarshalPprof(t, encoded.Bytes())
-		if sent.profileType != "" {
-			pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().PutStr("profile.type", sent.profileType)
-		}
-		require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
-	}
-	require.NoError(t, e.Shutdown(t.Context()))
-	written := map[string][]*profile.Profile{}
-	for _, name := range list(t, cfg.Directory) {
-		prefix, _, _ := strings.Cut(name, "-20")
-		data, err := os.ReadFile(filepath.Join(cfg.Directory, name))
-		require.NoError(t, err)
-		p, err := profile.ParseData(data)
-		require.NoError(t, err)
-		written[prefix] = append(written[prefix], p)
-	}
-	counts := map[string]int{}
-	for prefix, profiles := range written {
-		counts[prefix] = len(profiles)
-		require.NoError(t, profile.CompatibilizeSampleTypes(profiles), prefix)
-		_, err := profile.Merge(profiles)
-		require.NoError(t, err, prefix)
-	}
-	assert.Equal(t, map[string]int{
-		"cpu": 3, "mutex": 1, "block": 1, "delay": 1, "%2E.%2Fup.x": 1, "profiles": 1, "heap": 2, "heap.space": 2,
-		"heap.alloc_space.space": 1, "time.wallclock": 1, "cpu.time.wallclock": 1, "cpu.samples": 1, "mutex.delay": 1, "wall": 1,
-	}, counts)
-	closed := logs.FilterMessage("Closed file").All()
-	require.Len(t, closed, 18)
-	assert.Equal(t, []any{"mutex"}, closed[1].ContextMap()["profile_types"])
-	assert.Equal(t, zapcore.InfoLevel, closed[0].Level)
-	for _, line := range closed[1:] {
-		assert.Equal(t, zapcore.DebugLevel, line.Level, "files are logged at info once")
-	}
-}
-
-// convertPprof gives the text of each pprof with samples that pd makes.
-func convertPprof(t testing.TB, pd pprofile.Profiles) []string {
-	converted, err := pproftranslator.Marshaler{}.ConvertProfiles(pd)
-	require.NoError(t, err)
-	var texts []string
-	for _, p := range converted {
-		if len(p.Sample) == 0 {
-			continue
-		}
-		var encoded bytes.Buffer
-		require.NoError(t, pproftranslator.WritePprof(&encoded, p))
-		read, err := profile.ParseUncompressed(encoded.Bytes())
-		require.NoError(t, err)
-		texts = append(texts, read.String())
-	}
-	return texts
-}
-
 // TestMaxGroups: the records of further groups are in one directory, are counted, and are logged once.
 func TestMaxGroups(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
@@ -447,4 +245,29 @@ func TestMaxGroups(t *testing.T) {
 	assert.Equal(t, []string{"_other", "a", "b"}, list(t, cfg.Directory))
 	assert.Equal(t, map[string][]int{"_other": {0, 1}, "d": {0, 1}}, numbersIn(t, filepath.Join(cfg.Directory, "_other")))
 	assert.Equal(t, map[string][]int{"a": {0, 0, 1, 1}}, numbersIn(t, filepath.Join(cfg.Directory, "a")))
+}
+
+// TestGroupWithoutDirectory: where something else stands in the place of the directory
+// of a group, its records are rejected permanently, and the other groups are written once.
+func TestGroupWithoutDirectory(t *testing.T) {
+	for name, stand := range map[string]func(string) error{
+		"file": func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"link": func(path string) error { return os.Symlink(filepath.Dir(path), path) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := newConfig(t, "service.name")
+			cfg.RetryOnFailure.MaxElapsedTime = 0
+			require.NoError(t, stand(filepath.Join(cfg.Directory, "a")))
+			e, telemetry, logs := observed(t, cfg)
+			require.NoError(t, e.start(t.Context(), nil))
+			err := e.consume(t.Context(), numbered(1, "a", "b"))
+			require.ErrorContains(t, err, "not a directory")
+			assert.True(t, consumererror.IsPermanent(err))
+			assert.EqualValues(t, 1, sums(t, telemetry)["otelcol_exporter_profiles_file_errors other"])
+			assert.Equal(t, 1, logs.FilterMessage("Rejected profiles permanently").Len())
+			require.NoError(t, e.shutdown(t.Context()))
+			require.NoError(t, os.Remove(filepath.Join(cfg.Directory, "a")))
+			assert.Equal(t, map[string][]int{"b": {1}}, numbersIn(t, cfg.Directory))
+		})
+	}
 }

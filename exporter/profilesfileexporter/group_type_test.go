@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumererror"
@@ -17,6 +16,22 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
+
+// addScope adds a Profile of one sample type in a scope of its own, and a sample for
+// each value; all are of one identity.
+func addScope(pd pprofile.Profiles, service string, values ...int64) {
+	if pd.Dictionary().StringTable().Len() == 0 {
+		pd.Dictionary().StringTable().Append("", "cpu", "nanoseconds")
+	}
+	rp := pd.ResourceProfiles().AppendEmpty()
+	rp.Resource().Attributes().PutStr("service.name", service)
+	p := rp.ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
+	p.SampleType().SetTypeStrindex(1)
+	p.SampleType().SetUnitStrindex(2)
+	for _, v := range values {
+		p.Samples().AppendEmpty().Values().Append(v)
+	}
+}
 
 // ofType returns the scopes of pd with a profile type.
 func ofType(pd pprofile.Profiles, typ string) pprofile.Profiles {
@@ -94,24 +109,12 @@ func typed(services []string, types ...string) pprofile.Profiles {
 	return pd
 }
 
-// valuesOf returns the values of all samples in OTLP files or pprofs of a directory.
+// valuesOf returns the values of all samples in the files of a directory.
 func valuesOf(t *testing.T, cfg *Config, dir string) (values []int64) {
 	t.Helper()
 	dir = filepath.Join(cfg.Directory, dir)
 	if _, err := os.Stat(dir); os.IsNotExist(err) {
 		return nil
-	}
-	if cfg.Format == formatPprof {
-		for _, name := range list(t, dir) {
-			data, err := os.ReadFile(filepath.Join(dir, name))
-			require.NoError(t, err)
-			p, err := profile.ParseData(data)
-			require.NoError(t, err)
-			for _, s := range p.Sample {
-				values = append(values, s.Value[0])
-			}
-		}
-		return values
 	}
 	of := *cfg
 	of.Directory = dir
@@ -138,29 +141,26 @@ func valuesIn(pd pprofile.Profiles) (values []int64) {
 
 // A retry has the profile types whose directory took nothing, and no other.
 func TestErrorCarriesUnwrittenProfileTypes(t *testing.T) {
-	for _, cfg := range []*Config{pprofConfig(t), newConfig(t)} {
-		t.Run(cfg.Format, func(t *testing.T) {
-			cfg.GroupBy, cfg.Sync = []string{"profile.type"}, syncNone
-			e, _, _ := observed(t, cfg)
-			require.NoError(t, e.start(t.Context(), nil))
-			unblock := block(t, cfg, "heap")
-			pd := typed([]string{"a", "b"}, "cpu", "heap", "mutex")
-			for range 2 {
-				var err error
-				pd, err = consume(t.Context(), e, pd)
-				require.Error(t, err)
-				require.False(t, consumererror.IsPermanent(err))
-				require.Equal(t, []int64{2, 12}, valuesIn(pd))
-				require.Equal(t, []string{"a", "b"}, servicesOf(t, pd))
-			}
-			unblock()
-			_, err := consume(t.Context(), e, pd)
-			require.NoError(t, err)
-			require.NoError(t, e.shutdown(t.Context()))
-			for typ, want := range map[string][]int64{"cpu": {1, 11}, "heap": {2, 12}, "mutex": {3, 13}} {
-				assert.Equal(t, want, valuesOf(t, cfg, typ), typ)
-			}
-		})
+	cfg := newConfig(t, "profile.type")
+	cfg.Sync = syncNone
+	e, _, _ := observed(t, cfg)
+	require.NoError(t, e.start(t.Context(), nil))
+	unblock := block(t, cfg, "heap")
+	pd := typed([]string{"a", "b"}, "cpu", "heap", "mutex")
+	for range 2 {
+		var err error
+		pd, err = consume(t.Context(), e, pd)
+		require.Error(t, err)
+		require.False(t, consumererror.IsPermanent(err))
+		require.Equal(t, []int64{2, 12}, valuesIn(pd))
+		require.Equal(t, []string{"a", "b"}, servicesOf(t, pd))
+	}
+	unblock()
+	_, err := consume(t.Context(), e, pd)
+	require.NoError(t, err)
+	require.NoError(t, e.shutdown(t.Context()))
+	for typ, want := range map[string][]int64{"cpu": {1, 11}, "heap": {2, 12}, "mutex": {3, 13}} {
+		assert.Equal(t, want, valuesOf(t, cfg, typ), typ)
 	}
 }
 

@@ -32,7 +32,6 @@ func BenchmarkMarshal(b *testing.B) {
 	} {
 		b.Run(bm.name, func(b *testing.B) {
 			pd := payload(bm.resources, bm.profiles, bm.samples, bm.snapshots)
-			marshal := marshalerOf(formatProto)
 			var with, bare []int64
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
@@ -47,7 +46,7 @@ func BenchmarkMarshal(b *testing.B) {
 				fresh = pprofile.NewProfiles()
 				pd.CopyTo(fresh)
 				start = threadTime(b)
-				err = marshal(fresh, func(record) {})
+				_, _, err = marshal(&pprofile.ProtoMarshaler{}, fresh)
 				with = append(with, threadTime(b)-start)
 				require.NoError(b, err)
 			}

@@ -17,7 +17,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/xpdata/request"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
 // queueing rejects payloads that can never be written, before the queue acknowledges them.
@@ -35,30 +34,19 @@ func (q queueing) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) err
 }
 
 // checkQueueable returns an error, and its reason, if the queue cannot hold pd, or if
-// nothing of pd can be converted.
+// pd cannot be converted.
 func (e *fileExporter) checkQueueable(pd pprofile.Profiles) (reason string, err error) {
 	// The queue itself returns the error of a full queue: clients would retry indefinitely.
 	size, limit := (&pprofile.ProtoMarshaler{}).ProfilesSize(pd), e.config.SendingQueue.Get().QueueSize
 	if int64(size) > limit {
 		return reasonTooLarge, fmt.Errorf("payload of %d bytes exceeds sending_queue::queue_size (%d)", size, limit)
 	}
-	switch {
-	case e.config.Format == formatPprof:
-		for _, convertErr := range (pproftranslator.Marshaler{}).All(pd) {
-			if convertErr == nil {
-				return "", nil // one is enough: consume reports the others
-			}
-			if err == nil {
-				err = convertErr
-			}
+	if len(e.config.GroupBy) > 0 {
+		if err := dictionary.Check(pd); err != nil {
+			return reasonConvert, e.convertError(pd, err)
 		}
-	case len(e.config.GroupBy) > 0:
-		err = dictionary.Check(pd)
 	}
-	if err != nil {
-		err = e.convertError(pd.ProfileCount(), err)
-	}
-	return reasonConvert, err
+	return "", nil
 }
 
 // encoding is the Collector's encoding for items of a persistent queue. It reports items

@@ -4,7 +4,6 @@
 package profilesfileexporter
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
@@ -30,7 +28,6 @@ import (
 	"go.opentelemetry.io/collector/exporter/exporterhelper/xexporterhelper"
 	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/xpdata/request"
 
@@ -38,7 +35,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // numbered gives profiles with a resource for each service, and a number in each.
@@ -153,122 +149,17 @@ func TestErrorCarriesUnwrittenProfiles(t *testing.T) {
 	assert.Equal(t, map[string][]int{"a": {7}, "b": {7, 7}, "c": {7}, "d": {7}}, numbersIn(t, cfg.Directory))
 }
 
-// TestErrorCarriesUnwrittenPprofs: of the pprofs of a payload, and of a scope, a retry
-// writes those that were not written.
-func TestErrorCarriesUnwrittenPprofs(t *testing.T) {
-	for _, keys := range [][]string{nil, {"service.name"}} {
-		cfg := pprofConfig(t)
-		cfg.GroupBy, cfg.RetryOnFailure.Enabled = keys, false
-		e, _, _ := observed(t, cfg)
-		pd := pprofile.NewProfiles()
-		addScope(pd, "a", 1)
-		addScope(pd, "b", 2)
-		for i := range 2 { // two more pprofs of one scope
-			profiles := pd.ResourceProfiles().At(1).ScopeProfiles().At(0).Profiles()
-			profiles.At(0).CopyTo(profiles.AppendEmpty())
-			p := profiles.At(1 + i)
-			p.SetTime(pcommon.Timestamp(i + 1))
-			p.Samples().At(0).Values().FromRaw([]int64{int64(3 + i)})
-		}
-		addScope(pd, "c", 1<<62, 1<<62) // is no pprof
-		var opens []error               // what opening directories gives
-		e.options.OpenDir = func(path string, group ...string) (recordfile.Dir, error) {
-			if len(opens) > 0 {
-				err := opens[0]
-				if opens = opens[1:]; err != nil {
-					return nil, err
-				}
-			}
-			return recordfile.OpenDir(path, group...)
-		}
-		require.NoError(t, e.start(t.Context(), nil))
-		opens = []error{nil, syscall.EMFILE, nil, syscall.EMFILE}
-		again, err := consume(t.Context(), e, pd)
-		require.ErrorContains(t, err, "2 of 4 records failed")
-		require.False(t, consumererror.IsPermanent(err))
-		require.Equal(t, []string{"b"}, servicesOf(t, again))
-		require.Equal(t, 2, again.ProfileCount())
-		require.NoError(t, e.consume(t.Context(), again))
-		require.NoError(t, e.shutdown(t.Context()))
-		var sums []int64
-		for _, group := range [][]string{nil, {"a"}, {"b"}} {
-			dir := filepath.Join(append([]string{cfg.Directory}, group...)...)
-			if len(group) == len(keys) {
-				sums = append(sums, pprofValues(t, dir)...)
-			}
-		}
-		assert.ElementsMatch(t, []int64{1, 2, 3, 4}, sums)
-	}
-}
-
-// TestRetriedPprof: of two pprofs of a scope, the one that a retry writes has the sample types that
-// it would have had at first. One without samples is counted once.
-func TestRetriedPprof(t *testing.T) {
-	var encoded bytes.Buffer
-	require.NoError(t, profiletest.HeapPprof(1, 10, 2, 20).WriteUncompressed(&encoded))
-	pd := unmarshalPprof(t, encoded.Bytes())
-	sp := pd.ResourceProfiles().At(0).ScopeProfiles().At(0)
-	order, _ := sp.Scope().Attributes().Get(sampletypes.OrderAttribute)
-	for i := range 2 * 4 {
-		later := sp.Profiles().AppendEmpty()
-		sp.Profiles().At(i).CopyTo(later)
-		later.SetTime(later.Time() + 1)
-		order.Slice().AppendEmpty().SetInt(order.Slice().At(i).Int())
-		if i >= 4 {
-			later.Samples().RemoveIf(func(pprofile.Sample) bool { return true })
-		}
-	}
-	for _, written := range []int{0, 1} { // at the first attempt
-		cfg := pprofConfig(t)
-		e, telemetry, _ := observed(t, cfg)
-		failing := false
-		e.options.OpenDir = func(path string, group ...string) (recordfile.Dir, error) {
-			if failing {
-				if written--; written < 0 {
-					return nil, syscall.EMFILE
-				}
-			}
-			return recordfile.OpenDir(path, group...)
-		}
-		require.NoError(t, e.start(t.Context(), nil))
-		own := pprofile.NewProfiles()
-		pd.CopyTo(own)
-		failing = true
-		again, err := consume(t.Context(), e, own)
-		require.ErrorIs(t, err, syscall.EMFILE)
-		failing = false
-		require.NoError(t, e.consume(t.Context(), again))
-		require.NoError(t, e.shutdown(t.Context()))
-		files := list(t, cfg.Directory)
-		require.Len(t, files, 2)
-		for _, name := range files {
-			data, err := os.ReadFile(filepath.Join(cfg.Directory, name))
-			require.NoError(t, err)
-			p, err := profile.ParseData(data)
-			require.NoError(t, err)
-			var types []string
-			for _, st := range p.SampleType {
-				types = append(types, st.Type)
-			}
-			assert.Equal(t, []string{"alloc_objects", "alloc_space", "inuse_objects", "inuse_space"}, types)
-		}
-		assert.EqualValues(t, 4, sums(t, telemetry)["otelcol_exporter_profiles_file_empty_profiles"])
-	}
-}
-
 // TestPermanentErrorsAreNotRetried: a record that no file can hold keeps no other from
 // being tried again, and is not tried again itself.
 func TestPermanentErrorsAreNotRetried(t *testing.T) {
 	cfg := newConfig(t, "service.name")
 	e, telemetry, logs := observed(t, cfg)
-	marshal := e.marshal
-	e.marshal = func(pd pprofile.Profiles, add func(record)) error {
+	e.codec = &fakeCodec{marshal: func(pd pprofile.Profiles) ([]byte, error) {
 		if slices.Contains(servicesOf(t, pd), "c") {
-			add(record{data: []byte("text")})
-			return nil
+			return []byte("text"), nil
 		}
-		return marshal(pd, add)
-	}
+		return (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+	}}
 	require.NoError(t, e.start(t.Context(), nil))
 	unblock := block(t, cfg, "b")
 	pd, err := consume(t.Context(), e, numbered(7, "a", "b", "c"))
@@ -591,34 +482,6 @@ func storedItem(t testing.TB, pd pprofile.Profiles) []byte {
 	return item
 }
 
-// TestQueuedProfilesFollowConfiguration: a restart with another configuration writes the queue as
-// that says.
-func TestQueuedProfilesFollowConfiguration(t *testing.T) {
-	stored, id := &profiletest.Storage{}, profiletest.StorageID
-	cfg := newConfig(t)
-	cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) { q.StorageID = &id })
-	e, _ := newExporter(t, cfg)
-	require.NoError(t, e.Start(t.Context(), stored.Host()))
-	away := cfg.Directory + "-away"
-	require.NoError(t, os.Rename(cfg.Directory, away))
-	require.NoError(t, os.WriteFile(cfg.Directory, nil, 0o600))
-	require.NoError(t, e.ConsumeProfiles(t.Context(), numbered(3, "a", "b")))
-	require.NoError(t, e.Shutdown(t.Context()))
-	require.NoError(t, os.Remove(cfg.Directory))
-
-	cfg.GroupBy, cfg.Compression = []string{"service.name"}, compressionGzip
-	e, _ = newExporter(t, cfg)
-	require.NoError(t, e.Start(t.Context(), stored.Host()))
-	require.Eventually(t, func() bool {
-		_, err := os.Stat(filepath.Join(cfg.Directory, "b"))
-		return err == nil
-	}, time.Minute, time.Millisecond)
-	require.NoError(t, e.Shutdown(t.Context()))
-	assert.Equal(t, []string{"a", "b"}, list(t, cfg.Directory))
-	assert.Contains(t, list(t, filepath.Join(cfg.Directory, "a"))[0], ".otlp.pb.gz")
-	assert.Equal(t, map[string][]int{"a": {3}, "b": {3}}, numbersIn(t, cfg.Directory))
-}
-
 // TestEncodingOfGarbage: what is stored may be cut or changed.
 func TestEncodingOfGarbage(t *testing.T) {
 	cfg := newConfig(t)
@@ -635,7 +498,7 @@ func TestEncodingOfGarbage(t *testing.T) {
 	}
 }
 
-// TestErrorOfWholePayload: without groups and pprofs there are no parts, and a payload that refers to
+// TestErrorOfWholePayload: without groups there are no parts, and a payload that refers to
 // nothing is not looked into.
 func TestErrorOfWholePayload(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
@@ -654,4 +517,53 @@ func TestErrorOfWholePayload(t *testing.T) {
 		require.False(t, partial)
 	}
 	require.NoError(t, e.shutdown(t.Context()))
+}
+
+// TestUndecodableQueueItemIsReported_E14: an item of the queue that cannot be restored is
+// counted and logged.
+func TestUndecodableQueueItemIsReported_E14(t *testing.T) {
+	pd := pprofile.NewProfiles()
+	addScope(pd, "a", 1)
+	stored := storedItem(t, pd)
+	for name, tt := range map[string]struct {
+		item []byte
+		lost int64
+	}{
+		"complete":      {stored, 0},
+		"truncated":     {stored[:20], 1},
+		"not ours":      {append([]byte{9}, stored[1:]...), 1},
+		"too long":      {append(slices.Clone(stored), 1), 1},
+		"empty":         {[]byte{}, 1},
+		"older version": {[]byte(`[{"Data":12}]` + "\n"), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, telemetry, logs := observed(t, newConfig(t, "service.name", "host.name"))
+			_, restored, err := queueEncoding(e).Unmarshal(tt.item)
+			lost := sums(t, telemetry)["otelcol_exporter_profiles_file_errors convert"]
+			assert.Equal(t, tt.lost, lost)
+			profiletest.Injected(t, fmt.Sprintf("1 stored items of another configuration or cut, %d counted losses", lost))
+			if tt.lost == 0 {
+				require.NoError(t, err)
+				again, err := queueEncoding(e).Marshal(t.Context(), restored)
+				require.NoError(t, err)
+				assert.Equal(t, stored, again)
+				assert.Zero(t, logs.Len())
+				return
+			}
+			require.ErrorContains(t, err, "damaged or belongs to another exporter")
+			require.Equal(t, 1, logs.FilterMessage("Dropped queued item").Len())
+		})
+	}
+}
+
+// TestMissingQueueItemIsNoLoss_E14: after a write that failed, the queue counts an item that it does
+// not have. Its sender got an error.
+func TestMissingQueueItemIsNoLoss_E14(t *testing.T) {
+	cfg := newConfig(t)
+	e, telemetry, logs := observed(t, cfg)
+	_, _, err := queueEncoding(e).Unmarshal(nil)
+	require.ErrorIs(t, err, errNotStored)
+	assert.Empty(t, sums(t, telemetry))
+	assert.Zero(t, logs.Len())
+	profiletest.Injected(t, "1 items that were not stored")
 }

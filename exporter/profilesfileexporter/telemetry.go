@@ -130,18 +130,6 @@ func (e *fileExporter) reportDropped(err error, size int) {
 	e.logger.Error("Dropped queued item", zap.Error(err), zap.Int("bytes", size))
 }
 
-// reportRejected counts and logs the rejections of a payload.
-func (e *fileExporter) reportRejected(o *outcome) {
-	if o.rejections == 0 {
-		return
-	}
-	for reason, n := range o.reasons {
-		e.countErrors(reason, n)
-	}
-	e.logger.Error("Rejected profiles permanently", zap.Error(o.rejection()),
-		zap.String("format", e.config.Format), zap.Int("count", o.rejections))
-}
-
 // reportError is for errors that no caller gets.
 func (e *fileExporter) reportError(err error) {
 	e.countErrors(reasonOf(err), 1)

@@ -142,10 +142,6 @@ func TestSharedDataIsLeftAlone(t *testing.T) {
 	want, err := expand.Profiles(pd)
 	require.NoError(t, err)
 
-	all := ways()
-	pprof := createDefaultConfig().(*Config)
-	pprof.Format, pprof.Framing, pprof.Compression = formatPprof, framingNone, compressionGzip
-	all["pprof"] = pprof
 	stop := make(chan struct{})
 	var reading, writing sync.WaitGroup
 	for range 2 {
@@ -163,7 +159,7 @@ func TestSharedDataIsLeftAlone(t *testing.T) {
 			}
 		})
 	}
-	for _, cfg := range all {
+	for _, cfg := range ways() {
 		for _, groupBy := range [][]string{nil, {"group"}} {
 			of := *cfg
 			of.Directory, of.GroupBy, of.Sync = t.TempDir(), groupBy, syncNone

@@ -110,13 +110,29 @@ var indexedFormats = []recordfile.Format{
 	{Content: recordfile.OTLPJSON}, {Content: recordfile.OTLPJSON, Compression: recordfile.Gzip}, {Content: recordfile.OTLPJSON, Compression: recordfile.Zstd},
 }
 
+// withoutLargeValues keeps sums below those that are saturated, which depend on the order of values.
+func withoutLargeValues(pd pprofile.Profiles) pprofile.Profiles {
+	for _, rp := range pd.ResourceProfiles().All() {
+		for _, sp := range rp.ScopeProfiles().All() {
+			for _, p := range sp.Profiles().All() {
+				for _, s := range p.Samples().All() {
+					for i, v := range s.Values().All() {
+						s.Values().SetAt(i, v>>20)
+					}
+				}
+			}
+		}
+	}
+	return pd
+}
+
 func TestListByIndexEqualsListByFile(t *testing.T) {
 	for i, format := range indexedFormats {
 		t.Run(fmt.Sprint(format.Content, format.Compression), func(t *testing.T) {
 			var payloads []pprofile.Profiles
 			random := profiletest.NewRand(7)
 			for range 40 {
-				payloads = append(payloads, profiletest.GenerateProfiles(random))
+				payloads = append(payloads, withoutLargeValues(profiletest.GenerateProfiles(random)))
 			}
 			s := indexed(t, format, payloads...)
 			selections := selectionsOf(t, s)

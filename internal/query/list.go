@@ -54,7 +54,7 @@ type Row struct {
 	Profiles int    `json:"profiles"`
 	Samples  int    `json:"samples"`
 	Sum      int64  `json:"sum"`
-	// Saturated: Sum is the largest or least int64, and the sum is above or below that.
+	// Saturated: Sum is the largest or least int64, and the sum may be above or below that.
 	Saturated bool `json:"saturated,omitempty"`
 }
 
@@ -129,8 +129,7 @@ func (t *totals) rows() []Row {
 	rows := make([]Row, 0, len(byKind))
 	for _, kind := range slices.SortedFunc(maps.Keys(byKind), Kind.Compare) {
 		s := byKind[kind]
-		sum, saturated := s.Sum.Int64()
-		rows = append(rows, Row{kind, s.Start, s.End, s.Profiles, s.Samples, sum, saturated})
+		rows = append(rows, Row{kind, s.Start, s.End, s.Profiles, s.Samples, s.Sum, recordfile.Saturated(s.Sum)})
 	}
 	return rows
 }

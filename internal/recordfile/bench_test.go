@@ -11,7 +11,7 @@ import (
 )
 
 func BenchmarkAppend(b *testing.B) {
-	for _, format := range framedFormats {
+	for _, format := range allFormats {
 		for _, size := range []int{1 << 10, 16 << 10, 512 << 10} {
 			b.Run(fmt.Sprintf("format=%s/size=%d", formatName(format), size), func(b *testing.B) {
 				w := openTestWriter(b, b.TempDir(), Options{Format: format, Rotation: Rotation{MaxSize: 64 << 20}})

@@ -15,8 +15,6 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
 // minDecoderMemory is the memory that a zstd decoder may always use for its window, in bytes.
@@ -31,23 +29,9 @@ var (
 // read; otherwise it says why no complete record starts at the offset.
 func (r *Reader) readRecord(at int64) (record []byte, err error) {
 	r.source.seek(at)
-	switch {
-	case r.format.Compression == Gzip:
-		record, err = r.gzipMember(at)
-	case r.format.Compression == Zstd:
-		record, err = r.zstdFrame(at)
-	case r.format.Content == OTLPJSON:
-		record, err = r.line()
-	case r.format.SingleRecord():
-		record, err = r.bytes(r.size - at)
-	default:
-		record, err = r.prefixed(at)
-		// A closed bare file has the same name as a framed one, so both are tried.
-		if err != nil && at == 0 && r.startsField() {
-			if bare, bareErr := r.bytes(r.size); bareErr == nil && r.format.Content.checkRecord(bare) == nil {
-				record, err = bare, nil
-			}
-		}
+	record, err = r.decode()
+	if err == nil && r.magic != nil {
+		record, err = r.unframe(record)
 	}
 	switch {
 	case r.source.err != nil:
@@ -62,36 +46,24 @@ func (r *Reader) readRecord(at int64) (record []byte, err error) {
 	return record, r.format.Content.checkRecord(record)
 }
 
-// startsField goes back to the start of the file, and reports whether a field of a
-// ProfilesData message may start there. Nearly all lengths start with a 0 instead.
-func (r *Reader) startsField() bool {
-	r.source.seek(0)
-	head, _ := r.source.Peek(1) // empty if reading fails
-	return len(head) > 0 && head[0]&7 == wire.BytesType
-}
-
 // prefixed reads a length and a record.
-func (r *Reader) prefixed(at int64) ([]byte, error) {
+func (r *Reader) prefixed() ([]byte, error) {
 	var prefix [prefixSize]byte
 	if err := r.readFull(prefix[:]); err != nil {
 		return nil, err
 	}
-	length, left := int64(binary.BigEndian.Uint32(prefix[:])), r.size-at-prefixSize
+	length, left := int64(binary.BigEndian.Uint32(prefix[:])), r.size-r.source.offset()
 	switch tooLong := length > int64(r.max); {
+	case length == 0:
+		return nil, errors.New("length of a record is 0")
+	case length > left && !tooLong:
+		return nil, incomplete("file ends after %d of %d bytes", left, length)
 	case tooLong && length <= left:
 		return nil, &SizeError{length, r.max}
-	case !tooLong && length > left:
-		return nil, incomplete("file ends after %d of %d bytes", left, length)
+	case tooLong:
+		return nil, fmt.Errorf("length of a record is %d: must be at most %d", length, r.max)
 	}
-	return r.bytes(length)
-}
-
-// bytes reads a record of n bytes.
-func (r *Reader) bytes(n int64) ([]byte, error) {
-	if n == 0 || n > int64(r.max) {
-		return nil, fmt.Errorf("length of a record is %d: must be between 1 and %d", n, r.max)
-	}
-	r.record = slices.Grow(r.record[:0], int(n))[:n]
+	r.record = slices.Grow(r.record[:0], int(length))[:length]
 	return r.record, r.readFull(r.record)
 }
 
@@ -147,8 +119,8 @@ func (r *Reader) line() ([]byte, error) {
 	}
 }
 
-// gzipMember reads the member at an offset.
-func (r *Reader) gzipMember(at int64) ([]byte, error) {
+// gzipMember reads the content of a member.
+func (r *Reader) gzipMember() ([]byte, error) {
 	if r.gzip == nil {
 		r.gzip = new(gzip.Reader)
 	}
@@ -167,11 +139,11 @@ func (r *Reader) gzipMember(at int64) ([]byte, error) {
 	if n > limit {
 		return nil, &SizeError{0, r.max}
 	}
-	return r.unframe(r.record, at)
+	return r.record, nil
 }
 
-// zstdFrame reads the frame at an offset.
-func (r *Reader) zstdFrame(at int64) ([]byte, error) {
+// zstdFrame reads the content of a frame.
+func (r *Reader) zstdFrame() ([]byte, error) {
 	r.record = r.record[:0]
 	if err := r.readFrame(); err != nil {
 		return nil, err
@@ -192,7 +164,7 @@ func (r *Reader) zstdFrame(at int64) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("zstd frame: %w", err)
 	}
-	return r.unframe(content, at)
+	return content, nil
 }
 
 // readFrame reads one compressed frame into r.frame, by the sizes of its blocks: the
@@ -252,23 +224,17 @@ func (r *Reader) readMore(n int) error {
 	return r.readFull(r.frame[had:])
 }
 
-// unframe removes the framing bytes of the record at an offset.
-func (r *Reader) unframe(content []byte, at int64) ([]byte, error) {
+// unframe removes the framing bytes of a record that was compressed.
+func (r *Reader) unframe(content []byte) ([]byte, error) {
+	n := len(content)
 	switch {
-	case r.format.SingleRecord():
-		return content, nil
-	case r.format.Content == OTLPJSON:
-		if len(content) == 0 || content[len(content)-1] != lineFeed {
-			return nil, errors.New("content does not end in a line feed")
-		}
-		return content[:len(content)-1], nil
+	case r.format.Content == OTLPProto && n >= prefixSize && int64(binary.BigEndian.Uint32(content)) == int64(n-prefixSize):
+		return content[prefixSize:], nil
+	case r.format.Content == OTLPProto:
+		return nil, fmt.Errorf("content of %d bytes is not a length and a record of that length", n)
+	case n == 0 || content[n-1] != lineFeed:
+		return nil, errors.New("content does not end in a line feed")
 	default:
-		if len(content) >= prefixSize && int64(binary.BigEndian.Uint32(content)) == int64(len(content)-prefixSize) {
-			return content[prefixSize:], nil
-		}
-		if at == 0 && isMessage(content, true) { // a closed bare file has the same name as a framed one
-			return content, nil
-		}
-		return nil, fmt.Errorf("content of %d bytes is not a length and a record of that length", len(content))
+		return content[:n-1], nil
 	}
 }

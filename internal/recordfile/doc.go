@@ -7,14 +7,12 @@
 // # Format
 //
 // A file is a sequence of records without header or trailer. Protobuf records are preceded
-// by their length (4 bytes, big-endian), and JSON records end in a line feed; a bare file is
-// a single record. With a Compression, each record and its framing bytes are one gzip member
-// or zstd frame with a checksum, so that the file is an ordinary gzip or zstd file.
+// by their length (4 bytes, big-endian), and JSON records end in a line feed. With a Compression, each record
+// and its framing bytes are one gzip member or zstd frame with a checksum, so that the file is an ordinary
+// gzip or zstd file.
 //
-// A name is profiles-<UTC time>-<sequence>.<content>[.gz|.zst], where content is otlp.pb,
-// otlp.jsonl or pprof.pb. The name of a pprof file starts with the escaped profile type instead
-// of profiles, if the record has one. The file being written has the suffix .partial as well
-// (.bare.partial if it is bare).
+// A name is profiles-<UTC time>-<sequence>.<content>[.gz|.zst], where content is otlp.pb or otlp.jsonl. The
+// file being written has the suffix .partial as well.
 //
 // A Reader reports damage with its offset. Damage to a compressed record loses that record
 // only. An uncompressed protobuf file is read up to its first damaged record.
@@ -26,8 +24,7 @@
 // # Writing
 //
 // The file being written has an advisory lock. A closed file was synced before it got its final name. It is
-// never empty and never changes again. Only Retention removes it, with one exception: a bare file whose
-// directory cannot be synced is removed again, because its record is not acknowledged. A rename never replaces
+// never empty and never changes again. Only Retention removes it. A rename never replaces
 // a file. Links are not followed.
 //
 // A write is a transaction: if Append fails, the Writer removes the record, at once or by a
@@ -36,9 +33,9 @@
 // detects and recreates a file or directory that another process removed or changed.
 //
 // OpenWriter closes the incomplete (.partial) files of processes that no longer run: each
-// is truncated after its last complete record, or removed if it has none. A bare one is
-// always removed. Several Writers may share a directory on systems with flock. File
-// systems that do not support flock do not lock: there, only one Writer may use a directory.
+// is truncated after its last complete record, or removed if it has none. Several Writers may share a
+// directory on systems with flock. File systems that do not support flock do not lock: there, only one
+// Writer may use a directory.
 //
 // # Index
 //
@@ -48,18 +45,17 @@
 // ParseIndex rejects one with another version, of a file of another size, or that was damaged; the file is
 // read instead.
 //
-// An index is text. Each line is a JSON object:
+// An index is text:
 //
-//	{"version":2,"size":2468,"checksum":2596996162}
-//	{"series":[{"service":"checkout","type":"cpu","sample_type":"samples","unit":"count",
-//	  "start":1700000000000000000,"latest":1700000010000000000,"end":1700000020000000000,
-//	  "profiles":2,"samples":1200,"sum":48211}]}
-//	{"offset":0,"length":1234,"series":[[0,1700000000000000000,0,10000000000,1,600,24071]]}
-//	{"offset":1234,"length":1234,"series":[[0,1700000010000000000,0,10000000000,1,600,24140]]}
+//	{"version":3,"size":2468,"checksum":2596996162}
+//	{"service":"checkout","type":"cpu","sample_type":"samples","unit":"count","start":1700000000000000000,
+//	  "latest":1700000010000000000,"end":1700000020000000000,"profiles":2,"samples":1200,"sum":48211}
+//	0 1234 0 1700000000000000000 0 10000000000 1 600 24071
+//	1234 1234 0 1700000010000000000 0 10000000000 1 600 24140
 //
 // The first line has the version of the format, the size of the file in bytes, and the CRC-32C of the
-// rest of the index. The second one (a single line) has the totals of the file, a [Summary] for each
-// [Key]. Each further line describes a record: the place of its bytes in the file, and for each Key the
-// position in the totals, start, latest minus start, end minus start, profiles, samples and sum. An index
-// has no lines of records if they would have taken too much memory while the file was open.
+// rest of the index. The lines of JSON after it (each a single line) are the totals of the file, a [Summary] for
+// each [Key]. Each further line describes a record: the offset and length of its bytes in the file, and for each
+// Key its position in the totals, start, latest minus start, end minus start, profiles, samples and sum. An
+// index has no lines of records if they would have taken too much memory while the file was open.
 package recordfile

@@ -25,9 +25,9 @@ const (
 	maxPooled = 16 << 20
 )
 
-// Encoded is a record as it is written to a file.
-type Encoded struct {
-	Chunks [3][]byte // prefix, record and suffix, or all of them in the first
+// encodedRecord is a record as it is written to a file.
+type encodedRecord struct {
+	chunks [3][]byte // prefix, record and suffix, or all of them in the first
 	buffer *buffer   // the memory of the chunks, unless that is the record's
 }
 
@@ -44,63 +44,57 @@ func (b *buffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Size is the number of bytes on disk.
-func (e Encoded) Size() int64 {
-	return int64(len(e.Chunks[0]) + len(e.Chunks[1]) + len(e.Chunks[2]))
+// size is the number of bytes on disk.
+func (e encodedRecord) size() int64 {
+	return int64(len(e.chunks[0]) + len(e.chunks[1]) + len(e.chunks[2]))
 }
 
-// Release returns the memory. The chunks must not be used afterwards.
-func (e Encoded) Release() {
+// release returns the memory. The chunks must not be used afterwards.
+func (e encodedRecord) release() {
 	if cap(e.buffer.framed)+cap(e.buffer.compressed) <= maxPooled {
 		buffers.Put(e.buffer)
 	}
 }
 
-// Encode frames and compresses a record. The result may refer to the record, and the caller releases it. The
+// encode frames and compresses a record. The result may refer to the record, and the caller releases it. The
 // error is ErrInvalidRecord if no file can hold the record.
-func Encode(format Format, record []byte) (Encoded, error) {
+func encode(format Format, record []byte) (encodedRecord, error) {
 	if err := format.Content.checkRecord(record); err != nil {
-		return Encoded{}, fmt.Errorf("%w: %w", ErrInvalidRecord, err)
+		return encodedRecord{}, fmt.Errorf("%w: %w", ErrInvalidRecord, err)
+	}
+	var prefix, suffix []byte
+	if format.Content == OTLPJSON {
+		suffix = []byte{lineFeed}
+	} else {
+		prefix = binary.BigEndian.AppendUint32(nil, uint32(len(record)))
 	}
 	b := buffers.Get().(*buffer)
 	b.framed, b.compressed = b.framed[:0], b.compressed[:0]
-	e := Encoded{buffer: b}
-
-	var prefix, suffix []byte
-	switch {
-	case format.SingleRecord():
-	case format.Content == OTLPJSON:
-		suffix = []byte{lineFeed}
-	default:
-		prefix = binary.BigEndian.AppendUint32(nil, uint32(len(record)))
-	}
-	framed := func() []byte {
-		b.framed = slices.Grow(b.framed, len(record)+prefixSize)
-		b.framed = append(append(append(b.framed, prefix...), record...), suffix...)
-		return b.framed
-	}
-
-	switch {
-	case format.Compression == Gzip:
+	e := encodedRecord{chunks: [3][]byte{prefix, record, suffix}, buffer: b}
+	if format.Compression == Gzip {
 		w := gzipWriters.Get().(*gzip.Writer)
 		defer gzipWriters.Put(w)
 		w.Reset(b)
-		for _, chunk := range [][]byte{prefix, record, suffix} {
+		for _, chunk := range e.chunks {
 			_, _ = w.Write(chunk) // never fails: the buffer takes everything
 		}
 		_ = w.Close()
-		e.Chunks[0] = b.compressed
-	case format.Compression == Zstd:
+		e.chunks = [3][]byte{b.compressed}
+		return e, nil
+	}
+	if format.Compression == None && len(record) > maxCopied {
+		return e, nil
+	}
+	b.framed = slices.Grow(b.framed, len(record)+prefixSize)
+	b.framed = append(append(append(b.framed, prefix...), record...), suffix...)
+	e.chunks = [3][]byte{b.framed}
+	if format.Compression == Zstd {
 		encoder, err := zstdEncoder()
 		if err != nil {
-			return Encoded{}, fmt.Errorf("compress record of %d bytes: %w", len(record), err)
+			return encodedRecord{}, fmt.Errorf("compress record of %d bytes: %w", len(record), err)
 		}
-		b.compressed = encoder.EncodeAll(framed(), b.compressed)
-		e.Chunks[0] = b.compressed
-	case len(record) <= maxCopied:
-		e.Chunks[0] = framed()
-	default:
-		e.Chunks = [3][]byte{prefix, record, suffix}
+		b.compressed = encoder.EncodeAll(b.framed, b.compressed)
+		e.chunks = [3][]byte{b.compressed}
 	}
 	return e, nil
 }

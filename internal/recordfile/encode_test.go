@@ -23,9 +23,9 @@ func TestLargeRecordsLeaveLittleMemoryBehind(t *testing.T) {
 	encoders := runtime.GOMAXPROCS(0)
 	retained := func(record []byte) int {
 		for range encoders { // they take turns
-			e, err := Encode(Format{Content: OTLPProto, Compression: Zstd}, record)
+			e, err := encode(Format{Content: OTLPProto, Compression: Zstd}, record)
 			require.NoError(t, err)
-			e.Release()
+			e.release()
 		}
 		runtime.GC()
 		runtime.GC() // a pool keeps its content for one cycle

@@ -126,7 +126,7 @@ func runWithFaults(t *testing.T, f *faults, format Format, syncMode Sync, size i
 // next start then repairs them, without loss.
 func TestFailingRepair_E1(t *testing.T) {
 	const size = 40
-	for _, format := range framedFormats { // bare leftovers hold nothing that was acknowledged
+	for _, format := range allFormats {
 		t.Run(formatName(format), func(t *testing.T) {
 			t.Parallel()
 			torn := fileOf(t, format, 3, size)

@@ -7,7 +7,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"slices"
+	"regexp"
+	"strconv"
+	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
@@ -26,11 +28,7 @@ const (
 	OTLPProto Content = "otlp.pb"
 	// OTLPJSON records are OTLP/JSON objects, each on one line.
 	OTLPJSON Content = "otlp.jsonl"
-	// Pprof records are pprof Profile messages, one in a file.
-	Pprof Content = "pprof.pb"
 )
-
-var contents = []Content{OTLPProto, OTLPJSON, Pprof}
 
 // Compression is applied to each record separately, with its framing bytes.
 type Compression int
@@ -44,40 +42,24 @@ const (
 	Zstd
 )
 
-// extension is the suffix that a compression adds to a file's name.
-func (c Compression) extension() string {
-	return [...]string{None: "", Gzip: ".gz", Zstd: ".zst"}[c]
-}
+// extensions are the suffixes that compressions add to a file's name.
+var extensions = [...]string{None: "", Gzip: ".gz", Zstd: ".zst"}
 
 // Format is everything that a reader must know about a file.
 type Format struct {
-	Content Content
-	// Bare files hold a single record without framing. Pprof files always do; a name says
-	// it only while the file is partial. Otherwise JSON records are lines, and protobuf
-	// records are preceded by their length: 4 bytes, big-endian.
-	Bare        bool
+	Content     Content
 	Compression Compression
 }
 
 // Validate returns an error if there are no files of this format.
 func (f Format) Validate() error {
 	switch {
-	case !slices.Contains(contents, f.Content):
-		return fmt.Errorf("content is %q: must be one of %q", f.Content, contents)
-	case f.Bare && f.Content == OTLPJSON:
-		return fmt.Errorf("content is %q: must be a protobuf message in a bare file", f.Content)
+	case f.Content != OTLPProto && f.Content != OTLPJSON:
+		return fmt.Errorf("content is %q: must be %q or %q", f.Content, OTLPProto, OTLPJSON)
 	case f.Compression < None || f.Compression > Zstd:
 		return fmt.Errorf("compression is %d: must be between %d and %d", f.Compression, None, Zstd)
 	}
 	return nil
-}
-
-// SingleRecord reports whether a file has one record, without framing.
-func (f Format) SingleRecord() bool { return f.Bare || f.Content == Pprof }
-
-// extension is the part of a file's name after the sequence.
-func (f Format) extension() string {
-	return "." + string(f.Content) + f.Compression.extension()
 }
 
 // checkRecord returns an error if the record cannot have this content. It looks at the
@@ -88,31 +70,66 @@ func (c Content) checkRecord(record []byte) error {
 		return errors.New("record is empty")
 	case len(record) > MaxRecordSize:
 		return fmt.Errorf("record has %d bytes, more than %d", len(record), MaxRecordSize)
-	case c == OTLPJSON:
-		if record[0] != '{' || record[len(record)-1] != '}' {
-			return errors.New("record is not a JSON object")
+	case c == OTLPProto:
+		fields := wire.New(record)
+		for fields.Next() {
+			if fields.Field == 0 || fields.Type != wire.BytesType { // as all fields of a ProfilesData message
+				return errors.New("record is not a protobuf message of length-delimited fields")
+			}
 		}
-		if bytes.IndexByte(record, '\n') >= 0 {
-			return errors.New("record contains a line feed")
-		}
-	case c == Pprof:
-		if !isMessage(record, false) {
-			return errors.New("record is not a protobuf message")
-		}
-	case !isMessage(record, true):
-		return errors.New("record is not a protobuf message of length-delimited fields")
+		return fields.Err
+	case record[0] != '{' || record[len(record)-1] != '}':
+		return errors.New("record is not a JSON object")
+	case bytes.IndexByte(record, lineFeed) >= 0:
+		return errors.New("record contains a line feed")
+	default:
+		return nil
 	}
-	return nil
 }
 
-// isMessage reports whether data is protobuf fields from its first byte to its last. All
-// fields of an OTLP ProfilesData message are length-delimited.
-func isMessage(data []byte, lengthDelimited bool) bool {
-	fields := wire.New(data)
-	for fields.Next() {
-		if fields.Field == 0 || lengthDelimited && fields.Type != wire.BytesType {
-			return false
+// Name is a parsed file name.
+type Name struct {
+	// Time is when the file was created, in UTC, to the millisecond.
+	Time time.Time
+	// Sequence distinguishes files of the same millisecond.
+	Sequence uint64
+	Format   Format
+	// Partial is set while the file is being written.
+	Partial bool
+}
+
+const (
+	nameTime      = "20060102T150405.000Z"
+	partialSuffix = ".partial"
+)
+
+var nameParts = regexp.MustCompile(`^profiles-([0-9T.]+Z)-([0-9]+)\.(otlp\.pb|otlp\.jsonl)(\.gz|\.zst)?(\.partial)?$`)
+
+func (n Name) String() string {
+	name := fmt.Sprintf("profiles-%s-%06d.%s%s", n.Time.UTC().Format(nameTime), n.Sequence, n.Format.Content, extensions[n.Format.Compression])
+	if n.Partial {
+		name += partialSuffix
+	}
+	return name
+}
+
+// ParseName parses a file's name without its directory. ok is false if this package
+// writes no file of that name.
+func ParseName(name string) (parsed Name, ok bool) {
+	parts := nameParts.FindStringSubmatch(name)
+	if parts == nil {
+		return Name{}, false
+	}
+	created, timeErr := time.Parse(nameTime, parts[1])
+	sequence, sequenceErr := strconv.ParseUint(parts[2], 10, 63)
+	if timeErr != nil || sequenceErr != nil {
+		return Name{}, false
+	}
+	parsed = Name{Time: created, Sequence: sequence, Format: Format{Content: Content(parts[3])}, Partial: parts[5] != ""}
+	for c, extension := range extensions {
+		if parts[4] == extension {
+			parsed.Format.Compression = Compression(c)
 		}
 	}
-	return fields.Err == nil
+	return parsed, parsed.String() == name
 }

@@ -4,11 +4,9 @@
 package recordfile
 
 import (
-	"encoding/binary"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -27,10 +25,7 @@ func TestToolsGivePlainStream(t *testing.T) {
 			if err != nil {
 				t.Skipf("%s is not installed", tool)
 			}
-			n := 20
-			if format.Bare {
-				n = 1
-			}
+			const n = 20
 			file := filepath.Join(t.TempDir(), "file"+filepath.Ext(Name{Format: format}.String()))
 			require.NoError(t, os.WriteFile(file, fileOf(t, format, n, 5000), 0o600))
 			got, err := exec.CommandContext(t.Context(), path, "-dc", file).Output()
@@ -38,21 +33,5 @@ func TestToolsGivePlainStream(t *testing.T) {
 			format.Compression = None
 			assert.Equal(t, fileOf(t, format, n, 5000), got)
 		})
-	}
-}
-
-// TestLengthPrefix reads a plain file without any of our code: 4 bytes of length,
-// big-endian, and so many bytes, as the file exporter of collector-contrib writes.
-func TestLengthPrefix(t *testing.T) {
-	for _, size := range []int{10, 128 << 10} {
-		data := fileOf(t, allFormats[0], 3, size)
-		for id := 1; id <= 3; id++ {
-			n := binary.BigEndian.Uint32(data)
-			assert.Equal(t, newRecord(OTLPProto, id, size), data[4:4+n])
-			data = data[4+n:]
-		}
-		assert.Empty(t, data)
-		lines := strings.SplitAfter(string(fileOf(t, allFormats[3], 3, size)), "\n")
-		assert.Equal(t, string(newRecord(OTLPJSON, 2, size))+"\n", lines[1])
 	}
 }

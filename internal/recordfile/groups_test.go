@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -224,69 +223,6 @@ func TestConcurrently_E12(t *testing.T) {
 	require.Len(t, slices.Compact(got), writers*each)
 }
 
-// TestFailingCallsInGroups_E1: as TestFailingCalls_E1, with more groups than may be open.
-func TestFailingCallsInGroups_E1(t *testing.T) {
-	const size = 20
-	format := allFormats[2]
-	step := 7
-	if full, _ := profiletest.Soak(t); full {
-		step = 1
-	}
-	failing, acknowledged, readable := 0, 0, 0
-	for _, syncMode := range []Sync{SyncNone, SyncRecord} {
-		for _, to := range []int{1, 4, 1 << 30} {
-			for n := 1; ; n += step {
-				dir, err := os.MkdirTemp(t.TempDir(), "") //nolint:usetesting // one a run of many in a test
-				require.NoError(t, err)
-				f := faults{from: n, to: n + to, short: true, noSync: true}
-				clock := newClock()
-				options := Options{Format: format, Sync: syncMode, Rotation: Rotation{MaxRecords: 3}, OpenDir: f.openDir, Now: clock.Now, Levels: 2, MaxOpen: 2}
-				s, err := openWriter(dir, options)
-				if err != nil {
-					f.clear()
-					s, err = openWriter(dir, options)
-					require.NoError(t, err)
-				}
-				want := map[string][]int{}
-				add := func(id int) error {
-					group := []string{"a" + strconv.Itoa(id%2), "b" + strconv.Itoa(id%3)}
-					err := s.Append(plainRecord(format.Content, id, size, group...))
-					if err == nil {
-						want[filepath.Join(group...)] = append(want[filepath.Join(group...)], id)
-					}
-					return err
-				}
-				for id := range 10 {
-					_ = add(id)
-					if id%3 == 0 {
-						clock.step(time.Minute)
-						s.Tick()
-						s.Maintain()
-					}
-				}
-				failed := f.failed
-				f.clear()
-				for id := range 6 {
-					require.NoError(t, add(10+id), "the fault is gone")
-				}
-				clock.step(time.Minute)
-				s.Tick()
-				s.Maintain()
-				require.NoError(t, s.Close())
-				got := readTree(t, dir, size)
-				require.Equal(t, want, got, "calls from %d to %d failed", f.from, f.to)
-				failing, acknowledged, readable = failing+failed, acknowledged+countIn(want), readable+countIn(got)
-				require.NoError(t, os.RemoveAll(dir))
-				if failed == 0 {
-					require.Greater(t, n, 60)
-					break
-				}
-			}
-		}
-	}
-	profiletest.Account(t, fmt.Sprintf("%d failing calls", failing), acknowledged, readable, 0)
-}
-
 // TestRecoveryInGroups: leftovers in groups are finished at start, and where the disk
 // fails then, later.
 func TestRecoveryInGroups(t *testing.T) {
@@ -395,21 +331,4 @@ func TestOpenWriterRejectsInvalidGroups(t *testing.T) {
 		require.ErrorIs(t, s.Append(plainRecord(OTLPProto, 1, 1, "a", name)), ErrInvalidRecord, name)
 	}
 	assert.Empty(t, list(t, dir), "nothing is made for a record that is none")
-}
-
-func TestIdleGroupsAreClosed(t *testing.T) {
-	dir := t.TempDir()
-	clock := newClock()
-	before := descriptors(t)
-	s := openTestWriter(t, dir, Options{Format: allFormats[2], Now: clock.Now, Rotation: Rotation{MaxAge: time.Minute}, Levels: 1, MaxOpen: 10})
-	for id := range 5 {
-		require.NoError(t, s.Append(plainRecord(OTLPProto, id, 10, fmt.Sprint("g", id))))
-	}
-	clock.step(time.Minute)
-	s.Tick()
-	s.Maintain()
-	assert.LessOrEqual(t, descriptors(t), before)
-	require.NoError(t, s.Append(plainRecord(OTLPProto, 9, 10, "g1")))
-	require.NoError(t, s.Close())
-	assert.Equal(t, []int{1, 9}, readTree(t, dir, 10)["g1"])
 }

@@ -30,40 +30,30 @@ type groupWriter struct {
 }
 
 // append writes a record. After an error, the record is removed at once or by a later call.
-func (g *groupWriter) append(record Record, e Encoded) error {
+func (g *groupWriter) append(record Record, e encodedRecord) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
 		return ErrClosed
 	}
 	now := g.options.Now()
-	if g.names.format.Content == Pprof {
-		g.names.prefix = TypePrefix(record.Type)
-	}
-	if err := g.prepare(e.Size(), now); err != nil {
+	if err := g.openFile(e.size(), now); err != nil {
 		return &fs.PathError{Op: "open file in", Path: g.path, Err: err}
 	}
 	f := g.file
 	if err := g.write(e, now); err != nil {
 		return &fs.PathError{Op: "write", Path: f.Path, Err: err}
 	}
-	f.accept(record, e.Size())
-	if g.names.format.SingleRecord() {
-		// The record is accepted when the file has its final name.
-		if err := g.closeFile(BySingleRecord); err != nil {
-			f.markForRemoval()
-			g.tryClose(ByError)
-			return err
-		}
-	} else if reason := g.options.Rotation.due(f, anyRecord, now); reason != "" {
+	f.accept(record, e.size())
+	if reason := g.options.Rotation.due(f, anyRecord, now); reason != "" {
 		g.tryClose(reason)
 	}
-	g.options.RecordWritten(record, e.Size(), g.other)
+	g.options.RecordWritten(record, e.size(), g.other)
 	return nil
 }
 
-// prepare makes g.file a file that a record of size bytes can be written to.
-func (g *groupWriter) prepare(size int64, now time.Time) error {
+// openFile makes g.file a file that a record of size bytes can be written to.
+func (g *groupWriter) openFile(size int64, now time.Time) error {
 	if err := g.checkPath(); err != nil {
 		return err
 	}
@@ -107,31 +97,29 @@ func (g *groupWriter) create(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	g.file, err = createPartial(dir, g.path, &g.names, now)
+	g.file, err = createPartial(dir, g.path, &g.names, now, NewIndexBuilder(g.indexes))
 	switch {
 	case g.file == nil:
 		_ = dir.Close() // nothing was created in it
 	case err != nil:
 		g.tryClose(ByError)
-	case !g.names.format.SingleRecord():
-		g.file.index = NewIndexBuilder(g.indexes)
 	}
 	return err
 }
 
 // write writes a record and syncs it if it must be on the disk now.
-func (g *groupWriter) write(e Encoded, now time.Time) error {
+func (g *groupWriter) write(e encodedRecord, now time.Time) error {
 	f := g.file
 	err := f.write(e, now)
 	synced := true
-	if err == nil && g.options.Sync == SyncRecord && !g.names.format.SingleRecord() {
+	if err == nil && g.options.Sync == SyncRecord {
 		err = f.sync()
 		synced = err == nil
 	}
 	if err == nil {
 		return nil
 	}
-	_ = f.truncate() // if it fails, prepare and finalize retry
+	_ = f.truncate() // if it fails, openFile and finalize retry
 	// After a failed sync, the system may have dropped the data and a second sync would
 	// succeed, so this file gets no more records. The earlier ones were synced.
 	// Other errors may concern this file only, for example a limit of the file size.
@@ -158,7 +146,7 @@ func (g *groupWriter) closeFile(reason Reason) error {
 	}
 	f.Reason = cmp.Or(f.Reason, reason)
 	err := f.finalize(&g.names)
-	if err == nil && f.Records > 0 && f.index != nil {
+	if err == nil && f.Records > 0 {
 		if indexErr := f.writeIndex(); indexErr != nil {
 			g.options.IndexFailed(indexErr)
 		}
@@ -177,9 +165,7 @@ func (g *groupWriter) closeFile(reason Reason) error {
 
 // releaseFile makes the next append create a file.
 func (g *groupWriter) releaseFile() {
-	if g.file.index != nil {
-		g.file.index.Release()
-	}
+	g.file.index.Release()
 	_ = g.file.dir.Close() // everything in it was synced
 	g.file = nil
 }

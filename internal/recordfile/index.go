@@ -8,84 +8,83 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
+	"hash/crc32"
 	"strconv"
 	"unsafe"
 )
 
-// Suffix follows the name of a closed file in that of its index.
+// IndexSuffix follows the name of a closed file in that of its index.
 const IndexSuffix = ".index"
+
+// indexVersion is that of the format of indexes.
+const indexVersion = 3
+
+// indexHead is the first line of an index.
+type indexHead struct {
+	Version  int    `json:"version"`
+	Size     int64  `json:"size"`
+	Checksum uint32 `json:"checksum"` // CRC-32C of the other lines
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Index says what a file holds.
 type Index struct {
 	// Totals are those of the file.
 	Totals []Summary
 
-	size  int64 // of the file
-	lines []byte
+	size  int64  // of the file
+	lines []byte // of the records
 }
 
-// Record describes a record of a file.
+// IndexRecord describes a record of a file.
 type IndexRecord struct {
 	Offset, Length int64 // of its bytes in the file
 	Summaries      []Summary
 }
 
-// Parse decodes the index of a file of size bytes. The result may refer to data, and takes at most limit
+var lineEnd, space = []byte("\n"), []byte(" ")
+
+// fieldsOfSummary is how many numbers a line has for each summary of a record.
+const fieldsOfSummary = 7
+
+// ParseIndex decodes the index of a file of size bytes. The result may refer to data, and takes at most limit
 // bytes more, as does that of Records.
 func ParseIndex(data []byte, size, limit int64) (*Index, error) {
 	first, rest, _ := bytes.Cut(data, lineEnd)
-	var h indexHead
-	switch err := json.Unmarshal(first, &h); {
+	var head indexHead
+	switch err := json.Unmarshal(first, &head); {
 	case err != nil:
 		return nil, fmt.Errorf("first line: %w", err)
-	case h.Version != indexVersion:
-		return nil, fmt.Errorf("version is %d: must be %d", h.Version, indexVersion)
-	case h.Size != size:
-		return nil, fmt.Errorf("size is %d: must be that of the file, %d", h.Size, size)
-	case h.Checksum != checksum(rest):
+	case head.Version != indexVersion:
+		return nil, fmt.Errorf("version is %d: must be %d", head.Version, indexVersion)
+	case head.Size != size:
+		return nil, fmt.Errorf("size is %d: must be that of the file, %d", head.Size, size)
+	case head.Checksum != crc32.Checksum(rest, castagnoli):
 		return nil, errors.New("wrong checksum")
 	}
-	// Each Summary has a bracket of its own.
-	if n := int64(bytes.Count(rest, []byte("{")) + bytes.Count(rest, []byte("["))); n > limit/int64(unsafe.Sizeof(Summary{})) {
-		return nil, fmt.Errorf("%d summaries take more memory than the limit of %d bytes", n, limit)
+	most := int64(bytes.Count(rest, lineEnd) + bytes.Count(rest, space)/fieldsOfSummary) // of summaries and records
+	if most > limit/int64(unsafe.Sizeof(Summary{})) {
+		return nil, fmt.Errorf("%d summaries take more memory than the limit of %d bytes", most, limit)
 	}
-	second, lines, _ := bytes.Cut(rest, lineEnd)
-	series, err := readTotals(second)
-	if err != nil {
-		return nil, fmt.Errorf("second line: %w", err)
-	}
-	return &Index{Totals: series, size: size, lines: lines}, nil
-}
-
-// readTotals reads the second line. It stops at the first element that is no Summary: each null or number of a text
-// takes the memory of one, 70 times that of the text.
-func readTotals(line []byte) (series []Summary, err error) {
-	var text struct {
-		Series json.RawMessage `json:"series"`
-	}
-	if err := json.Unmarshal(line, &text); err != nil {
-		return nil, err
-	}
-	elements := json.NewDecoder(bytes.NewReader(text.Series))
-	if start, err := elements.Token(); err != nil || start != json.Delim('[') || !elements.More() {
-		return nil, errors.New("no series")
-	}
-	series = make([]Summary, 0, bytes.Count(text.Series, []byte("{")))
-	for elements.More() {
+	x := &Index{size: size, lines: rest}
+	for bytes.HasPrefix(x.lines, []byte("{")) {
+		var line []byte
 		var s Summary
-		if err := elements.Decode(&s); err != nil {
-			return nil, fmt.Errorf("series[%d]: %w", len(series), err)
+		line, x.lines, _ = bytes.Cut(x.lines, lineEnd)
+		if err := json.Unmarshal(line, &s); err != nil {
+			return nil, fmt.Errorf("series %d: %w", len(x.Totals), err)
 		}
 		if !s.valid() {
-			return nil, fmt.Errorf("series[%d] is not possible", len(series))
+			return nil, fmt.Errorf("series %d is not possible", len(x.Totals))
 		}
-		series = append(series, s)
+		x.Totals = append(x.Totals, s)
 	}
-	return series, nil
+	if len(x.Totals) == 0 {
+		return nil, errors.New("no series")
+	}
+	return x, nil
 }
-
-var lineEnd = []byte("\n")
 
 // Records returns the records of the file, in order. If the index has only totals, it returns one record with
 // these.
@@ -93,33 +92,31 @@ func (x *Index) Records() ([]IndexRecord, error) {
 	if len(x.lines) == 0 {
 		return []IndexRecord{{Length: x.size, Summaries: x.Totals}}, nil
 	}
-	records, end := make([]IndexRecord, 0, bytes.Count(x.lines, []byte("{"))), int64(0)
-	var entries []indexEntry
+	records, end := make([]IndexRecord, 0, bytes.Count(x.lines, lineEnd)), int64(0)
 	for line := range bytes.Lines(x.lines) {
-		l := indexLine{rest: line}
-		place := l.record()
-		entries = entries[:0]
-		for l.more() {
-			entries = append(entries, l.entry())
+		n := numbers{rest: bytes.TrimSuffix(line, lineEnd)}
+		r := IndexRecord{Offset: n.next(), Length: n.next(), Summaries: make([]Summary, 0, bytes.Count(line, space)/fieldsOfSummary)}
+		if r.Offset != end || r.Length <= 0 || r.Length > x.size-end {
+			return nil, fmt.Errorf("a record of %d bytes at byte %d: must start at byte %d of %d", r.Length, r.Offset, end, x.size)
 		}
-		l.text("\n")
-		if l.failed {
-			return nil, fmt.Errorf("malformed line of the record at byte %d", end)
-		}
-		if place.offset != end || place.length <= 0 || place.length > x.size-end {
-			return nil, fmt.Errorf("a record of %d bytes at byte %d: must start at byte %d of %d", place.length, place.offset, end, x.size)
-		}
-		end += place.length
-		for i := range entries {
-			if e := &entries[i]; uint64(e.series) >= uint64(len(x.Totals)) {
-				return nil, fmt.Errorf("series %d: must be one of %d", e.series, len(x.Totals))
+		end += r.Length
+		for len(n.rest) > 0 && !n.failed {
+			place, start := n.next(), uint64(n.next())
+			if place < 0 || place >= int64(len(x.Totals)) {
+				return nil, fmt.Errorf("series is %d: must be one of %d", place, len(x.Totals))
 			}
-		}
-		r := x.record(place, entries)
-		for i := range r.Summaries {
-			if !r.Summaries[i].valid() {
-				return nil, fmt.Errorf("series[%d] of the record at byte %d is not possible", i, place.offset)
+			of := &x.Totals[place]
+			s := Summary{of.Key, Total{
+				Timestamps: of.Timestamps, Start: start, Latest: start + uint64(n.next()), End: start + uint64(n.next()),
+				Profiles: int(n.next()), Samples: int(n.next()), Sum: n.next(),
+			}}
+			if !s.valid() {
+				return nil, fmt.Errorf("series %d of the record at byte %d is not possible", place, r.Offset)
 			}
+			r.Summaries = append(r.Summaries, s)
+		}
+		if n.failed {
+			return nil, fmt.Errorf("malformed line of the record at byte %d", r.Offset)
 		}
 		records = append(records, r)
 	}
@@ -129,92 +126,16 @@ func (x *Index) Records() ([]IndexRecord, error) {
 	return records, nil
 }
 
-func (x *Index) record(place recordPlace, entries []indexEntry) IndexRecord {
-	r := IndexRecord{Offset: place.offset, Length: place.length, Summaries: make([]Summary, len(entries))}
-	for i, e := range entries {
-		of := &x.Totals[e.series]
-		e.Timestamps = of.Timestamps
-		r.Summaries[i] = Summary{of.Key, e.Total}
-	}
-	return r
+// numbers reads the line of a record.
+type numbers struct {
+	rest   []byte
+	failed bool
 }
 
-// lineReader reads the line of a record as Encode writes it: encoding/json takes ten times as long.
-type indexLine struct {
-	rest    []byte
-	entries int
-	failed  bool
-}
-
-func (l *indexLine) record() recordPlace {
-	l.text(`{"offset":`)
-	offset := l.integer()
-	l.text(`,"length":`)
-	length := l.integer()
-	l.text(`,"series":[`)
-	return recordPlace{offset: offset, length: length}
-}
-
-// more reports whether there is another entry, and skips the bytes before it.
-func (l *indexLine) more() bool {
-	if l.failed || bytes.HasPrefix(l.rest, []byte("]")) {
-		l.text("]}")
-		return false
-	}
-	if l.entries++; l.entries > 1 {
-		l.text(",")
-	}
-	return !l.failed
-}
-
-func (l *indexLine) entry() indexEntry {
-	l.text("[")
-	series := l.natural()
-	var n [5]uint64
-	for i := range n {
-		l.text(",")
-		n[i] = l.natural()
-	}
-	l.text(",")
-	e := indexEntry{int32(series), Total{Start: n[0], Latest: n[0] + n[1], End: n[0] + n[2], Profiles: int(n[3]), Samples: int(n[4]), Sum: l.sum()}}
-	l.text("]")
-	l.failed = l.failed || series > math.MaxInt32
-	return e
-}
-
-func (l *indexLine) text(want string) {
-	rest, found := bytes.CutPrefix(l.rest, []byte(want))
-	l.rest, l.failed = rest, l.failed || !found
-}
-
-// number returns the digits that come next, with a sign.
-func (l *indexLine) number() string {
-	end := 0
-	for end < len(l.rest) && (l.rest[end] == '-' || l.rest[end] >= '0' && l.rest[end] <= '9') {
-		end++
-	}
-	digits := string(l.rest[:end])
-	l.rest = l.rest[end:]
-	return digits
-}
-
-func (l *indexLine) natural() uint64 {
-	n, err := strconv.ParseUint(l.number(), 10, 64)
-	l.failed = l.failed || err != nil
-	return n
-}
-
-func (l *indexLine) integer() int64 {
-	n, err := strconv.ParseInt(l.number(), 10, 64)
-	l.failed = l.failed || err != nil
-	return n
-}
-
-func (l *indexLine) sum() (s Sum) {
-	digits := l.number()
-	if v, err := strconv.ParseInt(digits, 10, 64); err == nil {
-		return SumOf(v)
-	}
-	l.failed = s.UnmarshalJSON([]byte(digits)) != nil || l.failed
-	return s
+func (n *numbers) next() int64 {
+	var field []byte
+	field, n.rest, _ = bytes.Cut(n.rest, space)
+	v, err := strconv.ParseInt(string(field), 10, 64)
+	n.failed = n.failed || err != nil
+	return v
 }

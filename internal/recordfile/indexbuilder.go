@@ -13,20 +13,14 @@ import (
 	"unsafe"
 )
 
-// indexVersion is that of the format of indexes.
-const indexVersion = 2
-
-// Memory bounds the memory of several IndexBuilders together. It is safe for concurrent use.
+// IndexMemory bounds the memory of several IndexBuilders together. It is safe for concurrent use.
 type IndexMemory struct {
 	limit int64
 	used  atomic.Int64
 }
 
-// NewMemory returns a Memory of limit bytes.
+// NewIndexMemory returns an IndexMemory of limit bytes.
 func NewIndexMemory(limit int64) *IndexMemory { return &IndexMemory{limit: limit} }
-
-// Used returns the number of bytes held.
-func (m *IndexMemory) Used() int64 { return m.used.Load() }
 
 func (m *IndexMemory) reserve(n int64) bool {
 	if m.used.Add(n) > m.limit {
@@ -39,51 +33,22 @@ func (m *IndexMemory) reserve(n int64) bool {
 // IndexBuilder collects the index of a file.
 type IndexBuilder struct {
 	memory   *IndexMemory
-	reserved int64 // for totals
-	ofLines  int64 // reserved for records and entries
+	ofTotals int64 // reserved for totals
+	ofLines  int64 // reserved for lines
 	none     bool  // there is no index
 	noLines  bool  // there are no records
 
-	places  map[Key]int32 // in totals
-	totals  []Summary
-	records []recordPlace
-	entries []indexEntry // of all records
+	places map[Key]int64 // in totals
+	totals []Summary
+	lines  []byte // of the records
 }
 
-// head is the first line of an index, and totals the second one.
-type (
-	indexHead struct {
-		Version  int    `json:"version"`
-		Size     int64  `json:"size"`
-		Checksum uint32 `json:"checksum"`
-	}
-	indexTotals struct {
-		Series []Summary `json:"series"`
-	}
-)
+// seriesSize is the memory of a total without its strings, with the growth of slice and map.
+const seriesSize = 2 * int64(unsafe.Sizeof(Summary{})+unsafe.Sizeof(Key{})+16)
 
-// recordPlace says where a record and its entries are.
-type recordPlace struct {
-	offset, length int64
-	entries        int // number of its entries
-}
-
-// entry is a summary of a record.
-type indexEntry struct {
-	series int32 // place in totals
-	Total
-}
-
-// Memory of an element, with the growth of its slice or map.
-const (
-	seriesSize = 2 * int64(unsafe.Sizeof(Summary{})+unsafe.Sizeof(Key{})+16)
-	entrySize  = 2 * int64(unsafe.Sizeof(indexEntry{}))
-	recordSize = 2 * int64(unsafe.Sizeof(recordPlace{}))
-)
-
-// NewBuilder returns a IndexBuilder that takes from memory. Its owner calls Release.
+// NewIndexBuilder returns an IndexBuilder that takes from memory. Its owner calls Release.
 func NewIndexBuilder(memory *IndexMemory) *IndexBuilder {
-	return &IndexBuilder{memory: memory, places: map[Key]int32{}}
+	return &IndexBuilder{memory: memory, places: map[Key]int64{}}
 }
 
 // Add adds the next record: where its bytes are, and its summaries. Those of one Key are of different minutes.
@@ -95,37 +60,49 @@ func (b *IndexBuilder) Add(offset, length int64, summaries []Summary) {
 	if b.none {
 		return
 	}
-	if size := recordSize + int64(len(summaries))*entrySize; !b.noLines && b.memory.reserve(size) {
-		b.ofLines += size
-		b.records = append(b.records, recordPlace{offset, length, len(summaries)})
-	} else {
-		b.dropLines()
-	}
+	start := len(b.lines)
+	b.lines = appendNumbers(b.lines, offset, length)
 	for i := range summaries {
 		s := &summaries[i]
 		place, known := b.places[s.Key]
-		switch {
-		case known:
+		if known {
 			b.totals[place].Add(s)
-		case !b.reserveSeries(s):
-			b.Release()
-			return
-		default:
-			place = int32(len(b.totals))
+		} else {
+			if !b.reserveTotal(s) {
+				b.Release()
+				return
+			}
+			place = int64(len(b.totals))
 			own := *s // its strings may be part of the payload
 			own.Service, own.Type = strings.Clone(s.Service), strings.Clone(s.Type)
 			own.SampleType, own.Unit = strings.Clone(s.SampleType), strings.Clone(s.Unit)
 			b.places[own.Key] = place
 			b.totals = append(b.totals, own)
 		}
-		if !b.noLines {
-			b.entries = append(b.entries, indexEntry{place, s.Total})
-		}
+		b.lines = append(b.lines, ' ')
+		b.lines = appendNumbers(b.lines, place, int64(s.Start), int64(s.Latest-s.Start), int64(s.End-s.Start), int64(s.Profiles), int64(s.Samples), s.Sum)
 	}
+	b.lines = append(b.lines, lineFeed)
+	size := 2 * int64(len(b.lines)-start) // with the growth of the slice
+	if b.noLines || !b.memory.reserve(size) {
+		b.dropLines()
+		return
+	}
+	b.ofLines += size
 }
 
-// reserveSeries makes room for the total of a Key, if necessary that of the lines.
-func (b *IndexBuilder) reserveSeries(s *Summary) bool {
+func appendNumbers(line []byte, numbers ...int64) []byte {
+	for i, n := range numbers {
+		if i > 0 {
+			line = append(line, ' ')
+		}
+		line = strconv.AppendInt(line, n, 10)
+	}
+	return line
+}
+
+// reserveTotal makes room for the total of a Key, if necessary that of the lines.
+func (b *IndexBuilder) reserveTotal(s *Summary) bool {
 	size := seriesSize + int64(len(s.Service)+len(s.Type)+len(s.SampleType)+len(s.Unit))
 	if !b.memory.reserve(size) {
 		b.dropLines()
@@ -133,21 +110,21 @@ func (b *IndexBuilder) reserveSeries(s *Summary) bool {
 			return false
 		}
 	}
-	b.reserved += size
+	b.ofTotals += size
 	return true
 }
 
 // dropLines releases the memory of the lines.
 func (b *IndexBuilder) dropLines() {
 	b.memory.used.Add(-b.ofLines)
-	b.noLines, b.ofLines, b.records, b.entries = true, 0, nil, nil
+	b.noLines, b.ofLines, b.lines = true, 0, nil
 }
 
 // Release releases the memory. There is no index then.
 func (b *IndexBuilder) Release() {
 	b.dropLines()
-	b.memory.used.Add(-b.reserved)
-	b.none, b.reserved, b.places, b.totals = true, 0, nil, nil
+	b.memory.used.Add(-b.ofTotals)
+	b.none, b.ofTotals, b.places, b.totals = true, 0, nil, nil
 }
 
 // Encode returns the index of a file of size bytes, or nil if there is none.
@@ -155,37 +132,15 @@ func (b *IndexBuilder) Encode(size int64) ([]byte, error) {
 	if b.none || len(b.totals) == 0 {
 		return nil, nil
 	}
-	rest, err := json.Marshal(indexTotals{b.totals})
-	if err != nil {
-		return nil, err
-	}
-	rest = append(rest, '\n')
-	at := 0
-	for _, r := range b.records {
-		rest = strconv.AppendInt(append(rest, `{"offset":`...), r.offset, 10)
-		rest = strconv.AppendInt(append(rest, `,"length":`...), r.length, 10)
-		rest = append(rest, `,"series":[`...)
-		for i := range b.entries[at : at+r.entries] {
-			if i > 0 {
-				rest = append(rest, ',')
-			}
-			rest = b.entries[at+i].append(rest)
+	var rest []byte
+	for i := range b.totals {
+		line, err := json.Marshal(&b.totals[i])
+		if err != nil {
+			return nil, err
 		}
-		at += r.entries
-		rest = append(rest, "]}\n"...)
+		rest = append(append(rest, line...), lineFeed)
 	}
-	first, err := json.Marshal(indexHead{indexVersion, size, checksum(rest)})
-	return slices.Concat(first, lineEnd, rest), err
+	rest = append(rest, b.lines...)
+	head, err := json.Marshal(indexHead{indexVersion, size, crc32.Checksum(rest, castagnoli)})
+	return slices.Concat(head, lineEnd, rest), err
 }
-
-func (e *indexEntry) append(line []byte) []byte {
-	line = strconv.AppendInt(append(line, '['), int64(e.series), 10)
-	for _, n := range [...]uint64{e.Start, e.Latest - e.Start, e.End - e.Start, uint64(e.Profiles), uint64(e.Samples)} {
-		line = strconv.AppendUint(append(line, ','), n, 10)
-	}
-	return append(e.Sum.append(append(line, ',')), ']')
-}
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-func checksum(rest []byte) uint32 { return crc32.Checksum(rest, castagnoli) }

@@ -4,19 +4,14 @@
 package recordfile
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // TestMaxGroups at the limit, one below and one above, and across restarts.
@@ -166,46 +161,6 @@ func TestGroupsCountDespiteOtherErrors(t *testing.T) {
 			assert.NoDirExists(t, filepath.Join(dir, "b"))
 		})
 	}
-}
-
-// TestMaxGroupsOfMalformedValues_E10_E12: of many values, as many as allowed have directories.
-func TestMaxGroupsOfMalformedValues_E10_E12(t *testing.T) {
-	const size, limit = 20, 100
-	n := profiletest.Rounds(t, 300, 10_000)
-	values := malformedValues(rand.New(rand.NewPCG(profiletest.Seed(t), 0)), n)
-	dir := t.TempDir()
-	others := 0
-	options := Options{
-		Format: allFormats[0], OpenDir: (&faults{noSync: true}).openDir, Levels: 1, MaxOpen: 20, MaxGroups: limit,
-		RecordWritten: func(_ Record, _ int64, other bool) {
-			if other {
-				others++
-			}
-		},
-	}
-	before := descriptors(t)
-	s := openTestWriter(t, dir, options)
-	most := 0
-	for id, value := range append(values, Other, values[0]) {
-		if id == n/2 {
-			require.NoError(t, s.Close())
-			s = openTestWriter(t, dir, options)
-		}
-		require.NoError(t, s.Append(plainRecord(OTLPProto, id, size, GroupName(value))), "%q", value)
-		most = max(most, descriptors(t)-before)
-	}
-	require.NoError(t, s.Close())
-	assert.LessOrEqual(t, most, 3*options.MaxOpen+5)
-	found := readTree(t, dir, size)
-	profiletest.Account(t, fmt.Sprintf("%d malformed values, %d directories", n, limit), n+2, countIn(found), 0)
-	require.Len(t, found, limit+1)
-	for id, value := range values[:limit] {
-		assert.Contains(t, found[GroupName(value)], id, "%q", value)
-	}
-	assert.Contains(t, found[GroupName(values[0])], n+1)
-	slices.Sort(found[Other])
-	assert.Len(t, found[Other], others)
-	assert.Equal(t, n, found[Other][len(found[Other])-1], "of a value that is %s", Other)
 }
 
 // TestOtherIsRecoveredAndRemoved: the directory of the other groups is as that of a group.

@@ -14,16 +14,12 @@ import (
 func TestNames(t *testing.T) {
 	begun := time.Date(2026, 11, 21, 10, 23, 30, 123_000_000, time.UTC)
 	for text, want := range map[string]Name{
-		"profiles-20261121T102330.123Z-000001.otlp.pb":                 {"", begun, 1, Format{Content: OTLPProto}, false},
-		"profiles-20261121T102330.123Z-000042.otlp.pb.zst":             {"", begun, 42, Format{Content: OTLPProto, Compression: Zstd}, false},
-		"profiles-20261121T102330.123Z-1234567.otlp.pb.gz":             {"", begun, 1234567, Format{Content: OTLPProto, Compression: Gzip}, false},
-		"profiles-20261121T102330.123Z-000001.otlp.jsonl":              {"", begun, 1, Format{Content: OTLPJSON}, false},
-		"profiles-20261121T102330.123Z-000001.otlp.jsonl.zst.partial":  {"", begun, 1, Format{OTLPJSON, false, Zstd}, true},
-		"profiles-20261121T102330.123Z-000001.otlp.pb.partial":         {"", begun, 1, Format{OTLPProto, false, None}, true},
-		"profiles-20261121T102330.123Z-000001.otlp.pb.gz.bare.partial": {"", begun, 1, Format{OTLPProto, true, Gzip}, true},
-		"cpu-20261121T102330.123Z-000001.pprof.pb.gz":                  {"cpu", begun, 1, Format{Content: Pprof, Compression: Gzip}, false},
-		"a-b.c-20261121T102330.123Z-000001.pprof.pb.gz.bare.partial":   {"a-b.c", begun, 1, Format{Pprof, true, Gzip}, true},
-		"profiles-20261121T102330.123Z-000001.pprof.pb.gz":             {"", begun, 1, Format{Content: Pprof, Compression: Gzip}, false},
+		"profiles-20261121T102330.123Z-000001.otlp.pb":                {begun, 1, Format{Content: OTLPProto}, false},
+		"profiles-20261121T102330.123Z-000042.otlp.pb.zst":            {begun, 42, Format{Content: OTLPProto, Compression: Zstd}, false},
+		"profiles-20261121T102330.123Z-1234567.otlp.pb.gz":            {begun, 1234567, Format{Content: OTLPProto, Compression: Gzip}, false},
+		"profiles-20261121T102330.123Z-000001.otlp.jsonl":             {begun, 1, Format{Content: OTLPJSON}, false},
+		"profiles-20261121T102330.123Z-000001.otlp.jsonl.zst.partial": {begun, 1, Format{OTLPJSON, Zstd}, true},
+		"profiles-20261121T102330.123Z-000001.otlp.pb.partial":        {begun, 1, Format{OTLPProto, None}, true},
 	} {
 		parsed, ok := ParseName(text)
 		require.True(t, ok, text)
@@ -39,9 +35,7 @@ func TestNamesOfOthers(t *testing.T) {
 		"profiles-20261121T102330.123Z-000001.otlp.pb.bare", "profiles-20261121T102330.123Z-000001.otlp.pb.lz4",
 		"profiles-20261121T102330.123Z-0000001.otlp.pb", // not as we write it
 		"profiles-20261121T102330Z-000001.otlp.pb", "profiles-20261121T102330.123Z-99999999999999999999.otlp.pb",
-		"cpu-20261121T102330.123Z-000001.otlp.pb", // types are for pprof only
-		"-20261121T102330.123Z-000001.pprof.pb.gz", ".a-20261121T102330.123Z-000001.pprof.pb.gz", "a/b-20261121T102330.123Z-000001.pprof.pb.gz",
-		"profiles-20261121T102330.123Z-000001.pprof.xml", "profiles-20261121T102330.123Z--00001.otlp.pb",
+		"cpu-20261121T102330.123Z-000001.otlp.pb", "profiles-20261121T102330.123Z-000001.pprof.pb.gz", "profiles-20261121T102330.123Z--00001.otlp.pb",
 	} {
 		_, ok := ParseName(text)
 		assert.False(t, ok, text)
@@ -56,4 +50,17 @@ func FuzzParseName(f *testing.F) {
 			t.Errorf("%q is read as %q", text, name)
 		}
 	})
+}
+
+func TestNamesGrowThoughTheClockGoesBack(t *testing.T) {
+	n := names{format: allFormats[0]}
+	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	last := ""
+	for _, step := range []time.Duration{0, 0, time.Millisecond, -time.Hour, time.Minute, 2 * time.Hour} {
+		now = now.Add(step)
+		name := n.next(now).String()
+		assert.Greater(t, name, last)
+		last = name
+	}
+	assert.Equal(t, "profiles-20261121T110100.001Z-000006.otlp.pb", last)
 }

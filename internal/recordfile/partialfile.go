@@ -34,19 +34,19 @@ type partialFile struct {
 	nameUnsynced  bool      // the directory has not been synced since the file got its name
 	renamed       bool
 
-	index *IndexBuilder // nil if the file gets no index
+	index *IndexBuilder
 }
 
-func newPartial(dir Dir, path string, name Name, file File, created time.Time) *partialFile {
+func newPartial(dir Dir, path string, name Name, file File, created time.Time, index *IndexBuilder) *partialFile {
 	return &partialFile{
 		ClosedFile: ClosedFile{Path: filepath.Join(path, name.String())},
-		dir:        dir, file: file, name: name, created: created, nameUnsynced: true,
+		dir:        dir, file: file, name: name, created: created, nameUnsynced: true, index: index,
 	}
 }
 
 // createPartial creates a file under the next free name. If it cannot lock the file, it
 // returns both the error and the file, which the caller must finalize to remove it.
-func createPartial(dir Dir, path string, names *names, now time.Time) (*partialFile, error) {
+func createPartial(dir Dir, path string, names *names, now time.Time, index *IndexBuilder) (*partialFile, error) {
 	for range 10_000 {
 		name := names.next(now)
 		name.Partial = true
@@ -57,7 +57,7 @@ func createPartial(dir Dir, path string, names *names, now time.Time) (*partialF
 		if err != nil {
 			return nil, err
 		}
-		f := newPartial(dir, path, name, file, now)
+		f := newPartial(dir, path, name, file, now, index)
 		if err = f.lock(); errors.Is(err, errLocked) || errors.Is(err, ErrGone) {
 			_ = file.Close() // another Writer, which recovers files, has it
 			continue
@@ -118,13 +118,13 @@ func (f *partialFile) compare(named fs.FileInfo, err error) error {
 }
 
 // write writes a record after the last accepted one. Until accept is called, truncate undoes it.
-func (f *partialFile) write(record Encoded, now time.Time) error {
+func (f *partialFile) write(record encodedRecord, now time.Time) error {
 	f.torn = true
 	if f.unsyncedSince.IsZero() {
 		f.unsyncedSince = now
 	}
 	at := f.Size
-	for _, chunk := range record.Chunks {
+	for _, chunk := range record.chunks {
 		n, err := f.file.WriteAt(chunk, at)
 		if err == nil && n != len(chunk) {
 			err = io.ErrShortWrite
@@ -139,9 +139,7 @@ func (f *partialFile) write(record Encoded, now time.Time) error {
 
 // accept makes the record that was written part of the file.
 func (f *partialFile) accept(record Record, size int64) {
-	if f.index != nil {
-		f.index.Add(f.Size, size, record.Summaries)
-	}
+	f.index.Add(f.Size, size, record.Summaries)
 	f.add(record, size)
 	f.torn = false
 }
@@ -227,7 +225,8 @@ func (f *partialFile) rename(names *names) error {
 	if err := f.syncContent(); err != nil {
 		return err
 	}
-	for name := f.name.Closed(); ; name.Sequence = names.next(f.created).Sequence {
+	name := f.name
+	for name.Partial = false; ; name.Sequence = names.next(f.created).Sequence {
 		err := f.dir.Rename(f.name.String(), name.String())
 		if err == nil {
 			f.Path, f.name = filepath.Join(filepath.Dir(f.Path), name.String()), name
@@ -240,9 +239,9 @@ func (f *partialFile) rename(names *names) error {
 	}
 }
 
-// markForRemoval makes finalize remove the file with all its records.
+// markForRemoval makes finalize remove the file.
 func (f *partialFile) markForRemoval() {
-	f.Reason, f.Records, f.Size, f.torn, f.renamed = ByError, 0, 0, true, false
+	f.Reason, f.Records, f.Size, f.torn = ByError, 0, 0, true
 }
 
 // leavePartial closes the descriptor, and releases the lock, of a file that cannot be
@@ -255,17 +254,16 @@ func (f *partialFile) leavePartial() {
 // names generates the names of files in one directory.
 type names struct {
 	format Format
-	prefix string
 	latest time.Time
 	used   uint64
 }
 
-// next returns a name that sorts after all names with its prefix before it, even if the
+// next returns a name that sorts after all names before it, even if the
 // clock was set back.
 func (n *names) next(now time.Time) Name {
 	if now = now.UTC().Truncate(time.Millisecond); now.After(n.latest) {
 		n.latest = now
 	}
 	n.used++
-	return Name{Prefix: n.prefix, Time: n.latest, Sequence: n.used, Format: n.format}
+	return Name{Time: n.latest, Sequence: n.used, Format: n.format}
 }

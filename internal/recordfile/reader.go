@@ -44,6 +44,8 @@ type Reader struct {
 	max    int
 	size   int64
 	source *source
+	decode func() ([]byte, error) // reads one record, or the content of one compressed frame
+	magic  []byte                 // how each frame of a compressed file starts
 
 	at     int64  // where the next record starts
 	found  []byte // the record at this place, if findLine has read it
@@ -64,7 +66,18 @@ func NewReader(from io.ReaderAt, size int64, format Format, maxRecord int) (*Rea
 	}
 	s := &source{section: io.NewSectionReader(from, 0, size)}
 	s.Reader = bufio.NewReaderSize(readerFunc(s.read), int(max(minReadBuffer, min(readBuffer, size))))
-	return &Reader{format: format, max: maxRecord, size: size, source: s}, nil
+	r := &Reader{format: format, max: maxRecord, size: size, source: s}
+	switch {
+	case format.Compression == Gzip:
+		r.decode, r.magic = r.gzipMember, gzipMagic
+	case format.Compression == Zstd:
+		r.decode, r.magic = r.zstdFrame, zstdMagic
+	case format.Content == OTLPJSON:
+		r.decode = r.line
+	default:
+		r.decode = r.prefixed
+	}
+	return r, nil
 }
 
 // Close frees the Reader's memory.
@@ -97,7 +110,7 @@ func (r *Reader) Next() ([]byte, error) {
 		return record, nil
 	}
 	switch {
-	case r.format.Compression != None:
+	case r.magic != nil:
 		r.at = r.findRecord(from)
 	case r.format.Content == OTLPJSON:
 		r.at = r.findLine()
@@ -140,13 +153,9 @@ const (
 // Failed attempts read at most freeWaste + wastePerByte * (bytes skipped) bytes, plus the last
 // attempt. After damage that is no longer than a record, the next record is always tried.
 func (r *Reader) findRecord(from int64) int64 {
-	magic := zstdMagic
-	if r.format.Compression == Gzip {
-		magic = gzipMagic
-	}
 	r.addWaste(from)
 	for at := from + 1; ; at++ {
-		found := r.source.find(magic, at, r.size)
+		found := r.source.find(r.magic, at, r.size)
 		r.wasted -= wastePerByte * (found - at + 1)
 		at = found
 		if at == r.size {

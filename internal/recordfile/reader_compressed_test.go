@@ -38,10 +38,10 @@ func TestCompressedReadingIsLinear_E9(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			format := Format{Content: OTLPProto, Compression: tt.compression}
-			head := encodedRecord(t, format, newRecord(OTLPProto, 1, 100))
+			head := encodeRecord(t, format, newRecord(OTLPProto, 1, 100))
 			file := append(head[:len(head)-1], tt.planted...) // torn
 			for id := range behind {
-				file = append(file, encodedRecord(t, format, newRecord(OTLPProto, id+2, 100<<10))...)
+				file = append(file, encodeRecord(t, format, newRecord(OTLPProto, id+2, 100<<10))...)
 			}
 			read := &countingReader{ReaderAt: bytes.NewReader(file)}
 			r, err := NewReader(read, int64(len(file)), format, MaxRecordSize)
@@ -76,7 +76,7 @@ func TestDamagedNeighbours_E9(t *testing.T) {
 		var file []byte
 		const records, whole = 40, 5
 		for id := range records {
-			record := encodedRecord(t, format, newRecord(OTLPProto, id+1, 100<<10))
+			record := encodeRecord(t, format, newRecord(OTLPProto, id+1, 100<<10))
 			if id%whole != 0 {
 				record[len(record)-1] ^= 0x55 // of the checksum, or the length of gzip
 			}
@@ -95,11 +95,11 @@ func TestDamagedNeighbours_E9(t *testing.T) {
 	}
 }
 
-func encodedRecord(t *testing.T, format Format, record []byte) []byte {
-	e, err := Encode(format, record)
+func encodeRecord(t *testing.T, format Format, record []byte) []byte {
+	e, err := encode(format, record)
 	require.NoError(t, err)
-	defer e.Release()
-	return bytes.Join(e.Chunks[:], nil)
+	defer e.release()
+	return bytes.Join(e.chunks[:], nil)
 }
 
 // gzipHeads puts the begin of a member every few bytes.

@@ -26,33 +26,31 @@ import (
 func TestReaderReportsFlippedBytes_E9(t *testing.T) {
 	const n = 6
 	size := profiletest.Rounds(t, 600, 10_000) / n
-	for _, format := range framedFormats {
+	for _, format := range allFormats {
 		t.Run(formatName(format), func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(profiletest.Seed(t), 0))
 			var flipped flips
 			whole, ends := fileWithEnds(t, format, n, size)
-			for _, read := range []Format{format, {Content: format.Content, Compression: format.Compression}} {
-				for at := range whole {
-					data := slices.Clone(whole)
-					flip := byte(1 + random.IntN(255))
-					data[at] ^= flip
-					ids, changed, reports := readDamaged(t, data, read, size)
-					if format.Compression == None {
-						requireReadUpTo(t, format, at, ends, ids, changed, reports)
-					} else {
-						require.GreaterOrEqual(t, len(ids), n-1, "byte %d xor %#x: %v", at, flip, reports)
-						require.Zero(t, changed, "a checksum is wrong")
-					}
-					if separable(format) && whole[at] != '\n' {
-						require.GreaterOrEqual(t, len(ids)+changed, n-1, "byte %d xor %#x: %v", at, flip, reports)
-					}
-					require.True(t, slices.IsSorted(ids))
-					if len(ids) < n && changed == 0 {
-						require.NotEmpty(t, reports, "byte %d xor %#x", at, flip)
-					}
-					flipped.Add(n, ids, changed)
+			for at := range whole {
+				data := slices.Clone(whole)
+				flip := byte(1 + random.IntN(255))
+				data[at] ^= flip
+				ids, changed, reports := readDamaged(t, data, format, size)
+				if format.Compression == None {
+					requireReadUpTo(t, format, at, ends, ids, changed, reports)
+				} else {
+					require.GreaterOrEqual(t, len(ids), n-1, "byte %d xor %#x: %v", at, flip, reports)
+					require.Zero(t, changed, "a checksum is wrong")
 				}
+				if separable(format) && whole[at] != '\n' {
+					require.GreaterOrEqual(t, len(ids)+changed, n-1, "byte %d xor %#x: %v", at, flip, reports)
+				}
+				require.True(t, slices.IsSorted(ids))
+				if len(ids) < n && changed == 0 {
+					require.NotEmpty(t, reports, "byte %d xor %#x", at, flip)
+				}
+				flipped.Add(n, ids, changed)
 			}
 			flipped.Account(t)
 		})
@@ -85,9 +83,6 @@ func requireReadUpTo(t *testing.T, format Format, at int, ends, ids []int, chang
 func TestTornTail(t *testing.T) {
 	const size, n = 80, 3
 	forEachFormat(t, func(t *testing.T, format Format) {
-		if format.Bare && format.Compression == None {
-			t.Skip("bare messages have no end of their own")
-		}
 		data, ends := fileWithEnds(t, format, n, size)
 		for cut := range data {
 			ids, changed, reports := readDamaged(t, data[:cut], format, size)
@@ -110,7 +105,7 @@ func TestTornTail(t *testing.T) {
 func TestGarbageBetweenRecords(t *testing.T) {
 	const size = 100
 	random := rand.New(rand.NewPCG(1, 2))
-	for _, format := range framedFormats {
+	for _, format := range allFormats {
 		t.Run(formatName(format), func(t *testing.T) {
 			data, ends := fileWithEnds(t, format, 4, size)
 			for name, garbage := range map[string][]byte{
@@ -163,19 +158,6 @@ func TestManyDamagedLines(t *testing.T) {
 	assert.Equal(t, n, damaged)
 }
 
-// TestBareIsRecognised: the names of bare files are those of others.
-func TestBareIsRecognised(t *testing.T) {
-	for _, format := range bareFormats {
-		for _, size := range []int{0, 5, 100, 10_000, 300_000} {
-			data := fileOf(t, format, 1, size)
-			ids, changed, reports := readDamaged(t, data, Format{Content: OTLPProto, Compression: format.Compression}, size)
-			require.Equal(t, []int{1}, ids)
-			require.Zero(t, changed)
-			require.Empty(t, reports)
-		}
-	}
-}
-
 func TestReaderIsBounded(t *testing.T) {
 	const size = 1000
 	forEachFormat(t, func(t *testing.T, format Format) {
@@ -199,11 +181,11 @@ func TestReaderIsBounded(t *testing.T) {
 func TestBombs(t *testing.T) {
 	big := append(binary.AppendUvarint([]byte{0x0a}, 16<<20), make([]byte, 16<<20)...)
 	for _, compression := range []Compression{Gzip, Zstd} {
-		e, err := Encode(Format{Content: OTLPProto, Compression: compression}, big)
+		e, err := encode(Format{Content: OTLPProto, Compression: compression}, big)
 		require.NoError(t, err)
-		require.Less(t, len(e.Chunks[0]), 1<<20)
-		requireLittleMemory(t, slices.Clone(e.Chunks[0]), Format{Content: OTLPProto, Compression: compression})
-		e.Release()
+		require.Less(t, len(e.chunks[0]), 1<<20)
+		requireLittleMemory(t, slices.Clone(e.chunks[0]), Format{Content: OTLPProto, Compression: compression})
+		e.release()
 	}
 	// A header that promises a gigabyte: window descriptor, 8 bytes of content size.
 	encoder, err := zstd.NewWriter(nil, zstd.WithSingleSegment(true))
@@ -252,20 +234,12 @@ type failingReader struct{}
 
 func (failingReader) ReadAt([]byte, int64) (int, error) { return 0, syscall.EIO }
 
-func TestNewReaderRejectsAnUnknownFormat(t *testing.T) {
-	_, err := NewReader(bytes.NewReader(nil), 0, Format{Content: "csv"}, MaxRecordSize)
-	require.ErrorContains(t, err, "csv")
-}
-
 func FuzzReader(f *testing.F) {
 	for i, format := range allFormats {
 		f.Add(fileOf(f, format, 2, 20), uint8(i))
 	}
 	f.Fuzz(func(t *testing.T, data []byte, which uint8) {
 		format := allFormats[int(which)%len(allFormats)]
-		if which >= 128 {
-			format.Bare = false
-		}
 		r, err := NewReader(bytes.NewReader(data), int64(len(data)), format, 1<<20)
 		require.NoError(t, err)
 		defer r.Close()
@@ -275,9 +249,9 @@ func FuzzReader(f *testing.F) {
 			if err != nil {
 				require.ErrorAs(t, err, &damage)
 			} else {
-				e, err := Encode(format, record)
+				e, err := encode(format, record)
 				require.NoError(t, err)
-				e.Release()
+				e.release()
 			}
 			require.Greater(t, r.Offset(), last)
 			last = r.Offset()

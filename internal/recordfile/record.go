@@ -11,12 +11,10 @@ import (
 type Record struct {
 	Data []byte
 	// Group holds the names of its subdirectories, one inside the other.
-	Group []string
-	// Type starts the name of a pprof file. It may be empty.
-	Type    string
+	Group   []string
 	Samples int
 	// Summaries describe the record in the index of its file and in ClosedFile. Without them, the file gets
-	// no index. Bare files, which have one record, get none.
+	// no index.
 	Summaries []Summary
 }
 
@@ -61,8 +59,6 @@ const (
 	BySize    Reason = "size"
 	ByAge     Reason = "age"
 	ByRecords Reason = "records"
-	// BySingleRecord: the file is bare.
-	BySingleRecord Reason = "one_record_per_file"
 	// ByError: a file system error occurred while the file was written.
 	ByError Reason = "error"
 	// ByOpenFiles: too many groups had an open file.

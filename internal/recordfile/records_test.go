@@ -21,29 +21,20 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
-// framedFormats are the formats of files with several records, Bare those of one protobuf message, and Formats all
-// ways to write a file.
-var (
-	framedFormats = []Format{
-		{Content: OTLPProto, Compression: None},
-		{Content: OTLPProto, Compression: Gzip},
-		{Content: OTLPProto, Compression: Zstd},
-		{Content: OTLPJSON, Compression: None},
-		{Content: OTLPJSON, Compression: Gzip},
-		{Content: OTLPJSON, Compression: Zstd},
-	}
-	bareFormats = []Format{
-		{Content: OTLPProto, Bare: true, Compression: None},
-		{Content: OTLPProto, Bare: true, Compression: Gzip},
-		{Content: OTLPProto, Bare: true, Compression: Zstd},
-	}
-	allFormats = append(append(framedFormats[:6:6], bareFormats...), Format{Content: Pprof, Bare: true, Compression: Gzip})
-)
+// allFormats are all ways to write a file.
+var allFormats = []Format{
+	{Content: OTLPProto, Compression: None},
+	{Content: OTLPProto, Compression: Gzip},
+	{Content: OTLPProto, Compression: Zstd},
+	{Content: OTLPJSON, Compression: None},
+	{Content: OTLPJSON, Compression: Gzip},
+	{Content: OTLPJSON, Compression: Zstd},
+}
 
 // formatName names a subtest after a format.
 func formatName(f Format) string {
 	_, extension, _ := strings.Cut(Name{Format: f}.String(), "-000000.")
-	return extension + map[bool]string{true: " bare"}[f.Bare]
+	return extension
 }
 
 // forEachFormat runs a test for each way to write a file.
@@ -111,11 +102,11 @@ func fileOf(t testing.TB, format Format, n, size int) []byte {
 // fileWithEnds returns the bytes of a file with the records 1 to n, and where each of them ends.
 func fileWithEnds(t testing.TB, format Format, n, size int) (data []byte, ends []int) {
 	for id := 1; id <= n; id++ {
-		e, err := Encode(format, newRecord(format.Content, id, size))
+		e, err := encode(format, newRecord(format.Content, id, size))
 		require.NoError(t, err)
-		data = append(data, bytes.Join(e.Chunks[:], nil)...)
+		data = append(data, bytes.Join(e.chunks[:], nil)...)
 		ends = append(ends, len(data))
-		e.Release()
+		e.release()
 	}
 	return data, ends
 }

@@ -61,7 +61,7 @@ func recoverFile(dir Dir, path string, name Name) (*RecoveredFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := newPartial(dir, path, name, file, name.Time)
+	f := newPartial(dir, path, name, file, name.Time, nil)
 	recovered := &RecoveredFile{Partial: f.Path}
 	if err := f.recover(recovered); err != nil {
 		_ = file.Close() // the next recovery continues
@@ -74,17 +74,14 @@ func recoverFile(dir Dir, path string, name Name) (*RecoveredFile, error) {
 }
 
 // recover locks the file, looks for its last complete record, and closes the file after it.
-// A bare file is always removed: its record was not acknowledged.
 func (f *partialFile) recover(recovered *RecoveredFile) (err error) {
 	f.torn, f.unsyncedSince = true, time.Now()
 	if err := f.lock(); err != nil {
 		return err
 	}
 	size := f.info.Size()
-	if !f.name.Format.SingleRecord() {
-		if recovered.Damaged, err = f.scan(size); err != nil {
-			return err
-		}
+	if recovered.Damaged, err = f.scan(size); err != nil {
+		return err
 	}
 	recovered.Truncated = size - f.Size
 	if err := f.finalize(&names{used: f.name.Sequence}); err != nil {

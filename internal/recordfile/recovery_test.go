@@ -4,18 +4,13 @@
 package recordfile
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // TestRecoveryAfterCrash cuts a file behind each of its bytes, as a crash may, and
@@ -24,9 +19,6 @@ func TestRecoveryAfterCrash(t *testing.T) {
 	const size = 60
 	forEachFormat(t, func(t *testing.T, format Format) {
 		t.Parallel()
-		if format.Bare {
-			t.Skip("bare files are renamed before they are acknowledged")
-		}
 		whole, ends := fileWithEnds(t, format, 4, size)
 		dir := t.TempDir()
 		var repaired []RecoveredFile
@@ -67,7 +59,7 @@ func TestRecoveryAfterCrash(t *testing.T) {
 // damage, others are cut there.
 func TestRecoveryOfDamagedFiles(t *testing.T) {
 	const size = 60
-	for _, format := range framedFormats {
+	for _, format := range allFormats {
 		t.Run(formatName(format), func(t *testing.T) {
 			data, ends := fileWithEnds(t, format, 4, size)
 			data[ends[0]] ^= 0x7e // the first byte of the second record
@@ -179,19 +171,6 @@ func TestRecoveryLeavesLiveFiles(t *testing.T) {
 	})
 }
 
-func TestIncompleteBareFilesAreRemoved(t *testing.T) {
-	dir := t.TempDir()
-	format := allFormats[6]
-	name := Name{Sequence: 1, Format: format, Partial: true}
-	assert.Equal(t, "profiles-00010101T000000.000Z-000001.otlp.pb.bare.partial", name.String())
-	require.NoError(t, os.WriteFile(filepath.Join(dir, name.String()), newRecord(OTLPProto, 1, 10), 0o600))
-	var repaired []RecoveredFile
-	options := Options{Format: allFormats[2], FileRecovered: func(r RecoveredFile) { repaired = append(repaired, r) }}
-	require.NoError(t, openTestWriter(t, dir, options).Close())
-	assert.Empty(t, list(t, dir))
-	assert.Equal(t, fmt.Sprint([]RecoveredFile{{Partial: filepath.Join(dir, name.String()), Truncated: 22}}), fmt.Sprint(repaired))
-}
-
 // TestRecoverySyncsDirectoriesAboveGroups: a crash may have left directories that are not on the disk.
 func TestRecoverySyncsDirectoriesAboveGroups(t *testing.T) {
 	dir := t.TempDir()
@@ -212,81 +191,4 @@ func TestMaintainDoesNothingInVain(t *testing.T) {
 	calls := f.calls
 	w.Maintain()
 	assert.Equal(t, calls, f.calls)
-}
-
-// TestFlippedBytesInIncompleteFiles_E9 changes each byte of a file that a crash has left,
-// with a torn record behind the last one. A compressed file loses at most one record, as do lines unless the byte
-// was a line feed; a plain one keeps all records before the damage.
-func TestFlippedBytesInIncompleteFiles_E9(t *testing.T) {
-	const n = 4
-	size := profiletest.Rounds(t, 240, 10_000) / n
-	for _, format := range framedFormats {
-		t.Run(formatName(format), func(t *testing.T) {
-			t.Parallel()
-			random := rand.New(rand.NewPCG(profiletest.Seed(t), 0))
-			var flipped flips
-			whole, ends := fileWithEnds(t, format, n, size)
-			path := t.TempDir()
-			dir, err := (&faults{noSync: true}).openDir(path)
-			require.NoError(t, err)
-			defer func() { require.NoError(t, dir.Close()) }()
-			for _, tail := range [][]byte{nil, whole[:ends[0]/2]} {
-				for at := range whole {
-					data := append(slices.Clone(whole), tail...)
-					flip := byte(1 + random.IntN(255))
-					data[at] ^= flip
-					name := Name{Sequence: 1, Format: format, Partial: true}
-					require.NoError(t, os.WriteFile(filepath.Join(path, name.String()), data, 0o600))
-					done, err := recoverFile(dir, path, name)
-					require.NoError(t, err)
-					var kept []byte
-					if done.Path != "" {
-						kept, err = os.ReadFile(done.Path)
-						require.NoError(t, err)
-						require.NoError(t, os.Remove(done.Path))
-					}
-					ids, changed, reports := readDamaged(t, kept, format, size)
-					if !separable(format) {
-						require.Empty(t, reports)
-						require.Equal(t, int64(len(data)-len(kept)), done.Truncated)
-					}
-					if format.Compression == None {
-						for i := 0; ends[i] <= at; i++ {
-							require.Equal(t, i+1, ids[i], "byte %d xor %#x", at, flip)
-						}
-					} else {
-						// Damage at the end is cut off with the tail.
-						require.GreaterOrEqual(t, len(ids), n-1, "byte %d xor %#x, tail of %d: %v", at, flip, len(tail), reports)
-					}
-					if separable(format) && whole[at] != '\n' {
-						require.GreaterOrEqual(t, len(ids)+changed, n-1, "byte %d xor %#x, tail of %d: %v", at, flip, len(tail), reports)
-					}
-					require.True(t, slices.IsSorted(ids))
-					if len(ids) < n && changed == 0 {
-						require.Positive(t, done.Truncated+int64(done.Damaged), "byte %d xor %#x", at, flip)
-					}
-					require.LessOrEqual(t, done.Damaged, 2)
-					flipped.Add(n, ids, changed)
-				}
-			}
-			flipped.Account(t)
-		})
-	}
-}
-
-// TestTornHeapProfileIsCutOff_E2 when a leftover is repaired.
-func TestTornHeapProfileIsCutOff_E2(t *testing.T) {
-	good := newRecord(OTLPProto, 1, 100)
-	heap := heapProfile(t, 1, 120_000)
-	file := profiletest.Prefixed(good, heap)
-	file = file[:len(file)-len(heap)/8]
-	dir := t.TempDir()
-	name := Name{Sequence: 1, Format: Format{Content: OTLPProto}, Partial: true}
-	require.NoError(t, os.WriteFile(filepath.Join(dir, name.String()), file, 0o600))
-	w := openTestWriter(t, dir, Options{Format: Format{Content: OTLPProto}})
-	require.NoError(t, w.Close())
-	finished, err := os.ReadFile(filepath.Join(dir, list(t, dir)[0]))
-	require.NoError(t, err)
-	assert.Equal(t, profiletest.Prefixed(good), finished)
-	profiletest.Account(t, "1 torn records", 1, len(readAll(t, dir, 100)), 0)
 }

@@ -135,13 +135,13 @@ func (s *summarizer) snapshot(p pprofile.Profile) uint64 {
 func measure(s *Total, p pprofile.Profile) {
 	samples := p.Samples()
 	start := uint64(p.Time())
-	latest, sum, stamped := start, Sum{}, false
+	latest, sum, stamped := start, int64(0), false
 	end := max(start, start+p.DurationNano()) // it may overflow
 	for i := range samples.Len() {            // without the iterators, which take twice as long
 		sample := samples.At(i)
 		values, timestamps := sample.Values(), sample.TimestampsUnixNano()
 		for v := range values.Len() {
-			sum.AddValue(values.At(v))
+			sum = AddSaturated(sum, values.At(v))
 		}
 		n := timestamps.Len()
 		if n == 0 {
@@ -149,7 +149,7 @@ func measure(s *Total, p pprofile.Profile) {
 		}
 		stamped = true
 		if values.Len() == 0 {
-			sum.AddValue(int64(n))
+			sum = AddSaturated(sum, int64(n))
 		}
 		for k := range n {
 			t := timestamps.At(k)

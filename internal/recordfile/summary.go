@@ -3,6 +3,8 @@
 
 package recordfile
 
+import "math"
+
 // Key says which Profiles are added up.
 type Key struct {
 	Service    string `json:"service,omitempty"`
@@ -33,8 +35,8 @@ type Total struct {
 
 	Profiles int `json:"profiles"`
 	// Samples and Sum are those of the latest snapshot only.
-	Samples int `json:"samples"`
-	Sum     Sum `json:"sum"`
+	Samples int   `json:"samples"`
+	Sum     int64 `json:"sum"` // saturated, as AddSaturated adds
 }
 
 // Add adds the summary of later Profiles of the same Key. Of snapshots that are equally late, the one added last
@@ -49,7 +51,7 @@ func (s *Summary) add(other *Summary, siblings bool) {
 	switch {
 	case s.Snapshot == 0, siblings && s.Latest == other.Latest:
 		s.Samples += other.Samples
-		s.Sum.Add(other.Sum)
+		s.Sum = AddSaturated(s.Sum, other.Sum)
 	case other.Latest >= s.Latest:
 		s.Samples, s.Sum = other.Samples, other.Sum
 	}
@@ -62,3 +64,18 @@ func (s *Summary) add(other *Summary, siblings bool) {
 func (s *Summary) valid() bool {
 	return s.Start <= s.Latest && s.Latest <= s.End && s.Profiles > 0 && s.Samples >= 0
 }
+
+// AddSaturated adds two sums. One beyond int64 becomes the largest or least int64.
+func AddSaturated(a, b int64) int64 {
+	sum := a + b
+	switch {
+	case a > 0 && b > 0 && sum < 0:
+		return math.MaxInt64
+	case a < 0 && b < 0 && sum >= 0:
+		return math.MinInt64
+	}
+	return sum
+}
+
+// Saturated reports whether a sum may be beyond int64.
+func Saturated(sum int64) bool { return sum == math.MaxInt64 || sum == math.MinInt64 }

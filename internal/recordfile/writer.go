@@ -103,11 +103,11 @@ func (w *Writer) Append(record Record) error {
 	if slices.ContainsFunc(record.Group, func(name string) bool { return !IsGroupName(name) }) {
 		return fmt.Errorf("%w: group %q has a name that GroupName does not return", ErrInvalidRecord, record.Group)
 	}
-	e, err := Encode(w.options.Format, record.Data)
+	e, err := encode(w.options.Format, record.Data)
 	if err != nil {
 		return err
 	}
-	defer e.Release()
+	defer e.release()
 	for {
 		g, err := w.groupWriter(record.Group)
 		if err != nil {

@@ -26,7 +26,6 @@ type TelemetryBuilder struct {
 	meter                                 metric.Meter
 	mu                                    sync.Mutex
 	registrations                         []metric.Registration
-	ExporterProfilesFileEmptyProfiles     metric.Int64Counter
 	ExporterProfilesFileErrors            metric.Int64Counter
 	ExporterProfilesFileFiles             metric.Int64Counter
 	ExporterProfilesFileOtherRecords      metric.Int64Counter
@@ -66,12 +65,6 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
-	builder.ExporterProfilesFileEmptyProfiles, err = builder.meter.Int64Counter(
-		"otelcol_exporter_profiles_file_empty_profiles",
-		metric.WithDescription("Profiles without samples, which format pprof leaves out. [Development]"),
-		metric.WithUnit("{profile}"),
-	)
-	errs = errors.Join(errs, err)
 	builder.ExporterProfilesFileErrors, err = builder.meter.Int64Counter(
 		"otelcol_exporter_profiles_file_errors",
 		metric.WithDescription("Errors, by reason. Each retry of a record counts. [Development]"),

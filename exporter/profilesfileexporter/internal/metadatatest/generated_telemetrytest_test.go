@@ -19,7 +19,6 @@ func TestSetupTelemetry(t *testing.T) {
 	tb, err := metadata.NewTelemetryBuilder(testTel.NewTelemetrySettings())
 	require.NoError(t, err)
 	defer tb.Shutdown()
-	tb.ExporterProfilesFileEmptyProfiles.Add(context.Background(), 1)
 	tb.ExporterProfilesFileErrors.Add(context.Background(), 1)
 	tb.ExporterProfilesFileFiles.Add(context.Background(), 1)
 	tb.ExporterProfilesFileOtherRecords.Add(context.Background(), 1)
@@ -28,9 +27,6 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ExporterProfilesFileRemovedFiles.Add(context.Background(), 1)
 	tb.ExporterProfilesFileUncompressedBytes.Add(context.Background(), 1)
 	tb.ExporterProfilesFileWrittenBytes.Add(context.Background(), 1)
-	AssertEqualExporterProfilesFileEmptyProfiles(t, testTel,
-		[]metricdata.DataPoint[int64]{{Value: 1}},
-		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterProfilesFileErrors(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())

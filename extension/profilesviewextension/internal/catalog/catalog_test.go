@@ -67,8 +67,7 @@ func (s *store) sum(from, to time.Time) (sums map[string]int64, read int) {
 	sums = map[string]int64{}
 	_, err := s.Scan(s.t.Context(), from, to, all, func(series *recordfile.Key, profiles []recordfile.Total) {
 		for _, p := range profiles {
-			sum, _ := p.Sum.Int64()
-			sums[series.Service] += sum
+			sums[series.Service] += p.Sum
 		}
 	})
 	require.NoError(s.t, err)
@@ -132,7 +131,7 @@ func TestAnIndexIsNotAddedToTheRecordsThatWereRead_V1(t *testing.T) {
 		Key: recordfile.Key{Service: "checkout", Type: "cpu", SampleType: "cpu", Unit: "nanoseconds"},
 		Total: recordfile.Total{
 			Start: uint64(now.Add(-time.Minute).UnixNano()), Latest: uint64(now.Add(-time.Minute).UnixNano()),
-			End: uint64(now.UnixNano()), Profiles: 1, Samples: 1, Sum: recordfile.SumOf(1),
+			End: uint64(now.UnixNano()), Profiles: 1, Samples: 1, Sum: 1,
 		},
 	}}
 	require.NoError(t, w.Append(indexed))

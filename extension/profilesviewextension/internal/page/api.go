@@ -18,6 +18,7 @@ import (
 	"github.com/klauspost/compress/gzhttp"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 // apiRow is an element of the response of /api/services.
@@ -29,7 +30,7 @@ type apiRow struct {
 	Profiles int       `json:"profiles"`
 	Samples  int       `json:"samples"`
 	Sum      int64     `json:"sum"`
-	// Saturated: Sum is the largest or least int64, and the sum is above or below that.
+	// Saturated: Sum is the largest or least int64, and the sum may be above or below that.
 	Saturated bool `json:"saturated,omitempty"`
 	// Covered is for how many seconds of the range there are profiles. The last ones of Sum may be longer: Measured is
 	// for how many seconds they are in total.
@@ -63,9 +64,8 @@ func (p *Page) apiServices(w http.ResponseWriter, r *http.Request) error {
 	}
 	rows := make([]apiRow, len(totals))
 	for i, t := range totals {
-		sum, saturated := t.Sum.Int64()
 		rows[i] = apiRow{
-			t.kind, query.TimeOf(t.First), query.TimeOf(t.Last), t.Profiles, t.Samples, sum, saturated, t.Covered.Seconds(), t.Measured.Seconds(),
+			t.kind, query.TimeOf(t.First), query.TimeOf(t.Last), t.Profiles, t.Samples, t.Sum, recordfile.Saturated(t.Sum), t.Covered.Seconds(), t.Measured.Seconds(),
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")

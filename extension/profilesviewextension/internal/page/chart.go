@@ -60,7 +60,7 @@ func (c *chart) add(s *recordfile.Key, profiles []recordfile.Total) {
 		p := &profiles[i]
 		times.first, times.last, times.count = min(times.first, p.Start), max(times.last, p.Start), times.count+1
 		c.longest = max(c.longest, p.End-p.Start)
-		c.points = append(c.points, chartPoint{p.Start, times, p.Sum.Float64()})
+		c.points = append(c.points, chartPoint{p.Start, times, float64(p.Sum)})
 	}
 }
 

@@ -208,7 +208,7 @@ func byService(totals []*total, newRow func(*total) *row) (services []*service) 
 		s := services[len(services)-1]
 		s.last = max(s.last, t.Last)
 		if t.isCPU() {
-			s.cpu += t.Sum.Float64()
+			s.cpu += float64(t.Sum)
 		}
 		s.Rows = append(s.Rows, newRow(t))
 	}
@@ -273,7 +273,7 @@ func (t *total) coverage(sel *query.Selection) string {
 	case covered < 1:
 		percent = fmt.Sprintf("%.1f", covered)
 	}
-	return percent + " % profiled, at " + t.value(t.Sum.Float64()/t.Measured.Seconds())
+	return percent + " % profiled, at " + t.value(float64(t.Sum)/t.Measured.Seconds())
 }
 
 // selector selects the profile type, or without one the sample type.
@@ -287,9 +287,9 @@ func (k kind) selector() string {
 // perSecond returns the rate of intervals in the range, or the level of snapshots.
 func (t *total) perSecond(sel *query.Selection) float64 {
 	if t.Snapshot {
-		return t.Sum.Float64()
+		return float64(t.Sum)
 	}
-	return t.Sum.Float64() / sel.To.Sub(sel.From).Seconds()
+	return float64(t.Sum) / sel.To.Sub(sel.From).Seconds()
 }
 
 // paginate keeps the services of a page.

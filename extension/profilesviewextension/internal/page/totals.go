@@ -28,7 +28,7 @@ type total struct {
 	kind
 	Profiles, Samples int
 	// Sum is that of the intervals, or of the last snapshot of each series.
-	Sum recordfile.Sum
+	Sum int64 // saturated
 	// First is the earliest start, and Last the latest end, in nanoseconds since the epoch.
 	First, Last uint64
 	// Covered is the time of the range in which a Profile was taken, of intervals only. Measured is all of the time in
@@ -51,7 +51,7 @@ func (t *total) add(s *recordfile.Key, profiles []recordfile.Total) {
 		t.Profiles += p.Profiles
 		if s.Snapshot == 0 {
 			t.Samples += p.Samples
-			t.Sum.Add(p.Sum)
+			t.Sum = recordfile.AddSaturated(t.Sum, p.Sum)
 			t.addSpan(span{p.Start, p.End})
 		} else if held, known := t.snapshots[s.Snapshot]; !known || p.Latest >= held.Latest {
 			t.snapshots[s.Snapshot] = p
@@ -90,7 +90,7 @@ func union(spans []span) []span {
 func (t *total) finish(to time.Time) {
 	for _, snapshot := range t.snapshots {
 		t.Samples += snapshot.Samples
-		t.Sum.Add(snapshot.Sum)
+		t.Sum = recordfile.AddSaturated(t.Sum, snapshot.Sum)
 	}
 	for _, s := range union(t.spans) {
 		t.Measured += time.Duration(s.end - s.start)

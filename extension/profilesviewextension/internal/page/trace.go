@@ -64,7 +64,7 @@ func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	t.Services = byService(byKind.sorted(sel.To), func(total *total) *row { return &row{total: total, Value: total.quantity(total.Sum.Float64())} })
+	t.Services = byService(byKind.sorted(sel.To), func(total *total) *row { return &row{total: total, Value: total.quantity(float64(total.Sum))} })
 	types := map[string]bool{}
 	for _, s := range t.Services {
 		s.Rows = s.order()
