@@ -116,32 +116,28 @@ func (f *findings) check(record *archive.Record) error {
 		f.Translated++
 	}
 	for rule, n := range report.Counts {
-		_, counts := f.level(rule)
-		counts[rule] += n
+		if rule.Required() {
+			f.Violations[rule] += n
+		} else {
+			f.Warnings[rule] += n
+		}
 	}
 	for _, found := range report.Findings {
-		level, _ := f.level(found.Rule)
-		if err := f.write(finding{record.File, record.Number, max(record.Offset, 0), level, found}); err != nil {
+		level := "warning"
+		if found.Rule.Required() {
+			level = "violation"
+		}
+		var err error
+		if f.asJSON {
+			err = json.NewEncoder(f.to).Encode(finding{record.File, record.Number, max(record.Offset, 0), level, found})
+		} else {
+			_, err = fmt.Fprintf(f.to, "%s: record %d: %s: %s\n", record.File, record.Number, level, cell(found.String()))
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// level returns the name and the counts of the level of a rule.
-func (f *findings) level(rule conformance.Rule) (name string, counts map[conformance.Rule]int) {
-	if rule.Required() {
-		return "violation", f.Violations
-	}
-	return "warning", f.Warnings
-}
-
-func (f *findings) write(found finding) error {
-	if f.asJSON {
-		return json.NewEncoder(f.to).Encode(found)
-	}
-	_, err := fmt.Fprintf(f.to, "%s: record %d: %s: %s\n", found.File, found.Record, found.Level, cell(found.String()))
-	return err
 }
 
 func (f *findings) summarize() error {
@@ -149,15 +145,15 @@ func (f *findings) summarize() error {
 		return json.NewEncoder(f.to).Encode(map[string]summary{"summary": f.summary})
 	}
 	table := [][]string{{}, {"RULE", "LEVEL", "FINDINGS"}}
-	total := map[string]int{}
-	for _, counts := range []map[conformance.Rule]int{f.Violations, f.Warnings} {
+	add := func(level string, counts map[conformance.Rule]int) (total int) {
 		for _, rule := range slices.Sorted(maps.Keys(counts)) {
-			level, _ := f.level(rule)
-			total[level] += counts[rule]
 			table = append(table, []string{string(rule), level, strconv.Itoa(counts[rule])})
+			total += counts[rule]
 		}
+		return total
 	}
-	if len(total) > 0 {
+	violations, warnings := add("violation", f.Violations), add("warning", f.Warnings)
+	if violations+warnings > 0 {
 		if err := writeTable(f.to, table); err != nil {
 			return err
 		}
@@ -167,7 +163,7 @@ func (f *findings) summarize() error {
 		translated = fmt.Sprintf(", %d of them as translated to OTLP,", f.Translated)
 	}
 	_, err := fmt.Fprintf(f.to, "Checked %s in %s%s against %s: %s, %s\n", plural(f.Records, "record"),
-		plural(f.Files, "file"), translated, f.Format, plural(total["violation"], "violation"), plural(total["warning"], "warning"))
+		plural(f.Files, "file"), translated, f.Format, plural(violations, "violation"), plural(warnings, "warning"))
 	return err
 }
 

@@ -42,7 +42,6 @@ func (v *view) Start(ctx context.Context, host component.Host) error {
 		Directory: v.config.Directory,
 		MaxMemory: int64(v.config.MaxMemory),
 		Timeout:   v.config.HTTP.WriteTimeout * 9 / 10,
-		Logger:    v.settings.Logger,
 	})
 	handler := webui.Protect(v.page, append(v.config.AllowedHosts, v.config.host())...)
 	config := v.config.HTTP

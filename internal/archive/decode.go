@@ -19,6 +19,9 @@ import (
 // Profiles decodes the record. The result refers to nothing of the record. The error is an
 // *Error.
 func (r *Record) Profiles() (pprofile.Profiles, error) {
+	if err := r.Fits(1); err != nil {
+		return pprofile.NewProfiles(), err
+	}
 	pd, err := r.decode()
 	if err != nil {
 		return pprofile.NewProfiles(), r.Fail(err)
@@ -27,9 +30,6 @@ func (r *Record) Profiles() (pprofile.Profiles, error) {
 }
 
 func (r *Record) decode() (pprofile.Profiles, error) {
-	if err := r.fits(1); err != nil {
-		return pprofile.Profiles{}, err
-	}
 	switch r.Encoding {
 	case OTLPJSON:
 		if len(r.Data) > len("{}") && !bytes.Contains(r.Data, []byte(`"resource`)) && !bytes.Contains(r.Data, []byte(`"dictionary"`)) {
@@ -67,25 +67,19 @@ func setDelta(pd pprofile.Profiles) {
 // Fits returns an *Error if work on the record that takes the given multiple of its decoded size
 // could exceed the memory limit.
 func (r *Record) Fits(multiple int64) error {
-	if err := r.fits(multiple); err != nil {
-		return r.Fail(err)
-	}
-	return nil
-}
-
-func (r *Record) fits(multiple int64) error {
 	// No message takes more for each of its bytes, and small ones cannot nest too deep for the stack.
 	const maxPerByte, small = 64, 256 << 10
-	if n := int64(len(r.Data)); n > 0 && n <= small && n*maxPerByte*multiple <= r.options.maxDecoded() {
+	limit := r.options.maxDecoded()
+	if n := int64(len(r.Data)); n > 0 && n <= small && n*maxPerByte*multiple <= limit {
 		return nil
 	}
 	size, err := r.DecodedSize()
-	if err != nil {
-		return err
-	}
-	if limit := r.options.maxDecoded(); size > limit/multiple {
-		return fmt.Errorf("the record has %s and takes about %s of memory, more than %s: %s",
+	if err == nil && size > limit/multiple {
+		err = fmt.Errorf("the record has %s and takes about %s of memory, more than %s: %s",
 			mebibytes(int64(len(r.Data))), mebibytes(size*multiple), mebibytes(limit), r.options.raise())
+	}
+	if err != nil {
+		return r.Fail(err)
 	}
 	return nil
 }

@@ -104,30 +104,31 @@ func textOf(attributes pcommon.Map, key string) string {
 // filter applies a Selection to one payload.
 type filter struct {
 	*Selection
-	dict pprofile.ProfilesDictionary
-	// links are those that match, by index. Each of attributes is a requirement: the
-	// attributes of which a sample must have one, by index.
-	links      []bool
-	byID       []bool // attributes that match TraceID or SpanID
-	attributes [][]bool
+	dict         pprofile.ProfilesDictionary
+	requirements []requirement // of samples: all must be met
 }
+
+// requirement is that a sample has one of these links or attributes, by index.
+type requirement struct{ links, attributes []bool }
 
 func newFilter(s *Selection, pd pprofile.Profiles) *filter {
 	f := &filter{Selection: s, dict: pd.Dictionary()}
-	if !s.selectsSamples() {
+	for key, value := range s.Attributes {
+		f.requirements = append(f.requirements, requirement{attributes: f.attributesWith([]string{key}, value)})
+	}
+	if s.TraceID.IsEmpty() && s.SpanID.IsEmpty() {
 		return f
 	}
+	var ids requirement
 	for _, l := range f.dict.LinkTable().All() {
-		f.links = append(f.links, (s.TraceID.IsEmpty() || l.TraceID() == s.TraceID) && (s.SpanID.IsEmpty() || l.SpanID() == s.SpanID))
+		ids.links = append(ids.links, (s.TraceID.IsEmpty() || l.TraceID() == s.TraceID) && (s.SpanID.IsEmpty() || l.SpanID() == s.SpanID))
 	}
-	if !s.SpanID.IsEmpty() {
-		f.byID = f.attributesWith(spanAttributes, hex.EncodeToString(s.SpanID[:]), strconv.FormatUint(binary.BigEndian.Uint64(s.SpanID[:]), 10))
-	} else if !s.TraceID.IsEmpty() {
-		f.byID = f.attributesWith(traceAttributes, hex.EncodeToString(s.TraceID[:]))
+	if s.SpanID.IsEmpty() {
+		ids.attributes = f.attributesWith(traceAttributes, hex.EncodeToString(s.TraceID[:]))
+	} else {
+		ids.attributes = f.attributesWith(spanAttributes, hex.EncodeToString(s.SpanID[:]), strconv.FormatUint(binary.BigEndian.Uint64(s.SpanID[:]), 10))
 	}
-	for key, value := range s.Attributes {
-		f.attributes = append(f.attributes, f.attributesWith([]string{key}, value))
-	}
+	f.requirements = append(f.requirements, ids)
 	return f
 }
 
@@ -214,19 +215,14 @@ func (f *filter) filterProfile(p pprofile.Profile) bool {
 }
 
 func (f *filter) matchesSample(p pprofile.Profile, s pprofile.Sample) bool {
-	has := func(found []bool) bool {
-		return containsAny(found, s.AttributeIndices()) || containsAny(found, p.AttributeIndices())
-	}
-	for _, found := range f.attributes {
-		if !has(found) {
+	for _, r := range f.requirements {
+		i := int(s.LinkIndex())
+		hasLink := i > 0 && i < len(r.links) && r.links[i]
+		if !hasLink && !containsAny(r.attributes, s.AttributeIndices()) && !containsAny(r.attributes, p.AttributeIndices()) {
 			return false
 		}
 	}
-	if f.TraceID.IsEmpty() && f.SpanID.IsEmpty() {
-		return true
-	}
-	i := int(s.LinkIndex())
-	return i > 0 && i < len(f.links) && f.links[i] || has(f.byID)
+	return true
 }
 
 func containsAny(found []bool, indices pcommon.Int32Slice) bool {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/gzhttp"
-	"go.uber.org/zap"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
@@ -26,7 +25,6 @@ type Settings struct {
 	MaxMemory int64
 	// Timeout is the longest time of a request, 0 for none.
 	Timeout time.Duration
-	Logger  *zap.Logger
 }
 
 // Page serves all paths.
