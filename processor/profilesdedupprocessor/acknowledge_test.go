@@ -36,7 +36,7 @@ func TestOnFlushRetriesForCallersThatGaveUp_P13(t *testing.T) {
 		for range 20 {
 			require.ErrorIs(t, send(8*time.Second), context.DeadlineExceeded)
 		}
-		require.Positive(t, p.telemetry.retained.Load())
+		require.Positive(t, p.retained())
 		next.answers(nil)
 		require.NoError(t, send(time.Minute))
 		require.EqualValues(t, 5, next.total())

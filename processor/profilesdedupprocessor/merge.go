@@ -110,7 +110,6 @@ func (p *dedupProcessor) add(ctx context.Context, payload *merge.Payload, bytes 
 			p.closeIfDue()
 		}
 		p.telemetry.accepted(payload, profiles, samples, bytes)
-		p.updateRetainedMetric()
 		return waits, nil
 	}
 }

@@ -131,8 +131,8 @@ func TestPanicInEmit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var next downstream
 		p, metric := newCounted(t, &next, func(c *Config) { c.SplitBy = []string{"service.name"} })
-		require.NoError(t, p.ConsumeProfiles(t.Context(), ofService("a", 1)))
-		require.NoError(t, p.ConsumeProfiles(t.Context(), ofService("b", 10)))
+		require.NoError(t, p.ConsumeProfiles(t.Context(), service("a", 1)))
+		require.NoError(t, p.ConsumeProfiles(t.Context(), service("b", 10)))
 		next.answers(func(int) error {
 			p.mu.Lock()
 			defer p.mu.Unlock()
@@ -141,7 +141,7 @@ func TestPanicInEmit(t *testing.T) {
 		})
 		time.Sleep(time.Minute)
 		next.answers(nil)
-		require.NoError(t, p.ConsumeProfiles(t.Context(), ofService("b", 100)))
+		require.NoError(t, p.ConsumeProfiles(t.Context(), service("b", 100)))
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.EqualValues(t, 101, next.total())
 		require.EqualValues(t, 1, metric("dropped_samples", string(reasonPanic)))

@@ -44,16 +44,14 @@ type dedupProcessor struct {
 }
 
 func newDedupProcessor(set processor.Settings, cfg *Config, next xconsumer.Profiles) (*dedupProcessor, error) {
-	telemetry, err := newTelemetry(set)
-	if err != nil {
-		return nil, err
-	}
 	p := &dedupProcessor{
-		cfg: cfg, options: cfg.mergeOptions(), next: next, logger: set.Logger, telemetry: telemetry,
+		cfg: cfg, options: cfg.mergeOptions(), next: next, logger: set.Logger,
 		wake: make(chan struct{}, 1), seen: newSeenProfiles(cfg.DuplicateTTL, int(cfg.MemoryLimit)/8),
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	return p, nil
+	var err error
+	p.telemetry, err = newTelemetry(set, p.retained)
+	return p, err
 }
 
 // Capabilities says that payloads are only read.

@@ -4,7 +4,6 @@
 package profilesdedupprocessor
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -62,52 +61,6 @@ func TestNoWindow(t *testing.T) {
 	require.NoError(t, p.Shutdown(t.Context()))
 }
 
-// Rejected windows are retried, without loss or duplicates, while the next ones are open.
-func TestFlushRetriesAfterRetryableError_P8(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		next := downstream{answer: func(attempt int) error {
-			if attempt%3 != 0 {
-				return errors.New("unavailable")
-			}
-			return nil
-		}}
-		p := newTestProcessor(t, &next, func(c *Config) { c.Window = time.Second })
-		want := int64(0)
-		for i := range int64(50) {
-			require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(uint64(i+1), 1, 1<<(i%20))))
-			want += 1 << (i % 20)
-			time.Sleep(500 * time.Millisecond)
-		}
-		time.Sleep(5 * time.Minute)
-		synctest.Wait()
-		require.Equal(t, want, next.total())
-		require.NoError(t, p.Shutdown(t.Context()))
-		profiletest.Account(t, fmt.Sprintf("%d errors of the next consumer", next.attempts-len(next.windows())), int(want), int(next.total()), 0)
-		for _, pd := range next.windows() {
-			profiletest.RequireConforms(t, pd)
-		}
-	})
-}
-
-func TestPermanentErrorDropsOneWindow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		next := downstream{answer: func(attempt int) error {
-			if attempt == 1 {
-				return consumererror.NewPermanent(errors.New("never"))
-			}
-			return nil
-		}}
-		p := newTestProcessor(t, &next, func(c *Config) { c.Window = time.Second })
-		for range 3 {
-			require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)))
-			time.Sleep(2 * time.Second)
-		}
-		require.NoError(t, p.Shutdown(t.Context()))
-		require.Equal(t, 3, next.attempts)
-		require.EqualValues(t, 2, next.total())
-	})
-}
-
 func TestRetryEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := downstream{answer: unavailable}
@@ -125,74 +78,35 @@ func TestRetryEnds(t *testing.T) {
 	})
 }
 
-func TestShutdownTimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		next := downstream{answer: unavailable}
-		p := newTestProcessor(t, &next, nil)
-		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)))
-		start := time.Now()
-		require.ErrorContains(t, p.Shutdown(t.Context()), "1 payloads that the next consumer did not accept within shutdown_timeout (10s)")
-		require.Equal(t, 10*time.Second, time.Since(start))
-	})
-}
-
-// The error of Shutdown counts payloads that were dropped for lack of time, and names the limit. It does not
-// count permanent errors, which are in the log.
-func TestShutdownErrorIsTrue(t *testing.T) {
-	shutdown := func(given time.Duration, answer func(int) error) (err error) {
+// At shutdown, what is not accepted is retried with a short backoff. The error counts payloads that were dropped
+// for lack of time, and names the limit. It does not count permanent errors, which are in the log.
+func TestShutdown(t *testing.T) {
+	for _, test := range []struct {
+		deadline time.Duration // the Collector's
+		answer   func(int) error
+		takes    time.Duration
+		want     string
+	}{
+		{time.Minute, availableFrom(3), 400 * time.Millisecond, ""},
+		{time.Minute, permanently, 0, ""},
+		{time.Minute, unavailable, 10 * time.Second, "dropped 1 payloads that the next consumer did not accept within shutdown_timeout (10s)"},
+		{time.Second, unavailable, time.Second, "dropped 1 payloads that the next consumer did not accept within the Collector's shutdown deadline"},
+	} {
 		synctest.Test(t, func(t *testing.T) {
-			p := newTestProcessor(t, &downstream{answer: answer}, nil)
+			p := newTestProcessor(t, &downstream{answer: test.answer}, nil)
 			require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)))
-			ctx, cancel := context.WithTimeout(t.Context(), given)
+			ctx, cancel := context.WithTimeout(t.Context(), test.deadline)
 			defer cancel()
-			err = p.Shutdown(ctx)
-		})
-		return err
-	}
-	require.NoError(t, shutdown(time.Minute, permanently))
-	require.ErrorContains(t, shutdown(time.Second, unavailable), "1 payloads that the next consumer did not accept within the Collector's shutdown deadline")
-}
-
-// At shutdown, a window that waits for its next attempt is sent at once, and so is the next one.
-func TestShutdownDoesNotSitOutTheBackoff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		next := downstream{answer: unavailable}
-		p := newTestProcessor(t, &next, func(c *Config) { c.Window = time.Second })
-		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)))
-		time.Sleep(5 * time.Minute)
-		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 2)))
-		synctest.Wait()
-		next.answers(nil)
-		start := time.Now()
-		require.NoError(t, p.Shutdown(t.Context()))
-		require.Less(t, time.Since(start), time.Second)
-		require.EqualValues(t, 3, next.total())
-	})
-}
-
-// While the next consumer is unavailable, one window is pending and one open, up to the limit.
-func TestOneWindowWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		next := downstream{answer: unavailable}
-		p := newTestProcessor(t, &next, func(c *Config) {
-			c.Window = time.Second
-			c.MemoryLimit = 1 << 20
-		})
-		accepted, rejected := int64(0), 0
-		for n := range 200 {
-			if err := p.ConsumeProfiles(t.Context(), large(n)); err == nil {
-				accepted += 2001
+			start := time.Now()
+			err := p.Shutdown(ctx)
+			require.Equal(t, test.takes, time.Since(start))
+			if test.want == "" {
+				require.NoError(t, err)
 			} else {
-				require.ErrorIs(t, err, errMemoryLimit)
-				rejected++
+				require.ErrorContains(t, err, test.want)
 			}
-			time.Sleep(3 * time.Second)
-		}
-		require.Positive(t, rejected)
-		next.answers(nil)
-		require.NoError(t, p.Shutdown(t.Context()))
-		require.Equal(t, accepted, next.total())
-	})
+		})
+	}
 }
 
 // Shutdown does not return before the next consumer, which the Collector stops after it, unless the
@@ -220,16 +134,6 @@ func TestShutdownOfAHangingNext(t *testing.T) {
 		require.ErrorContains(t, p.Shutdown(ctx), "next consumer did not return within shutdown_timeout (10s) and is still running")
 		require.Equal(t, time.Minute, time.Since(start))
 		close(released)
-	})
-}
-
-func TestShutdownRetries(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		next := downstream{answer: availableFrom(3)}
-		p := newTestProcessor(t, &next, nil)
-		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 7)))
-		require.NoError(t, p.Shutdown(t.Context()))
-		require.EqualValues(t, 7, next.total())
 	})
 }
 
@@ -263,33 +167,6 @@ func TestAcknowledgeOnFlush(t *testing.T) {
 		next.answers(permanently)
 		require.ErrorContains(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)), "never")
 		require.NoError(t, p.Shutdown(t.Context()))
-	})
-}
-
-func TestMemoryLimit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		next := downstream{answer: unavailable}
-		p := newTestProcessor(t, &next, func(c *Config) { c.MemoryLimit = 4 << 20 })
-		accepted := int64(0)
-		var err error
-		for n := range 1000 {
-			if err = p.ConsumeProfiles(t.Context(), large(n)); err != nil {
-				break
-			}
-			accepted += 2001
-		}
-		require.ErrorIs(t, err, errMemoryLimit)
-		require.False(t, consumererror.IsPermanent(err), "the caller retries")
-		require.Positive(t, accepted)
-		synctest.Wait()
-		require.Positive(t, next.attempts, "a third of the limit flushes early")
-
-		next.answers(nil)
-		time.Sleep(time.Minute)
-		require.NoError(t, p.ConsumeProfiles(t.Context(), large(5000)))
-		accepted += 2001
-		require.NoError(t, p.Shutdown(t.Context()))
-		require.Equal(t, accepted, next.total(), "acknowledged payloads are sent, rejected ones are not")
 	})
 }
 
@@ -388,25 +265,4 @@ func TestShutdownWithoutStart(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, p.Shutdown(t.Context()))
 	require.NoError(t, p.Shutdown(t.Context()))
-}
-
-// A profile whose samples are in the window already, and a duplicate, take few allocations.
-func TestDuplicatesTakeFewAllocations(t *testing.T) {
-	var encoded bytes.Buffer
-	require.NoError(t, profiletest.Workloads()[0].Pprof(1).WriteUncompressed(&encoded))
-	pd := unmarshalPprof(t, encoded.Bytes())
-	payloadtest.With(pd, "service.name", "checkout", "service.instance.id", "1", "host.name", "h", "container.id", "c", "k8s.pod.name", "p")
-	for _, identified := range []bool{false, true} {
-		if identified {
-			numberProfiles(pd)
-		}
-		var next downstream
-		p := newTestProcessor(t, &next, func(c *Config) { c.Window = time.Hour })
-		allocations := testing.AllocsPerRun(20, func() { require.NoError(t, p.ConsumeProfiles(t.Context(), pd)) })
-		require.NoError(t, p.Shutdown(t.Context()))
-		t.Logf("identified %t: %.0f allocations", identified, allocations)
-		if !profiletest.RaceEnabled {
-			require.Less(t, allocations, 100.0)
-		}
-	}
 }

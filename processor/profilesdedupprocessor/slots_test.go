@@ -5,49 +5,14 @@ package profilesdedupprocessor
 
 import (
 	"bytes"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
-
-// A collector that catches up receives old profiles at once, restarts meanwhile, and receives
-// the last ones late. Intervals are not merged with others.
-func TestCatchingUpKeepsIntervals_P15(t *testing.T) {
-	const seconds, each = 24, 5
-	synctest.Test(t, func(t *testing.T) {
-		var next downstream
-		change := func(c *Config) { c.Window = time.Second }
-		p := newTestProcessor(t, &next, change)
-		want := map[time.Duration]int64{}
-		for i := range each {
-			for n := range seconds {
-				pd := second(n, int64(n+1))
-				want[time.Duration(n)*time.Second] += int64(n + 1)
-				require.NoError(t, p.ConsumeProfiles(t.Context(), pd))
-			}
-			switch i {
-			case 1: // a restart
-				require.NoError(t, p.Shutdown(t.Context()))
-				p = newTestProcessor(t, &next, change)
-			case 3:
-				time.Sleep(time.Minute)
-			}
-		}
-		require.NoError(t, p.Shutdown(t.Context()))
-		require.Equal(t, want, next.times())
-		require.Len(t, next.windows(), 3)
-		for _, pd := range next.windows() {
-			require.Equal(t, seconds, pd.ProfileCount())
-		}
-	})
-	profiletest.Injected(t, fmt.Sprintf("%d seconds at once, %d times", seconds, each))
-}
 
 func TestManySlotsCloseWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -81,15 +46,6 @@ func TestManySlotsCloseWindow(t *testing.T) {
 	})
 }
 
-// Without a window there are no slots.
-func TestNoSlotsWithoutWindow(t *testing.T) {
-	var next downstream
-	p := newTestProcessor(t, &next, func(c *Config) { c.Window = 0 })
-	require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.InOne(t, second(0, 1), second(100, 1))))
-	require.EqualValues(t, 101*time.Second-1, payloadtest.Only(t, next.windows()[0]).DurationNano())
-	require.NoError(t, p.Shutdown(t.Context()))
-}
-
 // Profiles without samples are not sent, nor are payloads of only such Profiles.
 func TestEmptyProfilesAreCounted(t *testing.T) {
 	for _, window := range []time.Duration{0, time.Second} {
@@ -111,15 +67,4 @@ func TestEmptyProfilesAreCounted(t *testing.T) {
 			require.False(t, bytes.Contains(marshal(t, next.windows()[0]), []byte("idle")))
 		})
 	}
-}
-
-// With on_flush, the caller of a payload without samples gets a response as others do.
-func TestEmptyProfilesAreAcknowledgedOnFlush(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		next := downstream{answer: unavailable}
-		p := newTestProcessor(t, &next, onFlush)
-		require.NoError(t, p.ConsumeProfiles(t.Context(), second(0, 0)))
-		require.Zero(t, next.attempts)
-		require.NoError(t, p.Shutdown(t.Context()))
-	})
 }

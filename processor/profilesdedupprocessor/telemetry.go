@@ -5,7 +5,6 @@ package profilesdedupprocessor
 
 import (
 	"context"
-	"sync/atomic"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/processor"
@@ -35,13 +34,13 @@ const (
 // telemetry has the metrics of one processor. It is safe for concurrent use.
 type telemetry struct {
 	*metadata.TelemetryBuilder
-	retained atomic.Int64 // bytes
 
 	instance attribute.KeyValue
 	plain    metric.MeasurementOption // for measurements without other attributes
 }
 
-func newTelemetry(set processor.Settings) (*telemetry, error) {
+// newTelemetry calls retained for the retained bytes at each collection.
+func newTelemetry(set processor.Settings, retained func() int64) (*telemetry, error) {
 	builder, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
 		return nil, err
@@ -51,7 +50,7 @@ func newTelemetry(set processor.Settings) (*telemetry, error) {
 	// A processor in two pipelines has two instances with one ID, whose values the SDK adds up:
 	// the instrument is not a gauge.
 	err = builder.RegisterProcessorProfilesDedupRetainedBytesCallback(func(_ context.Context, o metric.Int64Observer) error {
-		o.Observe(t.retained.Load(), t.plain)
+		o.Observe(retained(), t.plain)
 		return nil
 	})
 	return t, err

@@ -165,7 +165,6 @@ func (p *dedupProcessor) complete(part *partition, err error, why reason) {
 	p.retrySize -= part.size
 	part.keys, part.window, part.message, part.err = nil, nil, nil, err
 	close(part.done)
-	p.updateRetainedMetric()
 	if err != nil && p.cfg.Window == 0 {
 		return // its caller has it still
 	}
@@ -197,13 +196,15 @@ func (p *dedupProcessor) splitFields(part *partition) []zap.Field {
 	return []zap.Field{zap.Any("split_by", p.options.Values(part.key))}
 }
 
-// updateRetainedMetric updates the metric of retained bytes. The caller holds mu.
-func (p *dedupProcessor) updateRetainedMetric() {
+// retained returns the bytes that memory_limit bounds, an estimate.
+func (p *dedupProcessor) retained() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	size := p.seen.size() + p.retrySize
 	for _, w := range []*window{p.open, p.exporting} {
 		if w != nil {
 			size += w.size
 		}
 	}
-	p.telemetry.retained.Store(int64(size))
+	return int64(size)
 }
