@@ -54,14 +54,12 @@ func (r *Reader) prefixed() ([]byte, error) {
 	}
 	length, left := int64(binary.BigEndian.Uint32(prefix[:])), r.size-r.source.offset()
 	switch tooLong := length > int64(r.max); {
-	case length == 0:
-		return nil, errors.New("length of a record is 0")
-	case length > left && !tooLong:
-		return nil, incomplete("file ends after %d of %d bytes", left, length)
 	case tooLong && length <= left:
 		return nil, &SizeError{length, r.max}
-	case tooLong:
-		return nil, fmt.Errorf("length of a record is %d: must be at most %d", length, r.max)
+	case length == 0 || tooLong:
+		return nil, fmt.Errorf("length of a record is %d: must be between 1 and %d", length, r.max)
+	case length > left:
+		return nil, incomplete("file ends after %d of %d bytes", left, length)
 	}
 	r.record = slices.Grow(r.record[:0], int(length))[:length]
 	return r.record, r.readFull(r.record)
