@@ -7,14 +7,12 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/binary"
-	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/google/pprof/profile"
 	"github.com/klauspost/compress/gzip"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -194,31 +192,5 @@ func tinyEntries(t *testing.T, size int) map[string][]byte {
 			label = binary.AppendUvarint(append(label[:0], 1<<3, 1, 3<<3), i+1)
 			w.sample(label, 1)
 		}),
-	}
-}
-
-// TestGeneratedProfilesAreValid compares the profiles of these tests with google/pprof.
-func TestGeneratedProfilesAreValid(t *testing.T) {
-	check := func(name string, data []byte, samples int) {
-		p, err := profile.ParseData(data)
-		if err == nil {
-			err = p.CheckValid()
-		}
-		require.NoError(t, err, "%s", name)
-		distinct := map[string]bool{}
-		for _, sample := range p.Sample {
-			distinct[fmt.Sprint(sample.Location, sample.Label, sample.NumLabel)] = true
-		}
-		if len(distinct) != len(p.Sample) || len(p.Sample) < samples {
-			t.Errorf("%s: %d distinct samples of %d, want all of them, and %d", name, len(distinct), len(p.Sample), samples)
-		}
-	}
-	check("distinct profile", distinctProfile(t, 5000), 5000)
-	for name, data := range tinyEntries(t, 100_000) {
-		samples := 3000
-		if name == "strings" {
-			samples = 0
-		}
-		check(name, data, samples)
 	}
 }

@@ -310,26 +310,6 @@ func TestKafkaUnavailableAtStart(t *testing.T) {
 	reader.requireSums(t, map[string]int64{"checkout cpu": 11})
 }
 
-// TestKafkaSkipsInvalidMessages sends a message that is not OTLP and one with an invalid index.
-// Later messages of the partition are read.
-func TestKafkaSkipsInvalidMessages(t *testing.T) {
-	parallel(t)
-	broker := newBroker(t)
-	produce(t, broker, "checkout", []byte("no OTLP"))
-	wild := pprofile.NewProfiles()
-	sample := wild.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty().Samples().AppendEmpty()
-	sample.SetStackIndex(77)
-	sample.Values().Append(1)
-	message, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(wild)
-	require.NoError(t, err)
-	produce(t, broker, "checkout", message)
-	produce(t, broker, "checkout", asOTLP(t, numbered(t, 3), "checkout", "1"))
-	reader := fromKafka(t, broker.ListenAddrs()[0], nil)
-	reader.awaitSums(t, map[string]int64{"checkout cpu": 3})
-	reader.stop(t)
-	assert.Equal(t, 2, strings.Count(reader.logs.String(), "failed to consume message, skipping"), "skipped messages\n%s", reader.logs)
-}
-
 // TestKafkaReaderKillLosesNothing kills readers without a window. Unwritten messages are read again.
 // Some messages are written twice, because a reader commits its offset once per second.
 func TestKafkaReaderKillLosesNothing(t *testing.T) {
@@ -423,27 +403,4 @@ func TestKafkaRebalanceLosesNothing(t *testing.T) {
 	})
 	other.stop(t)
 	assert.True(t, maps.Equal(totalsOf(append(one.written(t), other.written(t)...)), want), "want %v", want)
-}
-
-// TestKafkaReaderRetriesWhileBackendIsAway checks that messages are not marked as read before the
-// backend has accepted them.
-func TestKafkaReaderRetriesWhileBackendIsAway(t *testing.T) {
-	parallel(t)
-	broker := newBroker(t)
-	address, back := broker.ListenAddrs()[0], freeAddress(t)
-	reader := fromKafka(t, address, env{"WINDOW": "0s", "EXPORTER": "otlp_grpc", "BACKEND_ENDPOINT": back}, "--set=exporters.otlp_grpc.timeout=300ms")
-	want := map[string]int64{}
-	for i := range 5 {
-		service := fmt.Sprintf("service-%d", i)
-		produce(t, broker, service, asOTLP(t, numbered(t, 1), service, "1"))
-		want[service+" cpu"] = 1
-	}
-	reader.await(t, "rejections", func() bool {
-		return reader.metric(t, "otelcol_receiver_failed_profile_samples")+reader.metric(t, "otelcol_receiver_refused_profile_samples") > 5
-	})
-	backend := gateway(t, back, nil)
-	backend.awaitSums(t, want)
-	reader.stop(t)
-	backend.stop(t)
-	backend.requireSums(t, want)
 }

@@ -67,8 +67,6 @@ func chunks(data []byte) (all [][]byte) {
 	return all
 }
 
-func rate(chunk []byte) uint64 { return binary.BigEndian.Uint64(chunk[56:]) }
-
 // sums are both values of the samples of a kind, thread, state and stack.
 type sums map[string][2]int64
 

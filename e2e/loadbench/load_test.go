@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -18,29 +17,12 @@ import (
 )
 
 const (
-	// services is the number of clients. With a window, more of them wait.
-	services, waiting = 8, 64
+	// services is the number of services, and of clients.
+	services = 8
 	// window is that of the processor. Clients push for two and a half windows.
 	window   = 2 * time.Second
 	duration = 5 * time.Second
 )
-
-// corpus returns the files of the corpus, or generated profiles if there is none.
-func corpus(b *testing.B) (bodies []load.Body) {
-	b.Helper()
-	b.Run("corpus", func(b *testing.B) {
-		for _, file := range profiletest.Corpus(b) {
-			bodies = append(bodies, body(b, file.Data))
-		}
-		b.SkipNow() // it is no benchmark
-	})
-	if len(bodies) == 0 {
-		for _, workload := range profiletest.Workloads() {
-			bodies = append(bodies, workloadBody(b, workload))
-		}
-	}
-	return bodies
-}
 
 func body(b *testing.B, data []byte) load.Body {
 	b.Helper()
@@ -57,10 +39,10 @@ func workloadBody(b *testing.B, workload profiletest.Workload) load.Body {
 }
 
 // push fails if a request gets no response.
-func push(b *testing.B, c *collector, bodies []load.Body, clients int, rate float64) *load.Result {
+func push(b *testing.B, c *collector, body load.Body, rate float64) *load.Result {
 	b.Helper()
 	result, err := load.Run(b.Context(), load.Options{
-		URL: c.url + "/v1/pprof", Bodies: bodies, Clients: clients, Services: services, Rate: rate, Duration: duration, Timeout: time.Minute,
+		URL: c.url + "/v1/pprof", Bodies: []load.Body{body}, Clients: services, Services: services, Rate: rate, Duration: duration, Timeout: time.Minute,
 	})
 	require.NoError(b, err)
 	if result.FirstError != nil {
@@ -70,36 +52,6 @@ func push(b *testing.B, c *collector, bodies []load.Body, clients int, rate floa
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-// BenchmarkLoad pushes the corpus at a fixed rate and at full speed, through receiver, window and
-// file.
-func BenchmarkLoad(b *testing.B) {
-	bodies := corpus(b)
-	for _, mode := range []struct {
-		clients                   int
-		name, processor, exporter string
-	}{
-		{services, "on receive", "acknowledge: on_receive", "sync: interval"},
-		{waiting, "on flush", "acknowledge: on_flush", "sync: interval"},
-		{services, "on receive and sync record", "acknowledge: on_receive", "sync: record"},
-		{waiting, "on flush and sync record", "acknowledge: on_flush", "sync: record"},
-	} {
-		for _, rate := range []float64{20, 0} {
-			speed := "full"
-			if rate > 0 {
-				speed = fmt.Sprintf("%g/s", rate)
-			}
-			b.Run(fmt.Sprintf("mode=%s/speed=%s", mode.name, strings.ReplaceAll(speed, "/", "_per_")), func(b *testing.B) {
-				c := start(b, program(b), config{window: window, processor: mode.processor, exporter: mode.exporter})
-				result := push(b, c, bodies, mode.clients, rate)
-				used, peak := c.cpu(b), c.peak(b)
-				written := c.stop(b)
-				report(b, c, result, used, peak)
-				b.ReportMetric(float64(written)/float64(result.Bytes), "disk/in")
-			})
-		}
-	}
-}
 
 func report(b *testing.B, c *collector, result *load.Result, used time.Duration, peak int64) {
 	b.Helper()
@@ -134,7 +86,7 @@ func BenchmarkSidecar(b *testing.B) {
 				window: window, processor: "memory_limit: 64MiB", exporter: "sync: interval", server: "max_decompressed_size: 16MiB",
 				environment: []string{"GOMAXPROCS=1", "GOMEMLIMIT=200MiB"},
 			})
-			result := push(b, c, []load.Body{one}, services, rate)
+			result := push(b, c, one, rate)
 			used, peak := c.cpu(b), c.peak(b)
 			c.stop(b)
 			report(b, c, result, used, peak)
@@ -154,7 +106,7 @@ func BenchmarkCores(b *testing.B) {
 			window: window, processor: "memory_limit: 64MiB", exporter: "sync: interval", server: "max_decompressed_size: 16MiB",
 			environment: []string{fmt.Sprintf("GOMAXPROCS=%d", cores), "GOMEMLIMIT=200MiB"},
 		})
-		result := push(b, c, []load.Body{one}, services, 0)
+		result := push(b, c, one, 0)
 		c.stop(b)
 		return float64(result.Accepted()) / result.Elapsed.Seconds()
 	}

@@ -73,18 +73,9 @@ func (r *Result) Percentile(p float64) time.Duration {
 
 // Run pushes until the duration is over or ctx is done, and waits for all responses.
 func Run(ctx context.Context, o Options) (*Result, error) {
-	switch {
-	case len(o.Bodies) == 0:
-		return nil, errors.New("no profiles to push")
-	case o.Clients < 1 || o.Services < 1 || o.Rate < 0 || o.Duration <= 0 || o.Timeout <= 0:
-		return nil, fmt.Errorf("clients, services, rate, duration and timeout are %d, %d, %g, %v, %v: must be positive (rate may be 0)", o.Clients, o.Services, o.Rate, o.Duration, o.Timeout)
-	}
 	base, err := url.Parse(o.URL)
 	if err != nil {
 		return nil, err
-	}
-	if base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
-		return nil, fmt.Errorf("URL is %q: must be an http or https URL such as http://localhost:4040/v1/pprof", o.URL)
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: o.Clients, DisableCompression: true}
 	defer transport.CloseIdleConnections()
@@ -113,8 +104,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 				target := *base
 				target.RawQuery = query.Encode()
 				body := o.Bodies[i%int64(len(o.Bodies))]
-				data := body.at(start.UnixNano() + i)
-				status, err := push(ctx, client, target.String(), data)
+				status, err := push(ctx, client, target.String(), body.data)
 				latency := time.Since(due)
 
 				mu.Lock()
@@ -126,7 +116,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 					result.Latencies = append(result.Latencies, latency)
 				}
 				if status/100 == 2 {
-					result.Bytes += int64(len(data))
+					result.Bytes += int64(len(body.data))
 					result.PprofBytes += int64(body.PprofSize)
 				}
 				mu.Unlock()
