@@ -119,21 +119,6 @@ func TestStartAndStopAreQuiet(t *testing.T) {
 	})
 }
 
-// TestStopWhileRetryingLogsNoError: the files keep what the gateway did not take.
-func TestStopWhileRetryingLogsNoError(t *testing.T) {
-	parallel(t)
-	listen := freeAddress(t)
-	s := runConfig(t, program(t), "sidecar.yaml", env{"DATA_DIR": t.TempDir(), "PPROF_LISTEN": listen, "GATEWAY_ENDPOINT": freeAddress(t)},
-		"--set=processors.profiles_dedup.window=100ms")
-	s.push(t, "checkout", numbered(t, 7))
-	s.await(t, "a retry", func() bool { return strings.Contains(s.logs.String(), "Will retry the request after interval") })
-	s.stop(t)
-	logs := s.logs.String()
-	if regexp.MustCompile(`\terror\t|(?m)^\t`).MatchString(logs) || !strings.Contains(logs, "\twarn\t") || !strings.Contains(logs, "Stopped an export that its caller canceled") {
-		t.Errorf("the log of an orderly stop while the gateway is away:\n%s", logs)
-	}
-}
-
 func get(t *testing.T, url string) (status int, body string) {
 	t.Helper()
 	response, err := http.Get(url)

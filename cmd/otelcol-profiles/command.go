@@ -36,6 +36,12 @@ func newCommand(set otelcol.CollectorSettings) *cobra.Command {
 	command.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w\nRun '%s --help' for the flags", err, c.CommandPath())
 	})
+	command.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
+		if flag := c.Flag(configFlag); flag == nil || flag.Changed || defaultConfig == "" {
+			return nil
+		}
+		return c.Flags().Set(configFlag, "yaml:"+defaultConfig)
+	}
 	start := command.RunE
 	command.RunE = func(c *cobra.Command, args []string) error { return explain(start(c, args), c.CommandPath()) }
 	for _, sub := range command.Commands() {

@@ -20,7 +20,6 @@ const asProgram = "OTELCOL_PROFILES_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
-		os.Args = withDefaultConfig(os.Args)
 		main()
 		return
 	}

@@ -4,8 +4,6 @@
 package main
 
 import (
-	"strings"
-
 	"go.opentelemetry.io/collector/component"
 	"go.uber.org/zap/zapcore"
 )
@@ -33,7 +31,7 @@ var details = map[string]bool{
 	"Successfully migrated to consolidated metadata format":               true,
 }
 
-// quietCore logs details at debug.
+// quietCore leaves details out, unless the level is debug.
 type quietCore struct{ zapcore.Core }
 
 func quiet(core zapcore.Core) zapcore.Core { return quietCore{core} }
@@ -41,34 +39,8 @@ func quiet(core zapcore.Core) zapcore.Core { return quietCore{core} }
 func (c quietCore) With(fields []zapcore.Field) zapcore.Core { return quietCore{c.Core.With(fields)} }
 
 func (c quietCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	if details[entry.Message] && !c.Enabled(zapcore.DebugLevel) || !c.Enabled(entry.Level) {
+	if details[entry.Message] && !c.Enabled(zapcore.DebugLevel) {
 		return checked
 	}
-	return checked.AddCore(entry, c)
-}
-
-func (c quietCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
-	switch {
-	case details[entry.Message]:
-		entry.Level = zapcore.DebugLevel
-	case strings.HasPrefix(entry.Message, "Exporting failed. Rejecting data.") && mentions(fields, "request is cancelled or timed out"):
-		// The caller has stopped or does not wait any more: it got an error, and keeps the data.
-		entry.Level, entry.Stack = zapcore.WarnLevel, ""
-		entry.Message = "Stopped an export that its caller canceled"
-	case strings.HasPrefix(entry.Message, "Exporting failed. Dropping data.") && mentions(fields, "interrupted due to shutdown"):
-		// The Collector logs an error, also if a queue in storage keeps the data.
-		entry.Level, entry.Stack = zapcore.WarnLevel, ""
-		entry.Message = "Stopped while an export was retried; only a queue with storage keeps the data"
-	}
-	return c.Core.Write(entry, fields)
-}
-
-// mentions reports whether the error of a log line has a text.
-func mentions(fields []zapcore.Field, text string) bool {
-	for _, f := range fields {
-		if err, ok := f.Interface.(error); ok && strings.Contains(err.Error(), text) {
-			return true
-		}
-	}
-	return false
+	return c.Core.Check(entry, checked)
 }
