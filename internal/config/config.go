@@ -34,15 +34,13 @@ import (
 // The error is an *[Error]. It reads on after the name in quotes that confmap puts before each
 // error, and leaves empty for a whole component: `... is invalid: unknown key server::endpont`.
 func Unmarshal(conf *confmap.Conf, config any) error {
-	section, into := conf.ToStringMap(), reflect.TypeOf(config)
-	if problems := check("", section, into); len(problems) > 0 {
-		return &Error{problems}
+	r := reader{changes: map[string]any{}}
+	r.read("", conf.ToStringMap(), reflect.TypeOf(config))
+	if len(r.problems) > 0 {
+		return &Error{r.problems}
 	}
-	into, _ = underlying(into)
-	if changes := translate(section, into); len(changes) > 0 {
-		if err := conf.Merge(confmap.NewFromStringMap(changes)); err != nil {
-			return err
-		}
+	if err := conf.Merge(confmap.NewFromStringMap(r.changes)); err != nil {
+		return err
 	}
 	return conf.Unmarshal(config)
 }
@@ -65,86 +63,69 @@ func (e *Error) At(component string) error {
 	return errors.Join(errs...)
 }
 
-// translate returns the keys of a valid section whose values confmap reads in another form,
-// with that form.
-func translate(section map[string]any, into reflect.Type) map[string]any {
-	keys, changes := keysOf(into), map[string]any{}
-	for key, value := range section {
-		if keys[key] == nil { // enabled, of an optional section
-			continue
-		}
-		field, optional := underlying(keys[key])
-		switch value := value.(type) {
-		case nil:
-			// confmap would enable the section with its defaults.
-			if optional && field.Kind() == reflect.Struct {
-				changes[key] = map[string]any{"enabled": false}
-			}
-		case string:
-			if size, err := ParseSize(value); err == nil && isSize(key, field) {
-				changes[key] = int64(size)
-			}
-		case map[string]any:
-			if field.Kind() != reflect.Struct {
-				continue
-			}
-			if changed := translate(value, field); len(changed) > 0 {
-				changes[key] = changed
-			}
-		}
-	}
-	return changes
-}
-
-// isSize reports whether a key of the Collector's own settings is a number of bytes, such as
-// max_request_body_size.
-func isSize(key string, field reflect.Type) bool {
-	return strings.HasSuffix(key, "_size") && isInteger(field) && !readsText(field)
-}
-
-// check compares a value of a configuration with the type that it is read into. It leaves
+// reader compares a configuration with the types that it is read into. It leaves
 // texts to confmap, which has them as they were written.
-func check(path string, value any, into reflect.Type) []problem {
+type reader struct {
+	problems []problem
+	changes  map[string]any // by path: values that confmap reads in another form, in that form
+}
+
+// read reads the value at path.
+func (r *reader) read(path string, value any, into reflect.Type) {
 	into, optional := underlying(into)
 	switch value := value.(type) {
 	case nil:
-		return nil
+		// confmap would enable an optional section with its defaults.
+		if optional && into.Kind() == reflect.Struct {
+			r.changes[path] = map[string]any{"enabled": false}
+		}
+		return
 	case map[string]any:
-		return checkSection(path, value, into, optional)
+		r.readSection(path, value, into, optional)
+		return
 	case []any:
 		if into.Kind() == reflect.Slice {
-			var problems []problem
+			elements := reader{changes: map[string]any{}} // changes of lists cannot be merged
 			for i, element := range value {
-				problems = append(problems, check(join(path, strconv.Itoa(i)), element, into.Elem())...)
+				elements.read(join(path, strconv.Itoa(i)), element, into.Elem())
 			}
-			return problems
+			r.problems = append(r.problems, elements.problems...)
+			return
+		}
+	case string:
+		if size, err := ParseSize(value); err == nil && isSize(path, into) {
+			r.changes[path] = int64(size)
+			return
 		}
 	}
 	if is := checkValue(path, value, into); is != "" {
-		return []problem{{path: path, after: is}}
+		r.problems = append(r.problems, problem{path: path, after: is})
 	}
-	return nil
 }
 
-func checkSection(path string, section map[string]any, into reflect.Type, optional bool) (problems []problem) {
+func (r *reader) readSection(path string, section map[string]any, into reflect.Type, optional bool) {
 	var keys map[string]reflect.Type
 	if into.Kind() == reflect.Struct {
 		keys = keysOf(into)
 	}
 	for _, key := range slices.Sorted(maps.Keys(section)) {
 		at := join(path, key)
-		switch into.Kind() {
-		case reflect.Map:
-			problems = append(problems, check(at, section[key], into.Elem())...)
-		case reflect.Struct:
-			if field := keys[key]; field != nil {
-				problems = append(problems, check(at, section[key], field)...)
-			} else if !optional || key != "enabled" {
-				problems = append(problems, problem{"unknown key ", at, suggestion(key, keys)})
-			}
+		switch {
+		case into.Kind() == reflect.Map:
+			r.read(at, section[key], into.Elem())
+		case into.Kind() != reflect.Struct || optional && key == "enabled":
+		case keys[key] == nil:
+			r.problems = append(r.problems, problem{"unknown key ", at, suggestion(key, keys)})
+		default:
+			r.read(at, section[key], keys[key])
 		}
 	}
-	return problems
+}
+
+// isSize reports whether a key of the Collector's own settings is a number of bytes, such as
+// max_request_body_size.
+func isSize(key string, field reflect.Type) bool {
+	return strings.HasSuffix(key, "_size") && isInteger(field) && !readsText(field)
 }
 
 func join(path, key string) string {
