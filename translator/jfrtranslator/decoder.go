@@ -36,10 +36,12 @@ type decoder struct {
 	nextCheck   int // how many of these there may be before the size of the result is checked
 
 	// Of the metadata.
-	bound        bool
-	pools        [][]jfr.Step // which read a constant
-	frameSteps   []jfr.Step
-	frameVarints int      // the number of integers that a frame consists of, or 0 if there is more to it
+	bound      bool
+	pools      [][]jfr.Step // which read a constant
+	frameSteps []jfr.Step
+	// frameVarints is the number of integers that a frame consists of, or 0 if there is more to it, or if a stack has more
+	// than frames at its end.
+	frameVarints int
 	events       []*event // by class; nil for those that are not read
 	async        bool     // it is async-profiler's
 	datadog      bool     // it is that of Datadog's library
@@ -241,9 +243,13 @@ func (d *decoder) bind() error {
 	}
 	d.frameSteps, d.frameVarints = nil, 0
 	if stack := d.Meta.Find(poolTypes[poolStack]); stack >= 0 {
-		for _, f := range d.Meta.FieldsOf(stack) {
-			if constantSlot(&f) == slotFrames {
-				d.frameSteps, d.frameVarints = d.Compile(f.Class, constantSlot), d.Varints(f.Class)
+		fields := d.Meta.FieldsOf(stack)
+		for i := range fields {
+			if constantSlot(&fields[i]) == slotFrames {
+				d.frameSteps = d.Compile(fields[i].Class, constantSlot)
+				if i == len(fields)-1 {
+					d.frameVarints = d.Varints(fields[i].Class)
+				}
 			}
 		}
 	}
