@@ -266,13 +266,13 @@ func (d *decoder) addPool(class int32) {
 	if class >= 0 {
 		text := false
 		d.Meta.Classes[class].Pool = int32(len(d.pools))
-		steps = d.Compile(class, func(f *jfr.Field) jfr.Slot {
+		steps = jfr.Trim(d.Compile(class, func(f *jfr.Field) jfr.Slot {
 			s := constantSlot(f)
 			if f.Kind == jfr.KindText && !f.Array && !text && s != slotOSName && s != slotJavaName {
 				s, text = slotText, true
 			}
 			return s
-		})
+		}))
 	}
 	d.pools = append(d.pools, steps)
 }

@@ -185,8 +185,9 @@ func (d *decoder) bindEvent(class int32) (*event, error) {
 		of.family = familyAsync
 	}
 	e := &event{eventType: of, name: name, datadog: strings.HasPrefix(name, "datadog.")}
-	e.read = d.Compile(class, func(f *jfr.Field) jfr.Slot { return d.eventSlot(e, f) })
-	e.scan, e.keyLast = jfr.Keyed(e.read, slotThread)
+	steps := d.Compile(class, func(f *jfr.Field) jfr.Slot { return d.eventSlot(e, f) })
+	e.read = jfr.Trim(steps)
+	e.scan, e.keyLast = jfr.Keyed(steps, slotThread)
 	e.defaults = jfr.Grow(&d.Memory, e.defaults, int(slotAttributes)+len(e.attributes))
 	if d.Err != nil {
 		return nil, fmt.Errorf("type %s: %w", name, d.Err)

@@ -182,16 +182,11 @@ func appendText(dst []byte, encoding byte, content []byte) []byte {
 			dst = utf8.AppendRune(dst, rune(b))
 		}
 	case textUTF16:
+		units := make([]uint16, 0, len(content))
 		for c := (Cursor{Data: content}); c.At < len(content); {
-			r := rune(uint16(c.Varint()))
-			if utf16.IsSurrogate(r) {
-				after := c
-				if pair := utf16.DecodeRune(r, rune(uint16(after.Varint()))); pair != utf8.RuneError {
-					c, r = after, pair
-				}
-			}
-			dst = utf8.AppendRune(dst, r)
+			units = append(units, uint16(c.Varint()))
 		}
+		dst = append(dst, string(utf16.Decode(units))...)
 	default:
 		dst = append(dst, content...)
 	}

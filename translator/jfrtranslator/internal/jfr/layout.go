@@ -35,10 +35,14 @@ const (
 // sizes of values of fixed size, in bytes.
 var sizes = [...]int{KindByte: 1, KindFloat: 4, KindDouble: 8}
 
-// Compile returns the steps that read a value of a class up to the last field with a slot. The steps are of no use if
+// Compile returns the steps that read a value of a class. slot returns the slot of a field. The steps are of no use if
 // r.Err is set.
 func (r *Recording) Compile(class int32, slot func(f *Field) Slot) []Step {
-	steps := r.compile(class, slot, 0)
+	return r.compile(class, slot, 0)
+}
+
+// Trim returns steps without the last ones that only skip.
+func Trim(steps []Step) []Step {
 	for n := len(steps); n > 0 && steps[n-1].Slot == SlotNone; n-- {
 		steps = steps[:n-1]
 	}
@@ -126,7 +130,7 @@ func Keyed(steps []Step, from Slot) (keyed []Step, rest bool) {
 	if n := len(keyed); n > 0 && keyed[n-1].Slot == SlotKey {
 		return keyed[:n-1], true
 	}
-	return keyed, false
+	return Trim(keyed), false
 }
 
 // Read reads a value. It sets the elements of values that steps have the slots of: to a number, the bits
