@@ -5,15 +5,12 @@ package pproftranslator
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"math/big"
 	"math/rand/v2"
 	"path"
 	"regexp"
-	"runtime"
-	"runtime/pprof"
 	"slices"
 	"strings"
 	"testing"
@@ -237,48 +234,6 @@ func TestRoundTripOfCorpus(t *testing.T) {
 			want, got := thereAndBack(t, data, func(pd pprofile.Profiles) { rearrange(profiletest.NewRand(1), pd) })
 			requireEqualPprofs(t, want, got, expand.Options{IgnoreZeroSamples: true, Merge: true})
 		})
-	}
-}
-
-func TestRoundTripOfRuntimeProfiles(t *testing.T) {
-	done := make(chan struct{})
-	defer close(done)
-	labels := pprof.Labels("trace_id", "4bf92f3577b34da6a3ce929d0e0e4736", "span_id", "00f067aa0ba902b7", "job", "x")
-	profiles := map[string][]byte{"cpu": cpuProfile(t, labels)}
-	pprof.Do(t.Context(), labels, func(context.Context) {
-		go func() { <-done }() // inherits the labels
-	})
-	runtime.GC()
-	for _, p := range pprof.Profiles() {
-		var buf bytes.Buffer
-		require.NoError(t, p.WriteTo(&buf, 0))
-		profiles[p.Name()] = buf.Bytes()
-	}
-	for name, message := range profiles {
-		t.Run(name, func(t *testing.T) {
-			want, got := thereAndBack(t, message, unchanged)
-			requireEqualPprofs(t, want, got, expand.Options{})
-		})
-	}
-}
-
-// cpuProfile profiles until there is a sample with the labels, or for long.
-func cpuProfile(t *testing.T, labels pprof.LabelSet) []byte {
-	t.Helper()
-	for tries := 0; ; tries++ {
-		var buf bytes.Buffer
-		require.NoError(t, pprof.StartCPUProfile(&buf), "is the test itself being profiled?")
-		pprof.Do(t.Context(), labels, func(context.Context) {
-			for range 100 {
-				_ = profiletest.GeneratePprof(profiletest.NewRand(1)).String()
-			}
-		})
-		pprof.StopCPUProfile()
-		p, err := profile.ParseData(buf.Bytes())
-		require.NoError(t, err)
-		if tries == 50 || slices.ContainsFunc(p.Sample, func(s *profile.Sample) bool { return s.HasLabel("job", "x") }) {
-			return buf.Bytes()
-		}
 	}
 }
 

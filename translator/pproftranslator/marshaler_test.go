@@ -615,20 +615,6 @@ func TestListedSampleTypesReturnAsZeros(t *testing.T) {
 	}
 }
 
-func TestDefaultSampleTypeOfEachPprof(t *testing.T) {
-	o := newOTLP()
-	sp := o.scope()
-	sp.Scope().Attributes().PutStr("pprof.scope.default_sample_type", "absent")
-	addValue(o.profile(sp, "a", ""), 0, 1)
-	addValue(o.profile(sp, "a", ""), 0, 1)
-	addValue(o.profile(o.scope(), "a", ""), 0, 1)
-	var got []string
-	for _, p := range convert(t, o) {
-		got = append(got, p.DefaultSampleType)
-	}
-	require.Equal(t, []string{"absent", "absent", ""}, got)
-}
-
 // The Profiles of one pprof have its header in common.
 func TestHeadersSeparatePprofs(t *testing.T) {
 	comment := func(o otlp, value any) func(pprofile.Profile) {
@@ -662,14 +648,6 @@ func TestHeadersSeparatePprofs(t *testing.T) {
 		require.Equal(t, []string{"b/"}, typesOf(q))
 		require.Equal(t, [][]int64{{2}}, valuesOf(q))
 	}
-}
-
-func TestOtherAttributesDoNotSeparatePprofs(t *testing.T) {
-	o := newOTLP()
-	sp := o.scope()
-	addValue(o.profile(sp, "alloc", "", o.attr("profile.temporality", "delta", "")), 0, 1)
-	addValue(o.profile(sp, "inuse", "", o.attr("profile.temporality", "instant", "")), 0, 2)
-	require.Equal(t, [][]int64{{1, 2}}, valuesOf(convertOne(t, o)))
 }
 
 func TestTimesBeyondInt64(t *testing.T) {
