@@ -81,28 +81,30 @@ func newZstdDecoder(from io.Reader, maxRecord int64) (*zstd.Decoder, error) {
 		zstd.WithDecoderMaxWindow(uint64(max(minWindow, min(maxRecord, 512<<20)))), zstd.WithDecoderMaxMemory(uint64(max(minWindow, maxRecord))))
 }
 
-// layoutOf recognizes the layout by the first bytes of the content, and rejects anything that is not a profile. size is
-// that of the content, or 0 if it is not known.
-func layoutOf(head []byte, size int64) (layout, error) {
+// detect recognizes the layout of a file and the encoding of its records by the first bytes of the content, and rejects
+// anything that is not a profile. size is that of the content, or 0 if it is not known. The encoding of a single message
+// and of text is found in all of it: see encodingOf.
+func detect(head []byte, size int64) (layout, Encoding, error) {
 	switch first := bytes.TrimLeft(head, " \t\r\n"); {
 	case jfrtranslator.IsRecording(head):
-		return single, nil
+		return single, JFR, nil
 	case bytes.HasPrefix(first, []byte("{")):
-		line, _, found := bytes.Cut(first, []byte("\n"))
-		if found && !json.Valid(line) {
-			return single, nil // indented
+		if line, _, found := bytes.Cut(first, []byte("\n")); found && !json.Valid(line) {
+			return single, OTLPJSON, nil // indented
 		}
-		return lines, nil
+		return lines, OTLPJSON, nil
 	case isPrefixed(head, size):
-		return prefixed, nil
-	case len(head) == 0, isText(bytes.ToValidUTF8(head, nil)), pproftranslator.IsLegacy(head):
-		return single, nil
+		return prefixed, OTLPProto, nil
+	case pproftranslator.IsLegacy(head):
+		return single, legacyPprof, nil
+	case isText(bytes.ToValidUTF8(head, nil)):
+		return single, "", nil
 	}
 	fields := wire.New(head) // the first may be longer
 	if (fields.Next() || errors.Is(fields.Err, wire.ErrTruncated)) && fields.Field > 0 {
-		return single, nil
+		return single, "", nil
 	}
-	return single, unknown(head)
+	return single, "", unknown(head)
 }
 
 // isPrefixed reports whether content starts with a length and a record of contrib's file exporter or
@@ -119,37 +121,24 @@ func isPrefixed(head []byte, size int64) bool {
 	return record[0] == resourceProfiles || record[0] == dictionary || bytes.HasPrefix(record, zstdMagic)
 }
 
-// encodingOf recognizes the encoding of a whole record.
+// encodingOf recognizes the encoding of a whole record that is text or a message.
 func encodingOf(record []byte) (Encoding, error) {
-	trimmed := bytes.TrimLeft(record, " \t\r\n")
-	switch {
-	case jfrtranslator.IsRecording(record):
-		return JFR, nil
-	case bytes.HasPrefix(trimmed, []byte("{")):
-		if !json.Valid(record) {
-			return "", errors.New("is not valid JSON")
-		}
-		return OTLPJSON, nil
-	case pproftranslator.IsLegacy(record):
-		return legacyPprof, nil
-	case isText(record):
-		if isFolded(trimmed) {
+	if isText(record) {
+		if isFolded(bytes.TrimLeft(record, " \t\r\n")) {
 			return Folded, nil
 		}
 		return "", unknown(record)
 	}
-	fields, otlp := wire.New(record), true
+	encoding, fields := OTLPProto, wire.New(record)
 	for fields.Next() {
-		otlp = otlp && fields.Type == wire.BytesType && (fields.Field == 1 || fields.Field == 2)
+		if fields.Type != wire.BytesType || fields.Field != 1 && fields.Field != 2 {
+			encoding = Pprof
+		}
 	}
-	switch {
-	case fields.Err != nil:
+	if fields.Err != nil {
 		return "", unknown(record)
-	case otlp:
-		return OTLPProto, nil
-	default:
-		return Pprof, nil
 	}
+	return encoding, nil
 }
 
 func unknown(data []byte) error {

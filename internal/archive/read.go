@@ -177,7 +177,7 @@ func (r *recordReader) readDecompressed(content *bufio.Reader, compression recor
 	if plain {
 		size = r.size
 	}
-	found, err := layoutOf(head, size)
+	found, encoding, err := detect(head, size)
 	format := recordfile.Format{Content: recordfile.OTLPProto, Compression: compression}
 	if found == lines {
 		format.Content = recordfile.OTLPJSON
@@ -186,10 +186,10 @@ func (r *recordReader) readDecompressed(content *bufio.Reader, compression recor
 	switch {
 	case err != nil:
 		return err
-	case found == single && plain && r.isRegular() && jfrtranslator.IsRecording(head):
+	case encoding == JFR && plain && r.isRegular():
 		return r.readChunks(r.file, r.size)
 	case found == single:
-		return r.readSingle(content)
+		return r.readSingle(content, encoding)
 	case r.isRegular() && !compressedByContrib && (plain || r.hasRecord(format)):
 		return r.readFormat(format)
 	case found == lines && plain: // a pipe
@@ -267,20 +267,21 @@ func (r *recordReader) readRecords(format recordfile.Format) error {
 }
 
 // readSingle reads a file of one record.
-func (r *recordReader) readSingle(content io.Reader) error {
+func (r *recordReader) readSingle(content io.Reader, encoding Encoding) error {
 	data, err := r.readBounded(content, "the file")
 	switch {
 	case isPartial(r.path) && errors.Is(err, io.ErrUnexpectedEOF), err == nil && len(data) == 0:
 		return nil // it is still being written, or empty
 	case err != nil:
 		return err
-	}
-	encoding, err := encodingOf(data)
-	switch {
-	case err != nil:
-		return err
 	case encoding == JFR:
 		return r.readChunks(bytes.NewReader(data), int64(len(data)))
+	case encoding == OTLPJSON && !json.Valid(data):
+		return errors.New("is not valid JSON")
+	case encoding == "":
+		if encoding, err = encodingOf(data); err != nil {
+			return err
+		}
 	}
 	r.emit(Record{Encoding: encoding, End: -1, Data: data})
 	return nil

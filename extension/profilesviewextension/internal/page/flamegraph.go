@@ -79,31 +79,24 @@ func (p *Page) mount(r *http.Request, selection string, values url.Values) (http
 	case lost > 0:
 		notes = append(notes, fmt.Sprintf("To fit into max_memory, the smallest samples are left out: %.2g %% of the values", lost*100))
 	}
-	shown := banner{Overview: params.Overview(), Notes: notes}
+	var shown []string
 	for _, key := range []string{"service", "type", "trace_id", "span_id", "attribute", "resource"} {
 		if values := params.values[key]; len(values) > 0 {
-			shown.What = append(shown.What, strings.ReplaceAll(key, "_", " ")+" "+strings.Join(values, ", "))
+			shown = append(shown, strings.ReplaceAll(key, "_", " ")+" "+strings.Join(values, ", "))
 		}
 	}
-	shown.What = append(shown.What, spanText(params.selected))
-	var html bytes.Buffer
-	render(&html, "banner", shown)
+	shown = append(shown, params.Span())
+	var banner bytes.Buffer
+	render(&banner, "banner", map[string]any{"Overview": params.Overview(), "What": shown, "Notes": notes})
 	handler, err := webui.Handler(merged, webui.Options{
-		Title:  strings.Join(shown.What, " "),
-		Banner: template.HTML(html.String()), // #nosec G203 -- html/template has escaped it
+		Title:  strings.Join(shown, " "),
+		Banner: template.HTML(banner.String()), // #nosec G203 -- html/template has escaped it
 	})
 	if err != nil {
 		return nil, err
 	}
 	p.mounts.put(selection, handler, webui.Size(merged))
 	return handler, nil
-}
-
-// banner is the content of the template of the same name.
-type banner struct {
-	Overview template.URL
-	What     []string
-	Notes    []string
 }
 
 // mounts are pprof's pages of the selections that were shown last. They are used while a slot of Page.rendering is held.

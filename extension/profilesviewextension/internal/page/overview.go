@@ -189,9 +189,9 @@ func (o *overview) addServices(totals, base []*total) {
 	slices.SortFunc(o.Services, func(a, b *service) int {
 		byCPU, byLast := cmp.Compare(b.cpu, a.cpu), cmp.Compare(b.last, a.last)
 		switch o.Param("sort") {
-		case sortName:
+		case "name":
 			return cmp.Compare(a.Name, b.Name)
-		case sortNewest:
+		case "newest":
 			return cmp.Or(byLast, cmp.Compare(a.Name, b.Name))
 		default:
 			return cmp.Or(byCPU, byLast, cmp.Compare(a.Name, b.Name))

@@ -544,12 +544,12 @@ func TestThousandRequestsWaitOrAreRejected_V4(t *testing.T) {
 
 func TestQueriesThatWaitTooLongAreRejected(t *testing.T) {
 	s := newSite(t)
-	s.queries.maxWait = time.Millisecond
 	for range running {
 		release, err := s.queries.acquire(t.Context(), 1)
 		require.NoError(t, err)
 		defer release()
 	}
+	s.queries.maxWait = time.Millisecond
 	w := s.get("/api/services")
 	assert.Equal(t, http.StatusTooManyRequests, w.Code)
 	assert.Equal(t, "5", w.Header().Get("Retry-After"))
@@ -557,9 +557,9 @@ func TestQueriesThatWaitTooLongAreRejected(t *testing.T) {
 
 func TestResponsesThatClientsDoNotReadAreBounded(t *testing.T) {
 	s := newSite(t)
-	s.responses.maxWait = time.Millisecond
 	read, err := s.responses.acquire(t.Context(), math.MaxInt64)
 	require.NoError(t, err)
+	s.responses.maxWait = time.Millisecond
 	for range 2 * running {
 		w := s.get("/api/services")
 		assert.Equal(t, http.StatusTooManyRequests, w.Code, "and the queries have ended")

@@ -176,25 +176,17 @@ func (p *params) Comparisons() (links []link) {
 		if !p.values.Has("to") && to.Before(p.now) { // moves with the range
 			base = map[string]string{"base_from": "-" + withoutZeros(p.now.Sub(from)), "base_to": "-" + withoutZeros(p.now.Sub(to))}
 		}
-		links = append(links, link{c.text, p.with(base), p.base != nil && isNear(p.base.From, from) && isNear(p.base.To, to)})
+		const near = time.Second // the time that a user takes
+		current := p.base != nil && p.base.From.Sub(from).Abs() < near && p.base.To.Sub(to).Abs() < near
+		links = append(links, link{c.text, p.with(base), current})
 	}
 	return append(links, link{"nothing", p.with(nil, "base_from", "base_to"), p.base == nil})
 }
 
-// isNear reports whether two times are the same except for the time that a user takes.
-func isNear(a, b time.Time) bool { return a.Sub(b).Abs() < time.Second }
-
-// The orders of services. Services with equal CPU time are sorted by newest profile, then by name.
-const (
-	sortCPU    = "cpu"
-	sortNewest = "newest"
-	sortName   = "name"
-)
-
-// Sorts are the orders of services.
+// Sorts are the orders of services. Those with equal CPU time are sorted by newest profile, then by name.
 func (p *params) Sorts() (links []link) {
-	current := cmp.Or(p.values.Get("sort"), sortCPU)
-	for _, s := range []struct{ text, key string }{{"CPU", sortCPU}, {"newest", sortNewest}, {"name", sortName}} {
+	current := cmp.Or(p.values.Get("sort"), "cpu")
+	for _, s := range []struct{ text, key string }{{"CPU", "cpu"}, {"newest", "newest"}, {"name", "name"}} {
 		links = append(links, link{s.text, p.with(map[string]string{"sort": s.key}), current == s.key})
 	}
 	return links
