@@ -293,7 +293,6 @@ var processorModes = []string{
 	"window: 1h\ndrop_zero_samples: false",
 	"window: 1h\ngranularity: line",
 	"window: 1h\ngranularity: function",
-	"window: 1h\nrebase_mappings: true",
 	"window: 1h\ndrop_sample_attributes: [bytes, thread]",
 	"window: 1h\ndrop_resource_attributes: [process.executable.name]",
 	"window: 1h\nsplit_by: [process.executable.name]",

@@ -12,14 +12,14 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// Writer writes entries of a View in an order that depends on their content alone, not
+// Writer writes entries of Tables in an order that depends on their content alone, not
 // on the order in which they were added, and that compresses well: stacks sorted from
 // the root, all others by their first use in them.
 //
 // First call the Use methods for all that the output refers to, then Rank, then ask for
 // the new indices, then call Write. Writer leaves out unused entries.
 type Writer struct {
-	from *View
+	from *Tables
 
 	strings, mappings, locations, functions, links, attributes, stacks, sets selection
 
@@ -92,7 +92,7 @@ func (s *selection) inOrder(yield func(i int32) bool) {
 }
 
 // NewWriter returns a Writer of from in which nothing is used.
-func NewWriter(from *View) *Writer {
+func NewWriter(from *Tables) *Writer {
 	w := &Writer{from: from}
 	w.Reset()
 	return w
@@ -101,21 +101,21 @@ func NewWriter(from *View) *Writer {
 // Reset makes w one in which nothing is used. It keeps the memory, and takes time for
 // the used entries only.
 func (w *Writer) Reset() {
-	n, sets := w.from.Lengths()
-	w.strings.reset(n.Strings)
-	w.mappings.reset(n.Mappings)
-	w.locations.reset(n.Locations)
-	w.functions.reset(n.Functions)
-	w.links.reset(n.Links)
-	w.attributes.reset(n.Attributes)
-	w.stacks.reset(n.Stacks)
-	w.sets.reset(sets)
+	t := w.from
+	w.strings.reset(t.strings.len())
+	w.mappings.reset(t.mappings.len())
+	w.locations.reset(t.locations.len())
+	w.functions.reset(t.functions.len())
+	w.links.reset(t.links.len())
+	w.attributes.reset(t.attributes.len())
+	w.stacks.reset(t.stacks.len())
+	w.sets.reset(t.sets.len())
 }
 
 // UseSample uses a stack, an attribute set and a link.
 func (w *Writer) UseSample(stack, set, link int32) {
 	if w.stacks.use(stack) {
-		for _, l := range w.from.Stack(stack) {
+		for _, l := range w.from.stacks.indicesAt(stack) {
 			w.useLocation(l)
 		}
 	}
@@ -140,10 +140,10 @@ func (w *Writer) useLocation(i int32) {
 		return
 	}
 	l := &w.location
-	l.Decode(w.from.Location(i))
+	l.Decode(w.from.locations.at(i))
 	if w.mappings.use(l.Mapping) {
 		m := &w.mapping
-		m.Decode(w.from.Mapping(l.Mapping))
+		m.Decode(w.from.mappings.at(l.Mapping))
 		w.UseString(m.Filename)
 		for _, a := range m.Attributes {
 			w.useAttribute(a)
@@ -152,7 +152,7 @@ func (w *Writer) useLocation(i int32) {
 	for _, line := range l.Lines {
 		if w.functions.use(line.Function) {
 			f := &w.function
-			f.Decode(w.from.Function(line.Function))
+			f.Decode(w.from.functions.at(line.Function))
 			w.UseString(f.Name)
 			w.UseString(f.SystemName)
 			w.UseString(f.Filename)
@@ -166,7 +166,7 @@ func (w *Writer) useLocation(i int32) {
 func (w *Writer) useAttribute(i int32) {
 	if w.attributes.use(i) {
 		a := &w.attribute
-		a.Decode(w.from.Attribute(i))
+		a.Decode(w.from.attributes.at(i))
 		w.UseString(a.Key)
 		w.UseString(a.Unit)
 	}
@@ -174,12 +174,12 @@ func (w *Writer) useAttribute(i int32) {
 
 // Rank orders the used entries by content.
 func (w *Writer) Rank() {
-	w.strings.sort(func(a, b int32) int { return bytes.Compare(w.from.String(a), w.from.String(b)) })
-	w.links.sort(func(a, b int32) int { return bytes.Compare(w.from.Link(a), w.from.Link(b)) })
+	w.strings.sort(func(a, b int32) int { return bytes.Compare(w.from.strings.at(a), w.from.strings.at(b)) })
+	w.links.sort(func(a, b int32) int { return bytes.Compare(w.from.links.at(a), w.from.links.at(b)) })
 	w.attributes.sort(func(x, y int32) int {
 		var a, b Attribute
-		a.Decode(w.from.Attribute(x))
-		b.Decode(w.from.Attribute(y))
+		a.Decode(w.from.attributes.at(x))
+		b.Decode(w.from.attributes.at(y))
 		return cmp.Or(
 			cmp.Compare(w.strings.rank[a.Key], w.strings.rank[b.Key]),
 			cmp.Compare(w.strings.rank[a.Unit], w.strings.rank[b.Unit]),
@@ -191,19 +191,19 @@ func (w *Writer) Rank() {
 	})
 	sortByKeys(&w.functions, func(key []int64, i int32) []int64 {
 		f := &w.function
-		f.Decode(w.from.Function(i))
+		f.Decode(w.from.functions.at(i))
 		return append(key, int64(w.strings.rank[f.Name]), int64(w.strings.rank[f.SystemName]),
 			int64(w.strings.rank[f.Filename]), f.StartLine)
 	})
 	sortByKeys(&w.mappings, func(key []int64, i int32) []int64 {
 		m := &w.mapping
-		m.Decode(w.from.Mapping(i))
+		m.Decode(w.from.mappings.at(i))
 		key = append(key, int64(w.strings.rank[m.Filename]), int64(m.MemoryStart), int64(m.MemoryLimit), int64(m.FileOffset))
 		return w.appendAttributeRanks(key, m.Attributes)
 	})
 	sortByKeys(&w.locations, func(key []int64, i int32) []int64 {
 		l := &w.location
-		l.Decode(w.from.Location(i))
+		l.Decode(w.from.locations.at(i))
 		for _, line := range l.Lines {
 			key = append(key, int64(w.functions.rank[line.Function]), line.Line, line.Column)
 		}
@@ -212,7 +212,7 @@ func (w *Writer) Rank() {
 	})
 	sortByKeys(&w.stacks, func(key []int32, i int32) []int32 {
 		start := len(key)
-		for _, l := range w.from.Stack(i) {
+		for _, l := range w.from.stacks.indicesAt(i) {
 			key = append(key, w.locations.rank[l])
 		}
 		slices.Reverse(key[start:])
@@ -312,7 +312,7 @@ func (w *Writer) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
 	stacks.EnsureCapacity(len(w.stacks.order))
 	var stack []int32
 	for i := range w.stacks.inOrder {
-		stack = append(stack[:0], w.from.Stack(i)...)
+		stack = append(stack[:0], w.from.stacks.indicesAt(i)...)
 		for n := len(stack) - 1; n >= 0; n-- {
 			stack[n] = w.locations.placeOf(stack[n])
 		}
@@ -323,7 +323,7 @@ func (w *Writer) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
 	locations.EnsureCapacity(len(w.locations.order))
 	l := &w.location
 	for i := range w.locations.inOrder {
-		l.Decode(w.from.Location(i))
+		l.Decode(w.from.locations.at(i))
 		l.Mapping = w.mappings.placeOf(l.Mapping)
 		for n := range l.Lines {
 			l.Lines[n].Function = w.functions.placeOf(l.Lines[n].Function)
@@ -336,7 +336,7 @@ func (w *Writer) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
 	mappings.EnsureCapacity(len(w.mappings.order))
 	m := &w.mapping
 	for i := range w.mappings.inOrder {
-		m.Decode(w.from.Mapping(i))
+		m.Decode(w.from.mappings.at(i))
 		m.Filename = w.String(m.Filename)
 		w.placeAttributes(m.Attributes)
 		add('m', m.AppendKey(key[:0]))
@@ -346,7 +346,7 @@ func (w *Writer) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
 	functions.EnsureCapacity(len(w.functions.order))
 	f := &w.function
 	for i := range w.functions.inOrder {
-		f.Decode(w.from.Function(i))
+		f.Decode(w.from.functions.at(i))
 		f.Name, f.SystemName, f.Filename = w.String(f.Name), w.String(f.SystemName), w.String(f.Filename)
 		add('f', f.AppendKey(key[:0]))
 		f.Write(functions.AppendEmpty())
@@ -355,7 +355,7 @@ func (w *Writer) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
 	attributes.EnsureCapacity(len(w.attributes.order))
 	a := &w.attribute
 	for i := range w.attributes.inOrder {
-		a.Decode(w.from.Attribute(i))
+		a.Decode(w.from.attributes.at(i))
 		a.Key, a.Unit = w.String(a.Key), w.String(a.Unit)
 		add('a', a.AppendKey(key[:0]))
 		a.Write(attributes.AppendEmpty())
@@ -363,70 +363,15 @@ func (w *Writer) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
 	links := dst.LinkTable()
 	links.EnsureCapacity(len(w.links.order))
 	for i := range w.links.inOrder {
-		add('k', append(key[:0], w.from.Link(i)...))
-		WriteLink(links.AppendEmpty(), w.from.Link(i))
+		add('k', append(key[:0], w.from.links.at(i)...))
+		WriteLink(links.AppendEmpty(), w.from.links.at(i))
 	}
 	var all []byte
 	ends := make([]uint32, 0, len(w.strings.order))
 	for i := range w.strings.inOrder {
-		add('t', append(key[:0], w.from.String(i)...))
-		all = append(all, w.from.String(i)...)
+		add('t', append(key[:0], w.from.strings.at(i)...))
+		all = append(all, w.from.strings.at(i)...)
 		ends = append(ends, uint32(len(all)))
 	}
 	WriteStrings(dst, all, ends)
-}
-
-// Rebase moves the rebased mappings that w has written into dst, and the addresses in
-// them, to their start in bases, by index in the tables. A mapping that becomes equal to
-// one that was not rebased, for a location outside it, becomes that one.
-func (w *Writer) Rebase(dst pprofile.ProfilesDictionary, bases map[int32]uint64, by Granularity) {
-	starts := make([]uint64, len(w.mappings.order))
-	for i, old := range w.mappings.order {
-		starts[i] = bases[old]
-		if m := dst.MappingTable().At(i); starts[i] != 0 {
-			m.SetMemoryStart(starts[i])
-			m.SetMemoryLimit(starts[i] + m.MemoryLimit())
-		}
-	}
-	for _, l := range dst.LocationTable().All() {
-		if start := starts[l.MappingIndex()]; start != 0 && (by == ByAddress || l.Lines().Len() == 0) {
-			l.SetAddress(start + l.Address())
-		}
-	}
-	mergeMappings(dst)
-}
-
-// mergeMappings keeps the first of equal mappings in dst.
-func mergeMappings(dst pprofile.ProfilesDictionary) {
-	table := dst.MappingTable()
-	place := make([]int32, table.Len()) // the new index by the old one
-	first := make(map[string]int32, table.Len())
-	var key []byte
-	for i, m := range table.All() {
-		key = (&Mapping{
-			MemoryStart: m.MemoryStart(), MemoryLimit: m.MemoryLimit(), FileOffset: m.FileOffset(),
-			Filename: m.FilenameStrindex(), Attributes: m.AttributeIndices().AsRaw(),
-		}).AppendKey(key[:0])
-		to, ok := first[string(key)]
-		if !ok {
-			to = int32(len(first))
-			first[string(key)] = to
-		}
-		place[i] = to
-	}
-	if len(first) == len(place) {
-		return
-	}
-	for _, l := range dst.LocationTable().All() {
-		l.SetMappingIndex(place[l.MappingIndex()])
-	}
-	old, kept := -1, int32(0)
-	table.RemoveIf(func(pprofile.Mapping) bool {
-		old++
-		if place[old] == kept {
-			kept++
-			return false
-		}
-		return true
-	})
 }

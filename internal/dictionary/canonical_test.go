@@ -36,7 +36,7 @@ func canonical(payloads ...pprofile.Profiles) []byte {
 	if tables.Err() != nil {
 		return nil
 	}
-	c := NewWriter(tables.View())
+	c := NewWriter(tables)
 	for _, s := range samples {
 		c.UseSample(s.stack, s.set, s.link)
 	}

@@ -4,15 +4,19 @@
 package dictionary
 
 import (
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// Profiles names each index field that is outside its table.
+// Check names each index field that is outside its table.
 func TestCheckRejectsIndicesOutsideTables_P1(t *testing.T) {
 	for field, set := range profiletest.IndexFields() {
 		t.Run(field, func(t *testing.T) {
@@ -72,4 +76,64 @@ func TestCheckCounts(t *testing.T) {
 	require.NoError(t, Check(pd))
 	s.Values().FromRaw(nil)
 	require.NoError(t, Check(pd))
+}
+
+// Growth is at least what the tables get.
+func TestGrowthIsEnough_P1(t *testing.T) {
+	payloads := 0
+	for seed := range uint64(profiletest.Rounds(t, 50, 2000)) {
+		pd := profiletest.GenerateProfiles(profiletest.NewRand(seed))
+		growth, err := CheckGrowth(pd)
+		require.NoError(t, err)
+		tables := New(0)
+		var r Remap
+		remapped(tables, &r, pd)
+		for _, table := range tables.all() {
+			require.LessOrEqual(t, table.len()-1, growth.Entries)
+			require.LessOrEqual(t, len(table.content), growth.Content+100)
+		}
+		payloads++
+	}
+	profiletest.Injected(t, fmt.Sprintf("%d payloads", payloads))
+}
+
+// Two different attributes of one key are rejected wherever they are; equal ones, zero values and dropped ones are not.
+func TestDuplicateKeysInSets_P1(t *testing.T) {
+	sets := map[string]func(pd pprofile.Profiles) pcommon.Int32Slice{
+		"mapping_table[1]": func(pd pprofile.Profiles) pcommon.Int32Slice {
+			return pd.Dictionary().MappingTable().At(1).AttributeIndices()
+		},
+		"location_table[1]": func(pd pprofile.Profiles) pcommon.Int32Slice {
+			return pd.Dictionary().LocationTable().At(1).AttributeIndices()
+		},
+		"resource_profiles[0].scope_profiles[0].profiles[0]": func(pd pprofile.Profiles) pcommon.Int32Slice {
+			return pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0).AttributeIndices()
+		},
+	}
+	rejected := 0
+	for place, set := range sets {
+		pd := profiletest.OneOfEach()
+		d := pd.Dictionary()
+		d.StringTable().Append("k\xff", "k\uFFFD")
+		n, key := int32(d.AttributeTable().Len()), int32(d.StringTable().Len()-2)
+		for i, value := range []int64{1, 1, 2} {
+			a := d.AttributeTable().AppendEmpty()
+			a.SetKeyStrindex(key + int32(i%2))
+			a.Value().SetInt(value)
+		}
+		set(pd).FromRaw([]int32{n, n + 1, 0, n, 0})
+		require.NoError(t, CheckAttributeSets(pd, nil), "equal")
+		set(pd).Append(n + 2)
+		err := CheckAttributeSets(pd, nil)
+		require.ErrorContains(t, err, place+`: attribute_indices refer to two attributes with the key "k`)
+		rejected++
+		drop := make([]bool, n+3)
+		drop[n+2] = true
+		if err := CheckAttributeSets(pd, drop); strings.HasSuffix(place, "profiles[0]") {
+			require.NoError(t, err, "dropped")
+		} else {
+			require.Error(t, err, "only samples lose attributes")
+		}
+	}
+	profiletest.Injected(t, fmt.Sprintf("%d sets with two attributes of one key", rejected))
 }

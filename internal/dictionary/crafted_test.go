@@ -14,20 +14,19 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// probeStrings is how many slots are looked at to find an entry, on average.
-func probeStrings(x *index) float64 {
-	mask := uint32(len(x.slots) - 1)
-	total := 0
+// probesOf is how many slots are looked at to find an entry, on average.
+func probesOf(x *Index) float64 {
+	n, total := uint32(len(x.slots)), 0
 	for at, s := range x.slots {
 		if s != 0 {
-			total += int((uint32(at)-uint32(s>>32))&mask) + 1
+			total += int((uint32(at)+n-home(uint32(s>>32), x.slots))%n) + 1
 		}
 	}
 	return float64(total) / float64(max(1, x.used))
 }
 
 // Entries that collide under common hashes take at most three times the
-// probeStrings of random ones. The hashes are keyed anew in each process, so that nobody can
+// probes of random ones. The hashes are keyed anew in each process, so that nobody can
 // make entries that collide under these.
 func TestCraftedEntriesDoNotCollide_P6(t *testing.T) {
 	const n = 1 << 14
@@ -46,7 +45,7 @@ func TestCraftedEntriesDoNotCollide_P6(t *testing.T) {
 		for i := range n {
 			tables.String(of(i))
 		}
-		return probeStrings(&tables.strings.index)
+		return probesOf(&tables.strings.index)
 	}
 	random := strings(func(int) string { return fmt.Sprintf("%016x", r.Uint64()) })
 	require.Less(t, strings(polynomial), 3*random)
@@ -59,7 +58,7 @@ func TestCraftedEntriesDoNotCollide_P6(t *testing.T) {
 			table.content = append(table.content, bytesOf(of(i))...)
 			table.intern(n)
 		}
-		return probeStrings(&table.index)
+		return probesOf(&table.index)
 	}
 	random = stacks(func(int) []int32 { return []int32{r.Int32(), r.Int32(), r.Int32()} })
 	for name, of := range map[string]func(int) []int32{
@@ -79,7 +78,7 @@ func TestCraftedEntriesDoNotCollide_P6(t *testing.T) {
 		for i := range n {
 			tables.Location(Location{Lines: of(i)})
 		}
-		return probeStrings(&tables.locations.index)
+		return probesOf(&tables.locations.index)
 	}
 	random = locations(func(int) []Line { return []Line{{Function: 1}, {Function: r.Int32(), Line: r.Int64()}} })
 	for name, of := range map[string]func(int) []Line{
@@ -101,7 +100,7 @@ func TestCraftedEntriesDoNotCollide_P6(t *testing.T) {
 		for i := range n {
 			s.Number(of(i))
 		}
-		return probeStrings(&s.index)
+		return probesOf(&s.index)
 	}
 	random = samples(func(int) (int32, int32, int32) { return r.Int32N(4), r.Int32(), r.Int32() })
 	for name, of := range map[string]func(int) (int32, int32, int32){

@@ -20,7 +20,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
-// A table agrees with a map through any sequence of additions and truncations.
+// A table agrees with a map through any sequence of additions and resets.
 func TestTableAgreesWithMap(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -33,13 +33,10 @@ func TestTableAgreesWithMap(t *testing.T) {
 		known := map[string]int32{}
 		for range 2000 {
 			switch n := r.IntN(100); {
-			case n == 0 && seed%2 == 1: // those with primary indices do not shrink
-				keep := r.IntN(len(order) + 1)
-				for _, entry := range order[keep:] {
-					delete(known, entry)
-				}
-				order = order[:keep]
-				table.truncate(keep)
+			case n == 0:
+				table.reset()
+				clear(known)
+				order = order[:0]
 			case n == 1:
 				table.grow(r.IntN(50), r.IntN(500), r.IntN(20))
 			default:
@@ -178,13 +175,10 @@ func TestAttributesAreSets(t *testing.T) {
 		tables.Location(Location{Address: 1, Lines: []Line{{Line: 2}, {Line: 1}}}))
 	require.NoError(t, tables.Err())
 
-	mark := tables.Mark()
 	tables.AttributeSet([]int32{attributes[0], tables.Attribute(tables.String("c"), 0, Value(nil).AppendInt(2))})
 	var duplicate *DuplicateKeyError
 	require.ErrorAs(t, tables.Err(), &duplicate)
 	require.Equal(t, "c", duplicate.Key)
-	tables.Rollback(mark)
-	require.NoError(t, tables.Err())
 }
 
 func TestFullTableIsAnError(t *testing.T) {
@@ -202,24 +196,15 @@ func TestFullTableIsAnError(t *testing.T) {
 			require.EqualValues(t, i, intern(tables, i))
 		}
 		require.NoError(t, tables.Err())
-		mark := tables.Mark()
-		before := written(tables)
+		require.NoError(t, tables.HasRoom(Growth{Content: 100}))
+		require.Error(t, tables.HasRoom(Growth{Entries: 1}))
+		require.Error(t, tables.HasRoom(Growth{Content: math.MaxUint32}))
 		require.EqualValues(t, 5, intern(tables, 5), "what is there is found in a full table")
 		require.Zero(t, intern(tables, 10))
 		var overflow *OverflowError
 		require.ErrorAs(t, tables.Err(), &overflow)
 		require.Equal(t, 10, overflow.Limit)
-		tables.Rollback(mark)
-		require.NoError(t, tables.Err())
-		require.Equal(t, before, written(tables))
 	}
-}
-
-func written(t *Tables) []byte {
-	pd := pprofile.NewProfiles()
-	write(t, pd)
-	b, _ := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-	return b
 }
 
 // remapped is pd written anew through tables, sample by sample.
@@ -318,7 +303,7 @@ func TestWrittenEntriesAreFoundAgain(t *testing.T) {
 		for n := range uint64(3) {
 			pd := profiletest.GenerateProfiles(profiletest.NewRand(seed + n/2))
 			for _, by := range []Granularity{ByAddress, ByLine, ByFunction} {
-				a, b := Remap{Coarsening: Coarsening{Granularity: by}}, Remap{Coarsening: Coarsening{Granularity: by}}
+				a, b := Remap{Granularity: by}, Remap{Granularity: by}
 				a.Reset(pd.Dictionary(), kept)
 				b.Reset(pd.Dictionary(), at)
 				eachSample(pd, func(s pprofile.Sample) {
@@ -330,21 +315,6 @@ func TestWrittenEntriesAreFoundAgain(t *testing.T) {
 		require.Equal(t, kept.Lengths(), at.Lengths())
 		at.WriteStrings()
 		require.Equal(t, kept.Lengths(), LengthsOf(dst))
-	}
-}
-
-func TestRollbackRestoresTables(t *testing.T) {
-	var r Remap
-	tables := New(0)
-	for seed := range uint64(profiletest.Rounds(t, 20, 1000)) {
-		first := profiletest.GenerateProfiles(profiletest.NewRand(seed))
-		remapped(tables, &r, first)
-		before, mark := written(tables), tables.Mark()
-		remapped(tables, &r, profiletest.GenerateProfiles(profiletest.NewRand(seed+1000)))
-		tables.Rollback(mark)
-		require.Equal(t, before, written(tables))
-		remapped(tables, &r, first)
-		require.Equal(t, before, written(tables), "what was there is found again")
 	}
 }
 

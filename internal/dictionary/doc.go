@@ -4,10 +4,10 @@
 // Package dictionary builds and merges the seven tables of an OTLP ProfilesDictionary:
 // string, mapping, location, function, link, attribute, stack.
 //
-// [Remap] interns the entries that a payload refers to in [Tables], and [Writer] writes the part of
+// [Check] validates a payload, and [ResolveStrings] replaces the string references that pdata hides. A [Remap] then
+// interns the entries that the payload refers to in [Tables], and a [Writer] writes the part of
 // them that an output refers to, sorted. Tables can also write each entry at once
-// ([Tables.WriteTo]), as translators do. [Remap.Find] checks a payload and looks it up in a
-// [View] of Tables, which other goroutines may be extending.
+// ([Tables.WriteTo]), as translators do. A [Splitter] copies resources out of a payload.
 //
 // The package promises:
 //
@@ -15,8 +15,7 @@
 //   - An entry is found by its whole value, never by a hash alone. Attribute indices are
 //     a set; lines and the locations of a stack keep their order; int 1 is not "1";
 //     key-value lists compare without order; -0.0 equals 0.0; NaN equals NaN by bits.
-//   - A rejected payload changes nothing: Check comes before any change, and
-//     [Tables.Rollback] undoes an addition that failed half-way.
+//   - Hashes are keyed anew in each process, so that no input can be made to collide.
 //   - An entry takes a few bytes of one large slice, not an object of the heap.
 //   - Strings are valid UTF-8: U+FFFD replaces other bytes, and repairs are counted.
 //

@@ -194,3 +194,17 @@ func WriteStrings(dst pprofile.ProfilesDictionary, content []byte, ends []uint32
 		start = end
 	}
 }
+
+// Lengths are numbers of entries by table.
+type Lengths struct {
+	Strings, Mappings, Locations, Functions, Links, Attributes, Stacks int
+}
+
+// LengthsOf returns the lengths of the tables of d.
+func LengthsOf(d pprofile.ProfilesDictionary) Lengths {
+	return Lengths{
+		Strings: d.StringTable().Len(), Mappings: d.MappingTable().Len(), Locations: d.LocationTable().Len(),
+		Functions: d.FunctionTable().Len(), Links: d.LinkTable().Len(), Attributes: d.AttributeTable().Len(),
+		Stacks: d.StackTable().Len(),
+	}
+}

@@ -3,22 +3,21 @@
 
 package dictionary
 
-import "sync/atomic"
+import "slices"
 
-// index maps hashes to the numbers of entries that are kept elsewhere: open addressing,
-// linear probing.
-type index struct {
+// Index finds the numbers of entries that are kept elsewhere by their hashes: open addressing, linear
+// probing. The zero value has none.
+type Index struct {
 	// A slot holds the hash of an entry above its number plus one; 0 is free.
 	slots []uint64
 	used  int
 }
 
-// minSlots leaves a slot free when insert makes more of them: a View may still search those that were full.
 const minSlots = 8
 
-// find returns the number of the entry with this hash for which equals returns true, or
+// Find returns the number of the entry with this hash for which equals returns true, or
 // -1 and the slot where it belongs.
-func (x *index) find(hash uint32, equals func(number int32) bool) (number int32, slot uint32) {
+func (x *Index) Find(hash uint32, equals func(number int32) bool) (number int32, slot uint32) {
 	if len(x.slots) == 0 {
 		x.slots = make([]uint64, minSlots)
 	}
@@ -46,46 +45,32 @@ func after(at uint32, slots []uint64) uint32 {
 	return 0
 }
 
-// insert puts the newest entry, with this number, into the slot that find gave.
-func (x *index) insert(slot, hash uint32, number int32) {
-	atomic.StoreUint64(&x.slots[slot], uint64(hash)<<32|uint64(uint32(number)+1)) // a View may be reading
+// Insert puts the entry with this number into the slot that Find returned.
+func (x *Index) Insert(slot, hash uint32, number int32) {
+	x.slots[slot] = uint64(hash)<<32 | uint64(uint32(number)+1)
 	if x.used++; x.used*4 > len(x.slots)*3 {
-		x.resize(len(x.slots)*2, int(number)+1)
+		x.resize(len(x.slots) * 3 / 2)
 	}
 }
 
-// remove frees the slot of the newest entry. No other probe passes it.
-func (x *index) remove(slot uint32) {
-	atomic.StoreUint64(&x.slots[slot], 0)
-	x.used--
-}
-
-// grow makes room for more entries, besides those that are numbered so far. It takes less memory than insert.
-func (x *index) grow(more, entries int) {
+// Grow makes room for more entries. It takes less memory than Insert.
+func (x *Index) Grow(more int) {
 	if size := (x.used+more)*4/3 + 1; size > len(x.slots) {
-		x.resize(max(size, len(x.slots)*3/2, minSlots), entries)
+		x.resize(max(size, len(x.slots)*3/2, minSlots))
 	}
 }
 
-// resize inserts all entries again in the order of their numbers, so that no probe
-// passes the slot of the newest. It uses the memory it has if that is enough.
-func (x *index) resize(size, entries int) {
-	ordered := make([]uint64, entries)
+// resize uses the memory that x has if that is enough.
+func (x *Index) resize(size int) {
+	used := make([]uint64, 0, x.used)
 	for _, s := range x.slots {
 		if s != 0 {
-			ordered[uint32(s)-1] = s
+			used = append(used, s)
 		}
 	}
-	if cap(x.slots) < size {
-		x.slots = make([]uint64, size)
-	} else {
-		x.slots = x.slots[:size]
-		clear(x.slots)
-	}
-	for _, s := range ordered {
-		if s == 0 {
-			continue
-		}
+	x.slots = slices.Grow(x.slots[:0], size)[:size]
+	clear(x.slots)
+	for _, s := range used {
 		at := home(uint32(s>>32), x.slots)
 		for x.slots[at] != 0 {
 			at = after(at, x.slots)
@@ -94,14 +79,14 @@ func (x *index) resize(size, entries int) {
 	}
 }
 
-// reset removes all entries. It keeps the memory and starts with few slots, so that
-// the next reset clears no more slots than were used.
-func (x *index) reset() {
+// Reset removes all entries. It keeps the memory and starts with few slots, so that
+// the next Reset clears no more slots than were used.
+func (x *Index) Reset() {
 	x.slots = x.slots[:min(len(x.slots), minSlots)]
 	clear(x.slots)
 	x.used = 0
 }
 
-// retained is the memory that x holds on to, in bytes, or will after it has grown next, when an entry takes two
+// Retained is the memory that x holds on to, in bytes, or will after it has grown next, when an entry takes two
 // slots. So the size of a window does not jump when its indexes grow.
-func (x *index) retained() int { return 8 * max(cap(x.slots), 2*x.used) }
+func (x *Index) Retained() int { return 8 * max(cap(x.slots), 2*x.used) }

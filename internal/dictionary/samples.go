@@ -13,7 +13,7 @@ type Samples struct {
 	// firsts holds, by stack, the number plus one of its first identity, for stacks that
 	// are dense. Other identities are in index.
 	firsts []int32
-	index  index
+	index  Index
 }
 
 // Number returns the number of an identity, which is new if it is the Len before
@@ -35,14 +35,14 @@ func (s *Samples) Number(stack, set, link int32) int32 {
 		}
 	}
 	hash := hashSample(stack, set, link)
-	n, slot := s.index.find(hash, func(n int32) bool {
+	n, slot := s.index.Find(hash, func(n int32) bool {
 		return s.stacks[n] == stack && s.sets[n] == set && s.links[n] == link
 	})
 	if n >= 0 {
 		return n
 	}
 	n = s.add(stack, set, link)
-	s.index.insert(slot, hash, n)
+	s.index.Insert(slot, hash, n)
 	return n
 }
 
@@ -89,10 +89,10 @@ func (s *Samples) Grow(n int) {
 // Reset removes all identities and keeps the memory.
 func (s *Samples) Reset() {
 	s.stacks, s.sets, s.links, s.firsts = s.stacks[:0], s.sets[:0], s.links[:0], s.firsts[:0]
-	s.index.reset()
+	s.index.Reset()
 }
 
 // Retained is the memory that s holds on to, in bytes.
 func (s *Samples) Retained() int {
-	return 4*(cap(s.stacks)+cap(s.sets)+cap(s.links)+cap(s.firsts)) + s.index.retained()
+	return 4*(cap(s.stacks)+cap(s.sets)+cap(s.links)+cap(s.firsts)) + s.index.Retained()
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"unicode/utf8"
+	"unsafe"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
@@ -16,7 +17,7 @@ import (
 // for concurrent use.
 //
 // A method that interns an entry returns its index. If a table is full the method
-// returns 0, and Err returns an error until Rollback or Reset; the same holds for a set
+// returns 0, and Err returns an error until Reset; the same holds for a set
 // of attributes with two of one key. Callers add all of a payload and look once.
 type Tables struct {
 	limit int
@@ -41,6 +42,8 @@ type perTable[T any] struct {
 func (p *perTable[T]) all() [8]*T {
 	return [...]*T{&p.strings, &p.attributes, &p.mappings, &p.functions, &p.locations, &p.links, &p.stacks, &p.sets}
 }
+
+var tableNames = [8]string{"string", "attribute", "mapping", "function", "location", "link", "stack", "attribute set"}
 
 // DuplicateKeyError says that one set of attributes has two attributes of one key.
 type DuplicateKeyError struct{ Key string }
@@ -93,7 +96,7 @@ func (t *Tables) Reset() {
 
 // WriteTo is Reset. From then on, until Release, each entry is written into dst at the
 // moment when it is added; WriteStrings writes the strings. Functions, locations and
-// stacks are then only in dst. It must be empty, and Rollback must not be used.
+// stacks are then only in dst. It must be empty.
 func (t *Tables) WriteTo(dst pprofile.ProfilesDictionary) {
 	t.dst, t.writes = dst, true
 	t.Reset()
@@ -127,6 +130,16 @@ func (t *Tables) Grow(n Room) {
 	}
 }
 
+// HasRoom returns an *OverflowError if this growth could fill a table.
+func (t *Tables) HasRoom(g Growth) error {
+	for i, table := range t.all() {
+		if table.len()+g.Entries > t.limit || len(table.content)+g.Content > maxContent {
+			return &OverflowError{Table: tableNames[i], Limit: t.limit}
+		}
+	}
+	return nil
+}
+
 // Err returns the *OverflowError, or else the *DuplicateKeyError, of the first entry
 // that could not be added, or nil.
 func (t *Tables) Err() error { return t.err }
@@ -145,29 +158,6 @@ func (t *Tables) TakeDuplicate() error {
 // Repaired is the number of strings so far in which bytes that were not UTF-8 were
 // replaced.
 func (t *Tables) Repaired() int { return t.repaired }
-
-// Mark is a state of the tables to go back to.
-type Mark struct {
-	lengths              [8]int // of all tables
-	outputSize, repaired int
-}
-
-// Mark returns the present state.
-func (t *Tables) Mark() Mark {
-	m := Mark{outputSize: t.outputSize, repaired: t.repaired}
-	for i, table := range t.all() {
-		m.lengths[i] = table.len()
-	}
-	return m
-}
-
-// Rollback removes the entries added since m was made, and the error.
-func (t *Tables) Rollback(m Mark) {
-	for i, table := range t.all() {
-		table.truncate(m.lengths[i])
-	}
-	t.err, t.outputSize, t.repaired = nil, m.outputSize, m.repaired
-}
 
 // Lengths returns the number of entries of each table, zero values included.
 func (t *Tables) Lengths() Lengths {
@@ -231,6 +221,9 @@ func (t *Tables) index(i int32, added bool, table string, size int) int32 {
 
 // String interns s, repaired.
 func (t *Tables) String(s string) int32 {
+	if i, ok := t.strings.likely(unsafe.Slice(unsafe.StringData(s), len(s))); ok { //nolint:gosec // read only
+		return i
+	}
 	t.strings.content = append(t.strings.content, t.valid(s)...)
 	i, _ := t.intern(&t.strings, "string", 0)
 	return i

@@ -44,11 +44,10 @@ func Merge(pd pprofile.Profiles, bytes int, options *merge.Options, keep func(p 
 	if err := reserve(2 * int64(bytes)); err != nil {
 		return nil, err
 	}
-	payload, err := merge.Prepare(pd, options, nil)
+	payload, err := merge.Check(pd, options)
 	if err != nil {
 		return nil, err
 	}
-	defer payload.Release()
 	n := 0
 	for p := range ProfilesOf(pd) {
 		payload.Profiles[n].Skip = !keep(p)

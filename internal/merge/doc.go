@@ -4,29 +4,28 @@
 // Package merge makes one canonical payload of many. It has no clock, no goroutine and
 // no lock.
 //
-// [Prepare] checks a payload and looks up its entries in a window; it is safe for
-// concurrent use, also while the window is being used. A [Window] merges prepared payloads
-// and emits the result, one payload for each partition of [Options.SplitBy]. Its methods are
-// not safe for concurrent use.
+// [Check] accepts or rejects a payload and describes its Profiles; it is safe for concurrent use. A [Window]
+// merges accepted payloads and emits the result, one payload for each partition of [Options.SplitBy]. Its methods are
+// not safe for concurrent use. [Window.Add] reads each sample once, and interns the entries of the dictionary that the
+// sample is the first to refer to.
 //
 // Profiles merge when slot, resource, scope, sample type, period type, period, attributes and
 // sample shape (values, timestamps or both) are equal. A slot is the span of the clock in
 // which a Profile ends, see [Options.SlotLength]. A merged Profile covers the time
-// of all its sources. Values are summed exactly by sample identity, which is {stack, set
-// of attributes, link}; a sum beyond int64 is split over further Profiles. Timestamps and
-// their values are appended. [Snapshots] says how snapshots merge. A Profile with an
-// original payload is passed on as it is.
+// of all its sources. Values are summed by sample identity, which is {stack, set
+// of attributes, link}; a sum beyond int64 stays at the largest or smallest int64, and is counted. Timestamps and
+// their values are appended. [Snapshots] says how snapshots merge. Original payloads are left out.
 //
-// A payload that Prepare or Add rejects leaves the window unchanged. The same intervals
-// give the same bytes, in any order and any split into payloads that keeps the Profiles of a scope together: merged
-// Profiles are in the order of their sources in their scopes.
+// A payload that Check or Add rejects leaves the window unchanged. The same intervals
+// give the same bytes, in any order and any split into payloads that keeps the Profiles of a scope together, unless
+// a sum is beyond int64: merged Profiles are in the order of their sources in their scopes.
 //
 // For the delta of two snapshots of one process, make a window without a rule for
 // snapshots, add the later snapshot and subtract the earlier one, the baseline:
 //
 //	options := &merge.Options{DropZeroSamples: true}
 //	w := merge.NewWindow(options)
-//	err := w.Add(current)                         // from Prepare(pd, options, w)
+//	err := w.Add(current)                         // from Check(pd, options)
 //	err = w.Subtract(baseline, isCumulative)      // ErrRestarted: no delta, a new baseline
 //	delta := w.Emit("")
 package merge

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
-	"encoding/binary"
 	"maps"
 	"math"
 	"slices"
@@ -31,7 +30,7 @@ func (w *Window) Emit(partition string) pprofile.Profiles {
 		e = newEmitter(w)
 	}
 	w.emitter = nil
-	pd, empty := e.emit(e.resources[partition], p.bases)
+	pd, empty := e.emit(e.resources[partition])
 	p.Empty = empty
 	if len(w.partitions) > 1 { // otherwise its memory is not needed while the payload is passed on
 		w.emitter = e
@@ -49,7 +48,6 @@ type emitter struct {
 	kept      []sample
 	orders    []order
 	ranks     []int32 // by row of the scope: its place in the order of samples
-	parts     []int64
 	ids       idHasher
 }
 
@@ -75,11 +73,10 @@ func newEmitter(w *Window) *emitter {
 	return e
 }
 
-// emit writes resources. bases are where rebased mappings start. empty is the number of Profiles
-// that are left out because they have no samples.
-func (e *emitter) emit(resources []*resource, bases map[int32]uint64) (pd pprofile.Profiles, empty int) {
+// emit writes resources. empty is the number of Profiles that are left out because they have no samples.
+func (e *emitter) emit(resources []*resource) (pd pprofile.Profiles, empty int) {
 	if e.canonical == nil {
-		e.canonical = dictionary.NewWriter(e.w.tables.View())
+		e.canonical = dictionary.NewWriter(e.w.tables)
 	} else {
 		e.canonical.Reset()
 	}
@@ -112,12 +109,6 @@ func (e *emitter) emit(resources []*resource, bases map[int32]uint64) (pd pprofi
 	}
 	tables := sha256.New()
 	e.canonical.Write(pd.Dictionary(), tables)
-	if len(bases) > 0 {
-		e.canonical.Rebase(pd.Dictionary(), bases, e.w.options.Coarsening.Granularity)
-		for _, m := range pd.Dictionary().MappingTable().All() {
-			tables.Write(binary.BigEndian.AppendUint64(nil, m.MemoryStart()))
-		}
-	}
 	e.ids.SetIDs(pd, tables.Sum(nil))
 	return pd, empty
 }
@@ -172,15 +163,10 @@ func (e *emitter) use(s *scope) (profiles []*mergedProfile) {
 	c := e.canonical
 	for key, p := range s.profiles {
 		kept := e.keep(s, p)
-		if e.w.options.DropEmptyProfiles && len(kept) == 0 && key.original == 0 {
+		if e.w.options.DropEmptyProfiles && len(kept) == 0 {
 			continue
 		}
 		profiles = append(profiles, p)
-		if p.verbatim != nil {
-			for _, v := range p.verbatim.samples {
-				c.UseSample(v.stack, v.set, v.link)
-			}
-		}
 		for _, k := range kept {
 			c.UseSample(k.stack, k.set, k.link)
 		}
@@ -208,17 +194,12 @@ func (e *emitter) emitScope(sp pprofile.ScopeProfiles, s sortedScope) {
 		if p.sources == 1 {
 			to.SetProfileID(p.id)
 		}
-		switch {
-		case p.key.original != 0:
-			e.emitVerbatim(to, p.verbatim)
-		case p.key.shape == shapeValues:
-			e.emitValues(sp.Profiles(), to, p, e.samples(s.scope, p))
-		default:
+		if p.key.shape == shapeValues {
+			e.emitValues(to, s.scope, p)
+		} else {
 			e.emitEvents(to, s.scope, p)
 		}
-		for number := s.number(e.w.tables, p); len(order) < sp.Profiles().Len(); {
-			order = append(order, number)
-		}
+		order = append(order, s.number(e.w.tables, p))
 	}
 	dictionary.CopyMap(sp.Scope().Attributes(), s.attributes(order))
 }
@@ -238,7 +219,6 @@ func (e *emitter) compareProfiles(a, b *mergedProfile) int {
 		cmp.Compare(x.shape, y.shape),
 		cmp.Compare(x.time, y.time),
 		cmp.Compare(x.duration, y.duration),
-		e.compareVerbatim(a.verbatim, b.verbatim),
 		bytes.Compare(a.id[:], b.id[:]),
 		cmp.Compare(a.start, b.start),
 		cmp.Compare(a.duration, b.duration),
@@ -259,9 +239,5 @@ func (e *emitter) emitHeader(to pprofile.Profile, p *mergedProfile) {
 	to.SetDroppedAttributesCount(p.dropped)
 	if p.key.attributes != 0 {
 		to.AttributeIndices().FromRaw(c.AppendSet(e.attribute[:0], p.key.attributes))
-	}
-	if p.verbatim != nil {
-		to.SetOriginalPayloadFormat(p.verbatim.format)
-		to.OriginalPayload().FromRaw(p.verbatim.payload)
 	}
 }

@@ -10,6 +10,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
+// identity is what tells the samples of a Profile apart, in the tables of the window.
+type identity struct{ stack, set, link int32 }
+
 // sample is a sample to be written: its identity, its row and, for shapeValues, its position
 // in the column.
 type sample struct {
@@ -27,7 +30,7 @@ func (e *emitter) keep(s *scope, p *mergedProfile) []sample {
 	}
 	if p.key.shape == shapeValues {
 		for i := range int32(p.column.Len()) {
-			if !e.w.options.DropZeroSamples || !p.column.IsZero(i) {
+			if !e.w.options.DropZeroSamples || p.column.Sum(i) != 0 {
 				add(p.column.Row(i), i)
 			}
 		}
@@ -44,22 +47,12 @@ func (e *emitter) keep(s *scope, p *mergedProfile) []sample {
 // order is the place of a row in the output: by attribute set, sum, stack and link. The sum is that
 // of the first Profile of the scope that has the row, the others are ranks.
 type order struct {
-	carry, sum            int64
+	sum                   int64
 	set, stack, link, row int32
 }
 
 func (a order) compare(b order) int {
-	switch {
-	case a.set != b.set:
-		return cmp.Compare(a.set, b.set)
-	case a.carry != b.carry:
-		return cmp.Compare(a.carry, b.carry)
-	case a.sum != b.sum:
-		return cmp.Compare(a.sum, b.sum)
-	case a.stack != b.stack:
-		return cmp.Compare(a.stack, b.stack)
-	}
-	return cmp.Compare(a.link, b.link)
+	return cmp.Or(cmp.Compare(a.set, b.set), cmp.Compare(a.sum, b.sum), cmp.Compare(a.stack, b.stack), cmp.Compare(a.link, b.link))
 }
 
 // rankSamples ranks the samples of all profiles of s, which list equal identities in one order:
@@ -78,7 +71,7 @@ func (e *emitter) rankSamples(s sortedScope) {
 			o := order{row: k.row}
 			o.stack, o.set, o.link = e.canonical.Ranks(k.stack, k.set, k.link)
 			if p.key.shape == shapeValues {
-				o.carry, o.sum = p.column.Sum(k.position)
+				o.sum = p.column.Sum(k.position)
 			}
 			e.orders = append(e.orders, o)
 		}
@@ -87,13 +80,6 @@ func (e *emitter) rankSamples(s sortedScope) {
 	for rank, o := range e.orders {
 		e.ranks[o.row] = int32(rank)
 	}
-}
-
-// samples returns the samples of p in their order. The next call overwrites the memory.
-func (e *emitter) samples(s *scope, p *mergedProfile) []sample {
-	kept := e.keep(s, p)
-	slices.SortFunc(kept, func(a, b sample) int { return cmp.Compare(e.ranks[a.row], e.ranks[b.row]) })
-	return kept
 }
 
 func (e *emitter) emitIdentity(to pprofile.Sample, from identity) {
@@ -105,28 +91,15 @@ func (e *emitter) emitIdentity(to pprofile.Sample, from identity) {
 	}
 }
 
-// emitValues writes the sums of p into first and, if one is beyond int64, the rest of it into
-// further Profiles with the same header.
-func (e *emitter) emitValues(profiles pprofile.ProfilesSlice, first pprofile.Profile, p *mergedProfile, kept []sample) {
-	var further []pprofile.Profile
-	samples := first.Samples()
-	samples.EnsureCapacity(len(kept))
+// emitValues writes the sums of p, in the order of the ranks.
+func (e *emitter) emitValues(to pprofile.Profile, s *scope, p *mergedProfile) {
+	kept := e.keep(s, p)
+	slices.SortFunc(kept, func(a, b sample) int { return cmp.Compare(e.ranks[a.row], e.ranks[b.row]) })
+	to.Samples().EnsureCapacity(len(kept))
 	for _, from := range kept {
-		e.parts = p.column.Parts(from.position, e.parts[:0])
-		for n, part := range e.parts {
-			to := samples
-			if n > 0 {
-				if n > len(further) {
-					more := profiles.AppendEmpty()
-					e.emitHeader(more, p)
-					further = append(further, more)
-				}
-				to = further[n-1].Samples()
-			}
-			sample := to.AppendEmpty()
-			e.emitIdentity(sample, from.identity)
-			sample.Values().Append(part)
-		}
+		sample := to.Samples().AppendEmpty()
+		e.emitIdentity(sample, from.identity)
+		sample.Values().Append(p.column.Sum(from.position))
 	}
 }
 

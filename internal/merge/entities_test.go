@@ -58,7 +58,7 @@ func TestEntitiesMerge_P15(t *testing.T) {
 }
 
 // Two attributes of one key on a resource or scope are rejected, alone.
-func TestPrepareRejectsDuplicateAttributes_P1(t *testing.T) {
+func TestDuplicateAttributesAreRejected_P1(t *testing.T) {
 	payload := func(resource, scope string) pprofile.Profiles {
 		pd, err := (&pprofile.JSONUnmarshaler{}).UnmarshalProfiles([]byte(`{"resourceProfiles":[{"resource":{"attributes":[` +
 			resource + `]},"scopeProfiles":[{"scope":{"attributes":[` + scope +

@@ -5,11 +5,9 @@ package merge
 
 import (
 	"fmt"
-	"math"
 	"math/big"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -101,7 +99,7 @@ func (m *model) flush() []expand.Profile {
 	latest := map[string]last{}
 	if m.options.Snapshots == SnapshotsLatest {
 		for _, e := range m.added {
-			if m.isSnapshot(&e.Profile) && e.PayloadFormat == "" {
+			if m.isSnapshot(&e.Profile) {
 				key, l := m.slot(&e.Profile)+header(e.Profile), last{e.Time, e.payload}
 				if old, ok := latest[key]; !ok || l.time > old.time || l.time == old.time && l.payload > old.payload {
 					latest[key] = l
@@ -111,7 +109,7 @@ func (m *model) flush() []expand.Profile {
 	}
 	var out []expand.Profile
 	for _, e := range m.added {
-		if l, ok := latest[m.slot(&e.Profile)+header(e.Profile)]; ok && m.isSnapshot(&e.Profile) && e.PayloadFormat == "" &&
+		if l, ok := latest[m.slot(&e.Profile)+header(e.Profile)]; ok && m.isSnapshot(&e.Profile) &&
 			l != (last{e.Time, e.payload}) {
 			continue
 		}
@@ -121,15 +119,11 @@ func (m *model) flush() []expand.Profile {
 	return m.normalize(out)
 }
 
-// view returns e without what the options leave out. Of an output, it leaves out only load addresses and the times
-// of snapshots.
+// view returns e without what the options leave out. Of an output, it leaves out only the times of snapshots.
 func (m *model) view(e expand.Profile, out bool) expand.Profile {
 	s := *m.options
 	if out {
 		s.DropResourceAttributes, s.DropSampleAttributes, s.DropTimestamps = nil, nil, false
-	}
-	if e.PayloadFormat != "" { // its samples stay as they are
-		s.DropSampleAttributes, s.DropTimestamps = nil, false
 	}
 	if !m.isSnapshot(&e) || s.Snapshots != SnapshotsKeep {
 		if slot := m.slot(&e); slot != "" {
@@ -137,7 +131,7 @@ func (m *model) view(e expand.Profile, out bool) expand.Profile {
 		}
 	}
 	merges := !m.isSnapshot(&e) || s.Snapshots == SnapshotsSum
-	if m.options.DropEmptyProfiles && e.PayloadFormat == "" && merges {
+	if m.options.DropEmptyProfiles && merges {
 		e.Time, e.Duration = 0, 1 // those of an empty one may be missing
 	}
 	if m.isSnapshot(&e) {
@@ -181,28 +175,17 @@ func without(attributes []expand.Attribute, dropped []string) []expand.Attribute
 }
 
 func (m *model) frame(f expand.Frame, out bool) *expand.Frame {
-	c := m.options.Coarsening
-	coarse := c.Granularity != dictionary.ByAddress && len(f.Lines) > 0
-	start, limit := f.Mapping.Start, f.Mapping.Limit
-	if c.RebaseMappings && f.Mapping.File != "" && !strings.HasPrefix(f.Mapping.File, "[") && limit > start &&
-		(coarse || start <= f.Address && f.Address <= limit) {
-		f.Mapping.Start, f.Mapping.Limit = 0, (limit-start+0xfff)&^0xfff
-		if !out || !coarse {
-			f.Address -= start
-		}
-	}
-	if out {
+	by := m.options.Granularity
+	if out || by == dictionary.ByAddress {
 		return &f
 	}
-	if coarse {
+	if len(f.Lines) > 0 {
 		f.Address = 0
 	}
 	f.Lines = slices.Clone(f.Lines)
 	for i := range f.Lines {
-		if c.Granularity != dictionary.ByAddress {
-			f.Lines[i].Column = 0
-		}
-		if c.Granularity == dictionary.ByFunction {
+		f.Lines[i].Column = 0
+		if by == dictionary.ByFunction {
 			f.Lines[i].Line = 0
 		}
 	}
@@ -214,7 +197,7 @@ func (m *model) normalize(all []expand.Profile) []expand.Profile {
 		Merge: true, IgnoreProfileID: true, IgnoreZeroSamples: m.options.DropZeroSamples,
 	})
 	return slices.DeleteFunc(all, func(e expand.Profile) bool {
-		return m.options.DropEmptyProfiles && len(e.Samples) == 0 && e.PayloadFormat == ""
+		return m.options.DropEmptyProfiles && len(e.Samples) == 0
 	})
 }
 
@@ -223,13 +206,7 @@ func (m *model) requireSame(t *testing.T, want []expand.Profile, partitions map[
 	t.Helper()
 	var got []expand.Profile
 	for key, pd := range partitions {
-		violations := conformance.Check(pd).Violations()
-		hasOriginal := false
-		eachProfile(pd, func(p pprofile.Profile) { hasOriginal = hasOriginal || p.OriginalPayloadFormat() != "" })
-		require.Empty(t, slices.DeleteFunc(violations, func(v conformance.Finding) bool {
-			// Samples that stay as they are may have become equal by their locations.
-			return hasOriginal && v.Rule == conformance.SampleIdentity
-		}))
+		require.Empty(t, conformance.Check(pd).Violations())
 		for _, rp := range pd.ResourceProfiles().All() {
 			require.Equal(t, key, m.options.partition(rp.Resource().Attributes()))
 		}
@@ -252,16 +229,13 @@ func randomOptions(r *rand.Rand) *Options {
 		return some
 	}
 	s := &Options{
-		Snapshots:           []Snapshots{SnapshotsKeep, SnapshotsLatest, SnapshotsSum}[r.IntN(3)],
-		SnapshotSampleTypes: []string{"alloc_space"},
-		SlotLength:          time.Duration(r.IntN(2)) * 10 * time.Second,
-		DropTimestamps:      r.IntN(3) == 0,
-		DropZeroSamples:     r.IntN(2) == 0,
-		DropEmptyProfiles:   r.IntN(2) == 0,
-		Coarsening: dictionary.Coarsening{
-			Granularity:    dictionary.Granularity(r.IntN(3)),
-			RebaseMappings: r.IntN(2) == 0,
-		},
+		Snapshots:              []Snapshots{SnapshotsKeep, SnapshotsLatest, SnapshotsSum}[r.IntN(3)],
+		SnapshotSampleTypes:    []string{"alloc_space"},
+		SlotLength:             time.Duration(r.IntN(2)) * 10 * time.Second,
+		DropTimestamps:         r.IntN(3) == 0,
+		DropZeroSamples:        r.IntN(2) == 0,
+		DropEmptyProfiles:      r.IntN(2) == 0,
+		Granularity:            dictionary.Granularity(r.IntN(3)),
 		DropSampleAttributes:   some("key-0", "key-1", "key-2"),
 		DropResourceAttributes: some("key-0", "key-1", "service.name"),
 	}
@@ -350,46 +324,4 @@ func TestWindowEqualsModel_P2(t *testing.T) {
 		added += payload
 	}
 	profiletest.Injected(t, fmt.Sprintf("%d random payloads", added))
-}
-
-// Rebased mappings begin at the least address that was seen, in any order; what is no
-// file, and what is outside its mapping, stays where it is.
-func TestRebaseMappings(t *testing.T) {
-	loaded := func(file string, start, address uint64) pprofile.Profiles {
-		pd, err := expand.Build([]expand.Profile{{
-			Type: "cpu", Unit: "nanoseconds", Time: 1, Duration: 1, Samples: []*expand.Sample{{
-				Stack: []*expand.Frame{{Address: address, Mapping: expand.Mapping{
-					Start: start, Limit: start + 0x1000, File: file,
-				}}},
-				Sum: big.NewInt(1),
-			}},
-		}})
-		require.NoError(t, err)
-		return pd
-	}
-	options := defaultOptions()
-	options.Coarsening.RebaseMappings = true
-	payloads := []pprofile.Profiles{
-		loaded("/bin/a", 0x5000, 0x5010), loaded("/bin/a", 0x3000, 0x3010), loaded("/bin/a", 0x7000, 0x7010),
-		loaded("/bin/a", 0x7000, 0x10), loaded("[heap]", 0x5000, 0x5010), loaded("[heap]", 0x3000, 0x3010),
-		loaded("/bin/b", math.MaxUint64-0x1000, math.MaxUint64),
-		loaded("/bin/a", 0x3000, 0x20),
-	}
-	out := merged(t, options, payloads...)
-	slices.Reverse(payloads)
-	require.Equal(t, marshal(t, out), marshal(t, merged(t, options, payloads...)))
-	expanded, err := expand.Profiles(out)
-	require.NoError(t, err)
-	got := map[string]string{}
-	for _, s := range expanded[0].Samples {
-		got[s.Stack[0].String()] = s.Sum.String()
-	}
-	require.Equal(t, map[string]string{
-		`0x3010 in (0x3000-0x4000+0x0 "/bin/a")`:                                     "3",
-		`0x20 in (0x3000-0x4000+0x0 "/bin/a")`:                                       "1",
-		`0x10 in (0x7000-0x8000+0x0 "/bin/a")`:                                       "1",
-		`0x5010 in (0x5000-0x6000+0x0 "[heap]")`:                                     "1",
-		`0x3010 in (0x3000-0x4000+0x0 "[heap]")`:                                     "1",
-		`0xffffffffffffffff in (0xffffffffffffefff-0xffffffffffffffff+0x0 "/bin/b")`: "1",
-	}, got)
 }

@@ -40,16 +40,16 @@ type Options struct {
 	DropTimestamps bool
 	// DropZeroSamples drops samples without timestamps whose value is 0.
 	DropZeroSamples bool
-	// DropEmptyProfiles drops merged Profiles without samples, except those with an original payload.
+	// DropEmptyProfiles drops merged Profiles without samples.
 	DropEmptyProfiles bool
-	// Coarsening is how finely locations are distinguished.
-	Coarsening dictionary.Coarsening
+	// Granularity is how finely locations are distinguished.
+	Granularity dictionary.Granularity
 	// Keys of the attributes to drop. Samples and resources that become equal merge.
 	DropSampleAttributes, DropResourceAttributes []string
 	// SplitBy are keys of resource attributes that are not dropped. Each combination of
 	// their values is a partition.
 	SplitBy []string
-	// ProfileKeys makes Prepare compute the Key of each Profile.
+	// ProfileKeys makes Check compute the Key of each Profile.
 	ProfileKeys bool
 }
 

@@ -6,7 +6,6 @@ package merge
 import (
 	"fmt"
 	"math"
-	"math/big"
 	"runtime"
 	"strings"
 	"testing"
@@ -129,9 +128,8 @@ func TestDroppedAttributesTakeNoMemory(t *testing.T) {
 			a.Value().SetStr(value)
 			s.AttributeIndices().Append(int32(d.AttributeTable().Len() - 1))
 		}
-		p, err := Prepare(pd, options, w)
+		p, err := Check(pd, options)
 		require.NoError(t, err)
-		defer p.Release()
 		require.NoError(t, w.Add(p))
 	}
 	add("thread 0", "a")
@@ -222,48 +220,6 @@ func TestMixedShapes_P4(t *testing.T) {
 	profiletest.Injected(t, "4 payloads of mixed shapes")
 }
 
-func TestBasesOfEachPartition_P15(t *testing.T) {
-	loaded := func(service string, start, address uint64) expand.Profile {
-		return expand.Profile{
-			Resource: expand.Entity{Attributes: []expand.Attribute{{Key: "service.name", Value: service}}},
-			Type:     "cpu", Unit: "nanoseconds", Time: 1, Duration: 1,
-			Samples: []*expand.Sample{{
-				Stack: []*expand.Frame{{Address: address, Mapping: expand.Mapping{
-					Start: start, Limit: start + 0x1000, File: "/bin/a",
-				}}},
-				Sum: big.NewInt(1),
-			}},
-		}
-	}
-	options := defaultOptions()
-	options.SplitBy = []string{"service.name"}
-	options.Coarsening.RebaseMappings = true
-	first := func(payloads ...[]expand.Profile) []byte {
-		w := NewWindow(options)
-		for _, all := range payloads {
-			pd, err := expand.Build(all)
-			require.NoError(t, err)
-			require.NoError(t, add(w, pd))
-		}
-		pd := payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "a")
-		out := w.Emit(options.partition(pd.ResourceProfiles().At(0).Resource().Attributes()))
-		profiletest.RequireConforms(t, out)
-		return marshal(t, out)
-	}
-	type payload = []expand.Profile
-	a, b := loaded("a", 0x5000, 0x5010), loaded("b", 0x3000, 0x3010)
-	outside := loaded("b", 0, 0x2000)
-	want := first(payload{a})
-	require.Equal(t, want, first(payload{a}, payload{b}))
-	require.Equal(t, want, first(payload{a, b}))
-	require.Equal(t, want, first(payload{b, a, outside}))
-	require.Equal(t, want, first(payload{outside}, payload{b, a}))
-	least := first(payload{a, loaded("a", 0x4000, 0x4020)})
-	require.NotEqual(t, want, least)
-	require.Equal(t, least, first(payload{a, b}, payload{loaded("a", 0x4000, 0x4020), b}))
-	profiletest.Injected(t, "6 orders and splits")
-}
-
 // ofServices is a payload with n resources, each of a service of its own.
 func ofServices(n int) pprofile.Profiles {
 	pd := payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "0")
@@ -310,14 +266,5 @@ func TestValues(t *testing.T) {
 		require.False(t, seen[key])
 		seen[key] = true
 		require.Equal(t, want, options.Values(key))
-	}
-}
-
-// An importer does not keep the memory that a large payload took.
-func TestLargePayloadIsReleased(t *testing.T) {
-	const n = 150_000
-	require.NoError(t, add(NewWindow(defaultOptions()), payloadtest.ManyStacks(n, 0)))
-	for range 10 {
-		require.Less(t, cap(payloads.Get().(*Payload).identities), n)
 	}
 }

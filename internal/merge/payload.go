@@ -4,10 +4,12 @@
 package merge
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
-	"sync"
+	"slices"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
@@ -17,7 +19,7 @@ import (
 // ErrInvalid marks a payload that is rejected for its content.
 var ErrInvalid = errors.New("invalid profiles: payload rejected")
 
-// Payload is a payload that Prepare has checked.
+// Payload is a payload that Check has accepted.
 type Payload struct {
 	// Profiles describes the Profiles of all scopes, in their order.
 	Profiles []Profile
@@ -27,29 +29,9 @@ type Payload struct {
 
 	pd        pprofile.Profiles // references are resolved; it is only read
 	resources []incomingResource
-	scopes    []incomingScope
-	profiles  []incoming
-	// By sample of all Profiles: its identity, an index of identities, or leftOut.
-	samples []int32
-	sources []pprofile.Sample  // by identity: a sample that has it
-	keys    dictionary.Value   // of resources and scopes
-	content dictionary.Value   // of the resource, for the keys of Profiles
-	types   []sampletypes.Type // of the scopes
-
-	typeMemory sampletypes.Memory
-
-	// Numbers of the payload's entries in the tables of a window.
-	window     *Window
-	remap      dictionary.Remap
-	identities []identity
-	missing    bool   // whether a part of an identity or of the key of a Profile is missing there
-	dropped    []bool // by source attribute: samples lose it
-
-	adding
+	dropped   []bool // by attribute: samples lose it
+	growth    dictionary.Growth
 }
-
-// payloads keep their memory for later payloads.
-var payloads = sync.Pool{New: func() any { return &Payload{} }}
 
 // Profile describes a Profile of a payload.
 type Profile struct {
@@ -63,114 +45,130 @@ type Profile struct {
 // start of their SHA-256. It is zero for a Profile without a profile_id.
 type Key [16]byte
 
-// span is a part of Payload.keys.
-type span struct{ start, end int }
-
 // incomingResource is a ResourceProfiles of the payload.
 type incomingResource struct {
 	from      pprofile.ResourceProfiles
-	key       span // its content, without the attributes that resources lose
-	original  span // its content, if the latest snapshot of each counts
+	key       string // its content, without the attributes that resources lose
+	original  string // its content, if the latest snapshot of each counts
 	partition string
-	scopes    int // how many
+	scopes    []incomingScope
 }
 
 // incomingScope is a ScopeProfiles of the payload.
 type incomingScope struct {
 	from     pprofile.ScopeProfiles
-	key      span               // its content, with the sample types in place of the attributes that list them
+	key      string             // its content, with the sample types in place of the attributes that list them
 	types    []sampletypes.Type // of the pprofs that its Profiles are of; nil if unknown
-	profiles int                // how many
+	profiles []incoming
 }
 
 // incoming is a Profile of the payload.
 type incoming struct {
-	from  pprofile.Profile
-	slot  slot
-	first int // its first sample, in Payload.samples
-	kept  int // samples that are not dropped
-	// identities is how many it and the Profiles before have.
-	identities int
-	verbatim   bool
-	snapshot   bool
-	key        profileKey // in the tables of the window; entries that they lack are negative. Add completes it
+	from     pprofile.Profile
+	slot     slot
+	snapshot bool
 }
 
-// identity is a sample identity in the tables of a window. A part that they have not is
-// negative.
-type identity struct{ stack, set, link int32 }
-
-func (i identity) isKnown() bool { return i.stack|i.set|i.link >= 0 }
-
-// leftOut is in place of the identity of a sample that a window does not get.
-const leftOut = -1
-
-// Prepare checks pd, describes its Profiles, and looks up its entries in window. window may
-// be nil: then Add does so. Payloads may be prepared by several goroutines at once, also while the
-// window is being used. Prepare only reads pd, which must not change while the payload is in use.
-func Prepare(pd pprofile.Profiles, options *Options, window *Window) (*Payload, error) {
-	p := payloads.Get().(*Payload)
-	if err := p.prepare(pd, options, window); err != nil {
-		p.Release()
+// Check returns pd as a payload that a window with these options can add. It is safe for concurrent use. pd is only read,
+// and must not change while the payload is in use.
+//
+// Check rejects what dictionary.Check and dictionary.CheckAttributeSets reject. It also rejects resources and scopes
+// with two attributes of one key: readers would not agree on which of them counts.
+func Check(pd pprofile.Profiles, options *Options) (*Payload, error) {
+	p := &Payload{}
+	if err := p.check(pd, options); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	return p, nil
 }
 
-// maxPooled is how much memory, in bytes, a payload may keep for the next one.
-const maxPooled = 4 << 20
-
-// retained is about the memory that p holds on to, in bytes.
-func (p *Payload) retained() int {
-	const profile, scope, resource, sample = 256, 64, 72, 28 // with their descriptions, numbers and identities
-	return profile*cap(p.profiles) + scope*cap(p.scopes) + resource*cap(p.resources) + sample*cap(p.sources) +
-		4*cap(p.samples) + 8*cap(p.rows) + cap(p.keys) + cap(p.content) + cap(p.key) +
-		32*cap(p.types) + p.typeMemory.Retained() + p.remap.Retained()
-}
-
-// Release gives the memory of p to later payloads, if it is not too much.
-func (p *Payload) Release() {
-	if p.retained() > maxPooled {
-		return
-	}
-	clear(p.Profiles)
-	clear(p.resources)
-	clear(p.scopes)
-	clear(p.profiles)
-	clear(p.sources)
-	clear(p.numbered)
-	clear(p.types)
-	p.typeMemory.Clear()
-	p.pd, p.window = pprofile.Profiles{}, nil
-	p.remap.Forget()
-	payloads.Put(p)
-}
-
-func (p *Payload) prepare(pd pprofile.Profiles, options *Options, window *Window) error {
-	p.pd, p.window = pd, window
-	if !p.read(options) {
-		return dictionary.Check(pd)
-	}
-	resolved, err := dictionary.ResolveStrings(pd)
-	if err != nil {
+func (p *Payload) check(pd pprofile.Profiles, options *Options) (err error) {
+	if p.growth, err = dictionary.CheckGrowth(pd); err != nil {
 		return err
 	}
-	if resolved != pd {
-		p.pd = resolved
-		p.read(options)
+	if p.pd, err = dictionary.ResolveStrings(pd); err != nil {
+		return err
 	}
-	if p.missing {
-		for n, identity := range p.identities {
-			if !identity.isKnown() {
-				p.remap.Want(p.sources[n], p.dropped)
+	if len(options.DropSampleAttributes) > 0 {
+		for _, a := range p.pd.Dictionary().AttributeTable().All() {
+			p.dropped = append(p.dropped, slices.Contains(options.DropSampleAttributes, p.text(a.KeyStrindex())))
+		}
+	}
+	if err := dictionary.CheckAttributeSets(p.pd, p.dropped); err != nil {
+		return err
+	}
+	p.Profiles = make([]Profile, 0, p.pd.ProfileCount())
+	for i, rp := range p.pd.ResourceProfiles().All() {
+		if key, ok := duplicateKey(rp.Resource().Attributes()); ok {
+			return fmt.Errorf("resource_profiles[%d].resource has two attributes with the key %q; keys must be unique", i, key)
+		}
+		r := describeResource(rp, options)
+		for j, sp := range rp.ScopeProfiles().All() {
+			if key, ok := duplicateKey(sp.Scope().Attributes()); ok {
+				return fmt.Errorf("resource_profiles[%d].scope_profiles[%d].scope has two attributes with the key %q; keys must be unique", i, j, key)
 			}
+			s := p.describeScope(rp, sp, options)
+			p.describeProfiles(&r, &s, options)
+			r.scopes = append(r.scopes, s)
 		}
-		for i := range p.profiles {
-			p.remap.WantProfile(p.profiles[i].from)
-		}
-		p.remap.WantParts()
+		p.resources = append(p.resources, r)
 	}
-	return p.describe(options)
+	return nil
+}
+
+func describeResource(rp pprofile.ResourceProfiles, options *Options) incomingResource {
+	attributes, schemaURL := rp.Resource().Attributes(), dictionary.ValidUTF8(rp.SchemaUrl())
+	r := incomingResource{
+		from: rp, partition: options.partition(attributes), scopes: make([]incomingScope, 0, rp.ScopeProfiles().Len()),
+		key: string(dictionary.AppendMapWithout(nil, attributes, options.DropResourceAttributes)) + schemaURL,
+	}
+	if options.Snapshots == SnapshotsLatest {
+		r.original = string(dictionary.AppendMap(nil, attributes)) + schemaURL
+	}
+	return r
+}
+
+func (p *Payload) describeScope(rp pprofile.ResourceProfiles, sp pprofile.ScopeProfiles, options *Options) incomingScope {
+	s := incomingScope{from: sp, types: p.sampleTypes(sp), profiles: make([]incoming, 0, sp.Profiles().Len())}
+	key := dictionary.AppendMapWithout(nil, sp.Scope().Attributes(), sampleTypeAttributes)
+	for _, t := range s.types {
+		key = key.AppendKey(t.Type).AppendKey(t.Unit)
+	}
+	s.key = string(key.AppendInt(int64(len(s.types))).AppendKey(dictionary.ValidUTF8(sp.Scope().Name())).
+		AppendKey(dictionary.ValidUTF8(sp.Scope().Version())).AppendKey(dictionary.ValidUTF8(sp.SchemaUrl())))
+	return s
+}
+
+// describeProfiles describes the Profiles of a scope.
+func (p *Payload) describeProfiles(r *incomingResource, s *incomingScope, options *Options) {
+	var content [sha256.Size]byte // of resource and scope
+	if options.ProfileKeys {
+		of, scope := r.from, s.from.Scope()
+		key := dictionary.AppendMap(nil, of.Resource().Attributes()).AppendKey(of.SchemaUrl())
+		key = dictionary.AppendMap(key, scope.Attributes())
+		content = sha256.Sum256(key.AppendKey(s.from.SchemaUrl()).AppendKey(scope.Name()).AppendKey(scope.Version()))
+	}
+	for _, from := range s.from.Profiles().All() {
+		described := Profile{Partition: r.partition, Samples: from.Samples().Len()}
+		if id := from.ProfileID(); options.ProfileKeys && !id.IsEmpty() {
+			key := append(append(dictionary.Value{}, content[:]...), id[:]...)
+			key = key.AppendKey(p.text(from.SampleType().TypeStrindex())).AppendKey(p.text(from.SampleType().UnitStrindex()))
+			sum := sha256.Sum256(key)
+			described.Key = Key(sum[:])
+		}
+		p.Profiles = append(p.Profiles, described)
+
+		to := incoming{from: from, snapshot: sampletypes.IsSnapshot(p.pd.Dictionary(), from, options.SnapshotSampleTypes)}
+		if !to.snapshot || options.Snapshots != SnapshotsKeep {
+			to.slot = slotOf(from, uint64(options.SlotLength))
+		}
+		s.profiles = append(s.profiles, to)
+	}
+	slots := map[slot]bool{}
+	for i := range s.profiles {
+		slots[s.profiles[i].slot] = true
+	}
+	p.Repeated += max(0, len(slots)-1) * scopeSize(len(s.key))
 }
 
 // Samples returns the number of samples of all Profiles.
@@ -179,4 +177,23 @@ func (p *Payload) Samples() (n int) {
 		n += p.Profiles[i].Samples
 	}
 	return n
+}
+
+func (p *Payload) text(i int32) string {
+	return dictionary.ValidString(p.pd.Dictionary().StringTable(), i)
+}
+
+// duplicateKey returns a key that m has twice, after repair to UTF-8.
+func duplicateKey(m pcommon.Map) (string, bool) {
+	keys := make([]string, 0, 16)
+	for key := range m.All() {
+		keys = append(keys, dictionary.ValidUTF8(key))
+	}
+	slices.Sort(keys)
+	for i := 1; i < len(keys); i++ {
+		if keys[i] == keys[i-1] {
+			return keys[i], true
+		}
+	}
+	return "", false
 }

@@ -34,7 +34,6 @@ type mergedProfile struct {
 	dropped  uint32
 	column   column
 	events   []event
-	verbatim *verbatim // in place of column and events, if key.original is set
 }
 
 // event is a timestamp of a sample and, for shapeBoth, its value.
@@ -61,18 +60,10 @@ func (p *mergedProfile) include(from pprofile.Profile, place int) {
 
 // timeRange is the time and the duration of the merged Profile.
 func (p *mergedProfile) timeRange() (start, duration uint64) {
-	if p.start == 0 || p.key.original != 0 {
+	if p.start == 0 {
 		return p.start, p.duration
 	}
 	return p.start, p.end - p.start
-}
-
-// subtractValues takes values off a sum.
-func (p *mergedProfile) subtractValues(row int32, values pcommon.Int64Slice) {
-	for i := range values.Len() {
-		p.column.Add(row, ^values.At(i)) // -v = ^v + 1, where -v may overflow
-		p.column.Add(row, 1)
-	}
 }
 
 func (p *mergedProfile) addTimes(row int32, values pcommon.Int64Slice, times pcommon.UInt64Slice) {
@@ -87,5 +78,5 @@ func (p *mergedProfile) addTimes(row int32, values pcommon.Int64Slice, times pco
 
 func (p *mergedProfile) retained() int {
 	const eventSize = 24
-	return p.column.Retained() + eventSize*cap(p.events) + p.verbatim.retained()
+	return p.column.Retained() + eventSize*cap(p.events)
 }

@@ -24,18 +24,16 @@ func (p *Payload) sampleTypes(sp pprofile.ScopeProfiles) []sampletypes.Type {
 	if _, found := sp.Scope().Attributes().Get(sampletypes.OrderAttribute); !found {
 		return nil
 	}
-	seen := make(map[sampletypes.Type]bool, 8) // a map of this size needs no memory of the heap
-	start := len(p.types)
-	for _, t := range p.typeMemory.Read(sp, p.text) {
+	all, _ := sampletypes.Read(sp.Scope().Attributes(), sampletypes.Of(sp, p.text))
+	seen := make(map[sampletypes.Type]bool, len(all))
+	var types []sampletypes.Type
+	for _, t := range all {
 		if !seen[t] {
 			seen[t] = true
-			p.types = append(p.types, t)
+			types = append(types, t)
 		}
 	}
-	if len(p.types) == start {
-		return nil
-	}
-	return p.types[start:len(p.types):len(p.types)]
+	return types
 }
 
 // sampleTypeAttributes are the attributes of a scope that describe its sample types.

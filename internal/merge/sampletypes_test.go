@@ -64,7 +64,7 @@ func TestScopesMergeIfTheirSampleTypesAreEqual(t *testing.T) {
 	options.Snapshots = SnapshotsSum
 	whole := pprofOf(t, profiletest.HeapPprof(10, 1000, 2, 200))
 	window := NewWindow(options)
-	payload, err := Prepare(whole, options, window)
+	payload, err := Check(whole, options)
 	require.NoError(t, err)
 	for n, p := range whole.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().All() {
 		payload.Profiles[n].Skip = whole.Dictionary().StringTable().At(int(p.SampleType().TypeStrindex())) != "alloc_space"
@@ -102,17 +102,6 @@ func TestSampleTypeOrderThatDoesNotFitIsDropped(t *testing.T) {
 		require.Empty(t, order)
 		require.Empty(t, list)
 	}
-}
-
-// Values over int64 are split over further Profiles, which have the same sample type.
-func TestFurtherProfilesAreInTheOrder(t *testing.T) {
-	options := defaultOptions()
-	options.Snapshots = SnapshotsSum
-	p := pprofOf(t, profiletest.HeapPprof(10, 1<<62, 2, 200))
-	out := merged(t, options, p, p, p)
-	order, list := orderAndList(out.ResourceProfiles().At(0).ScopeProfiles().At(0))
-	require.Equal(t, []any{int64(3), int64(0), int64(1), int64(1), int64(2)}, order)
-	require.Empty(t, list)
 }
 
 // A listed sample type takes less than a tenth of an allocation more than an element of any other attribute.

@@ -178,9 +178,7 @@ func TestSiblingsHaveOneOrder(t *testing.T) {
 			for _, sp := range rp.ScopeProfiles().All() {
 				var siblings [][]string
 				for _, p := range sp.Profiles().All() {
-					if p.OriginalPayloadFormat() == "" { // otherwise its samples stay as they are
-						siblings = append(siblings, identities(p))
-					}
+					siblings = append(siblings, identities(p))
 				}
 				for i, a := range siblings {
 					for _, b := range siblings[:i] {
@@ -254,9 +252,6 @@ func TestEmptyProfilesAreDropped(t *testing.T) {
 
 	options.DropZeroSamples = false
 	require.Equal(t, 1, merged(t, options, empty).ProfileCount(), "it has a sample, of 0")
-	payloadtest.Only(t, noSamples).SetOriginalPayloadFormat("jfr")
-	payloadtest.Only(t, noSamples).OriginalPayload().FromRaw([]byte("payload"))
-	require.Equal(t, 1, merged(t, options, noSamples).ProfileCount(), "the original payload is more than samples")
 }
 
 // BenchmarkSlots is what slots cost in a live window: ten-second profiles of several instances of a

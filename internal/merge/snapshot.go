@@ -19,8 +19,8 @@ type latestSnapshot struct {
 // supersede makes room in s for the snapshot p of the payload that is being added. It
 // returns false if s holds a later one. Profiles of one payload with equal keys and times
 // are one snapshot.
-func (w *Window) supersede(s *scope, p *incoming, of *partition) bool {
-	key, payload := p.key, w.counts.Payloads
+func (a *addition) supersede(s *scope, key profileKey, p *incoming, of *partition) bool {
+	payload := a.counts.Payloads
 	time, samples := uint64(p.from.Time()), p.from.Samples().Len()
 	held, ok := s.latest[key]
 	switch {
@@ -28,27 +28,20 @@ func (w *Window) supersede(s *scope, p *incoming, of *partition) bool {
 		s.latest[key] = latestSnapshot{time, payload, held.profiles + 1, held.samples + samples}
 		return true
 	case ok && time < held.time:
-		w.countSuperseded(of, 1, samples)
+		a.superseded = append(a.superseded, superseded{of, 1, samples})
 		return false
 	case !ok:
-		w.size += entrySize / 4
+		a.size += entrySize / 4
 	}
-	w.countSuperseded(of, held.profiles, held.samples)
+	a.superseded = append(a.superseded, superseded{of, held.profiles, held.samples})
 	s.latest[key] = latestSnapshot{time, payload, 1, samples}
 	for key.shape = range shapes {
 		if old := s.profiles[key]; old != nil {
-			w.size -= entrySize + old.retained()
+			a.size -= entrySize + old.retained()
 			delete(s.profiles, key)
 		}
 	}
 	return true
-}
-
-func (w *Window) countSuperseded(of *partition, profiles, samples int) {
-	w.counts.Superseded += profiles
-	of.Superseded += profiles
-	of.Profiles -= profiles
-	of.Samples -= samples
 }
 
 // sumOf is the sum of scopes, which it does not change: the latest snapshots of several
@@ -91,9 +84,8 @@ func (p *mergedProfile) addSnapshot(from *mergedProfile, rows []int32) {
 	p.duration = max(p.duration, from.duration, from.end-from.start)
 	p.end = p.start + min(p.duration, math.MaxUint64-p.start)
 	p.dropped += min(from.dropped, math.MaxUint32-p.dropped)
-	p.verbatim = from.verbatim
 	for i := range int32(from.column.Len()) {
-		p.column.AddSum(rows[from.column.Row(i)], &from.column, i)
+		p.column.Add(rows[from.column.Row(i)], from.column.Sum(i), false)
 	}
 	for _, e := range from.events {
 		e.row = rows[e.row]

@@ -21,10 +21,14 @@ var ErrRestarted = errors.New("the process restarted")
 func (w *Window) Subtract(baseline *Payload, cumulative func(sampleType string) bool) error {
 	described := slices.Clone(baseline.Profiles)
 	defer func() { baseline.Profiles = described }()
-	types := baseline.pd.Dictionary().StringTable()
-	for n, p := range baseline.profiles {
-		i := int(p.from.SampleType().TypeStrindex())
-		baseline.Profiles[n].Skip = i >= types.Len() || !cumulative(types.At(i))
+	n := 0
+	for _, r := range baseline.resources {
+		for _, s := range r.scopes {
+			for _, p := range s.profiles {
+				baseline.Profiles[n].Skip = !cumulative(baseline.text(p.from.SampleType().TypeStrindex()))
+				n++
+			}
+		}
 	}
 	mappings, profiles := w.tables.Lengths().Mappings, w.profiles()
 	switch err := w.add(baseline, true); {

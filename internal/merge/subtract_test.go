@@ -25,7 +25,7 @@ func subtracted(t *testing.T, current, baseline pprofile.Profiles) (pprofile.Pro
 	w := NewWindow(options)
 	require.NoError(t, add(w, current))
 	before := marshal(t, baseline)
-	p, err := Prepare(baseline, options, w)
+	p, err := Check(baseline, options)
 	require.NoError(t, err)
 	if err := w.Subtract(p, isAllocated); err != nil {
 		return pprofile.Profiles{}, err

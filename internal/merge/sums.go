@@ -11,8 +11,7 @@ import (
 // column has a sum for each row that was added to, at positions in the order of the first additions. The
 // zero value has none.
 type column struct {
-	sums  []int64 // by position, with carry: the sum is sums[i] + carry[i] * 2^64
-	carry map[int32]int64
+	sums []int64 // by position
 	// rows has the row of each position. It is nil while these are equal, as in the Profile that first
 	// numbered the rows; then dense and sparse are, too.
 	rows []int32
@@ -36,17 +35,24 @@ func (c *column) Row(i int32) int32 {
 	return c.rows[i]
 }
 
-// Add adds v to the sum of row.
-func (c *column) Add(row int32, v int64) {
-	i := c.position(row)
-	old := c.sums[i]
-	sum := old + v
-	c.sums[i] = sum
-	if v >= 0 && sum < old {
-		c.carryOver(i, 1)
-	} else if v < 0 && sum > old {
-		c.carryOver(i, -1)
+// Add adds v to the sum of row, or subtracts it. If the result is beyond int64, the sum becomes the largest or smallest
+// int64, and Add returns false.
+func (c *column) Add(row int32, v int64, subtract bool) (ok bool) {
+	sum := &c.sums[c.position(row)]
+	old := *sum
+	if subtract {
+		*sum = old - v
+		ok = (v >= 0) == (*sum <= old)
+	} else {
+		*sum = old + v
+		ok = (v >= 0) == (*sum >= old)
 	}
+	if !ok && old < 0 {
+		*sum = math.MinInt64
+	} else if !ok {
+		*sum = math.MaxInt64
+	}
+	return ok
 }
 
 // position is where row is, which is added if it is new.
@@ -88,77 +94,16 @@ func (c *column) position(row int32) int32 {
 	return i
 }
 
-func (c *column) carryOver(i int32, by int64) {
-	if c.carry == nil {
-		c.carry = map[int32]int64{}
-	}
-	if c.carry[i] += by; c.carry[i] == 0 {
-		delete(c.carry, i)
-	}
-}
-
-// IsZero reports whether the sum at position i is 0.
-func (c *column) IsZero(i int32) bool {
-	return c.sums[i] == 0 && (len(c.carry) == 0 || c.carry[i] == 0)
-}
+// Sum returns the sum at position i.
+func (c *column) Sum(i int32) int64 { return c.sums[i] }
 
 // Retained is the memory that c holds on to, in bytes: an estimate.
 func (c *column) Retained() int {
 	const mapEntrySize = 32
-	return 4*cap(c.rows) + 8*cap(c.sums) + 4*cap(c.dense) + mapEntrySize*(len(c.carry)+len(c.sparse))
-}
-
-// AddSum adds the sum at position i of another column to the sum of row.
-func (c *column) AddSum(row int32, from *column, i int32) {
-	c.Add(row, from.sums[i])
-	if carry := from.carry[i]; carry != 0 {
-		c.carryOver(c.position(row), carry)
-	}
-}
-
-// Sum returns the sum at position i, which is carry*2^64 + rest.
-func (c *column) Sum(i int32) (carry, rest int64) {
-	if len(c.carry) > 0 {
-		carry = c.carry[i]
-	}
-	return carry, c.sums[i]
-}
-
-// Parts splits the sum at position i into values that int64 holds, in as few as
-// there can be; the first is the largest.
-func (c *column) Parts(i int32, dst []int64) []int64 {
-	carry, rest := c.Sum(i)
-	if carry == 0 {
-		return append(dst, rest)
-	}
-	// The sum is carry*2^64 + rest: take whole MaxInt64 or MinInt64 out of it
-	// until the rest fits.
-	for carry != 0 {
-		whole := int64(math.MaxInt64)
-		if carry < 0 {
-			whole = math.MinInt64
-		}
-		dst = append(dst, whole)
-		left := rest - whole
-		if whole > 0 && left > rest {
-			carry-- // it wrapped below MinInt64
-		} else if whole < 0 && left < rest {
-			carry++
-		}
-		rest = left
-	}
-	if rest != 0 {
-		dst = append(dst, rest)
-	}
-	return dst
+	return 4*cap(c.rows) + 8*cap(c.sums) + 4*cap(c.dense) + mapEntrySize*len(c.sparse)
 }
 
 // HasNegative reports whether a sum is below 0.
 func (c *column) HasNegative() bool {
-	for i, rest := range c.sums {
-		if carry, _ := c.Sum(int32(i)); carry < 0 || carry == 0 && rest < 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.sums, func(sum int64) bool { return sum < 0 })
 }

@@ -16,7 +16,7 @@ import (
 // No text leaves that is not UTF-8, wherever it stood. What is repaired merges with what
 // came in so.
 func TestInvalidUTF8IsRepaired(t *testing.T) {
-	payload := func(bad string, original bool) pprofile.Profiles {
+	payload := func(bad string) pprofile.Profiles {
 		pd := payloadtest.With(payloadtest.Interval(1, 1, 5), "key"+bad, "value"+bad)
 		rp := pd.ResourceProfiles().At(0)
 		rp.SetSchemaUrl("resource" + bad)
@@ -26,22 +26,14 @@ func TestInvalidUTF8IsRepaired(t *testing.T) {
 		sp.Scope().SetVersion("version" + bad)
 		sp.Scope().Attributes().PutStr("key"+bad, "value"+bad)
 		pd.Dictionary().StringTable().SetAt(1, "cpu"+bad)
-		if original {
-			payloadtest.Only(t, pd).SetOriginalPayloadFormat("jfr" + bad)
-			payloadtest.Only(t, pd).OriginalPayload().FromRaw([]byte{1})
-		}
 		return pd
 	}
 	for _, snapshots := range []Snapshots{SnapshotsKeep, SnapshotsLatest, SnapshotsSum} {
 		options := defaultOptions()
 		options.Snapshots = snapshots
-		out := merged(t, options, payload("\xff\xfe", false), payload("\uFFFD", false))
+		out := merged(t, options, payload("\xff\xfe"), payload("\uFFFD"))
 		profiletest.RequireConformsBytes(t, marshal(t, out))
 		require.EqualValues(t, 10, payloadtest.Only(t, out).Samples().At(0).Values().At(0))
 		require.Equal(t, "name\uFFFD", out.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Name())
-
-		out = merged(t, options, payload("\xff", true))
-		profiletest.RequireConformsBytes(t, marshal(t, out))
-		require.Equal(t, "jfr\uFFFD", payloadtest.Only(t, out).OriginalPayloadFormat())
 	}
 }

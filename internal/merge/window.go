@@ -4,8 +4,6 @@
 package merge
 
 import (
-	"sync/atomic"
-
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
@@ -21,11 +19,9 @@ type Window struct {
 	partitions map[string]*partition
 	counts     Counts
 	slots      map[slot]struct{}
-	kept       int      // scopes of snapshots that must not merge with others
+	kept       int      // ScopeProfiles that were added: snapshots of each are kept apart
 	size       int      // bytes retained, without tables: an estimate
 	emitter    *emitter // since the last Add
-	// view has the tables as of the last Add. Goroutines that prepare payloads read it.
-	view atomic.Pointer[dictionary.View]
 }
 
 // Counts are the numbers of payloads, and of Profiles and samples that were added, in a
@@ -35,6 +31,9 @@ type Counts struct {
 	// Superseded Profiles were replaced by a later snapshot. The counts of a partition do
 	// not include them in Profiles, nor their samples.
 	Superseded int
+	// Saturated is the number of values that a sum has no room for: it stays at the largest or smallest int64. It
+	// is only in the counts of a window.
+	Saturated int
 	// Empty is the number of merged Profiles that Emit left out because they have no samples. It is
 	// only in the counts of a partition, after Emit.
 	Empty int
@@ -43,10 +42,7 @@ type Counts struct {
 // partition is the part that is emitted as one payload.
 type partition struct {
 	Counts
-	last   int    // number of its last payload in the window
-	before Counts // those before its last payload
-	// bases are where rebased mappings started, by mapping: the lowest address in the partition.
-	bases map[int32]uint64
+	last int // number of its last payload in the window
 }
 
 type resource struct {
@@ -81,16 +77,9 @@ type profileKey struct {
 	shape                  shape
 	// Snapshots of different times do not merge.
 	time, duration uint64
-	// original numbers Profiles with an original payload, which never merge: see verbatim.
-	original int
 }
 
-// isKnown returns whether the tables have all of its parts.
-func (k *profileKey) isKnown() bool {
-	return k.sampleType|k.sampleUnit|k.periodType|k.periodUnit|k.attributes >= 0
-}
-
-// NewWindow returns an empty window. Payloads to add must be prepared with these options.
+// NewWindow returns an empty window. Payloads to add must be checked with these options.
 func NewWindow(options *Options) *Window {
 	return &Window{
 		options: options, tables: dictionary.New(0),
@@ -98,11 +87,10 @@ func NewWindow(options *Options) *Window {
 	}
 }
 
-// Estimates of the bytes that a resource, a scope or a profile, the base of a mapping, a slot
+// Estimates of the bytes that a resource, a scope or a profile, a slot
 // and a partition take besides their content.
 const (
 	entrySize     = 512
-	baseSize      = 32
 	slotSize      = 32
 	partitionSize = 256
 )
@@ -125,21 +113,4 @@ func (w *Window) PartitionCounts(key string) Counts {
 		return p.Counts
 	}
 	return Counts{}
-}
-
-// addBases records where rebased mappings start in the Profiles added to a partition.
-func (w *Window) addBases(key string, bases []dictionary.Base) {
-	p := w.partitions[key]
-	for _, base := range bases {
-		if p.bases == nil {
-			p.bases = map[int32]uint64{}
-		}
-		start, ok := p.bases[base.Mapping]
-		if !ok {
-			w.size += baseSize
-		}
-		if !ok || base.Start < start {
-			p.bases[base.Mapping] = base.Start
-		}
-	}
 }

@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
@@ -34,17 +35,13 @@ func defaultOptions() *Options {
 	}
 }
 
-// add prepares pd and adds it to w.
+// add checks pd and adds it to w.
 func add(w *Window, pd pprofile.Profiles) error {
-	p, err := Prepare(pd, w.options, w)
+	p, err := Check(pd, w.options)
 	if err != nil {
 		return err
 	}
-	if err := w.Add(p); err != nil {
-		return err
-	}
-	p.Release()
-	return nil
+	return w.Add(p)
 }
 
 func merged(t testing.TB, options *Options, payloads ...pprofile.Profiles) pprofile.Profiles {
@@ -278,8 +275,8 @@ func TestAnyOrderAnySplit_P15(t *testing.T) {
 	profiletest.Injected(t, fmt.Sprintf("%d orders", orders))
 }
 
-// The same under all options, with everything that Profiles may hold: original payloads,
-// links, several shapes, binaries at several addresses.
+// The same under all options, with everything that Profiles may hold: links,
+// several shapes, binaries at several addresses.
 func TestAnyOrderUnderAllOptions_P15(t *testing.T) {
 	seed, orders := profiletest.Seed(t), 0
 	for round := range uint64(profiletest.Rounds(t, 30, 20_000)) {
@@ -433,54 +430,78 @@ func TestTimeRange_P4(t *testing.T) {
 	}
 }
 
-// Sums are exact at and beyond the edges of int64 (P3).
-func TestSumsBeyondInt64_P3(t *testing.T) {
+// Sums stay within int64, and values that have no room are counted (P3).
+func TestSumsSaturate_P3(t *testing.T) {
 	summed := 0
 	for seed := range uint64(profiletest.Rounds(t, 200, 20_000)) {
 		r := rand.New(rand.NewPCG(seed, 9))
-		want := new(big.Int)
-		var payloads []pprofile.Profiles
-		for range 1 + r.IntN(12) {
-			v := []int64{math.MaxInt64, math.MinInt64, math.MaxInt64 - 1, math.MinInt64 + 1, 1, -1, r.Int64() - r.Int64()}[r.IntN(7)]
-			want.Add(want, big.NewInt(v))
-			payloads = append(payloads, payloadtest.Interval(1, 1, v))
-		}
 		options := defaultOptions()
 		options.DropZeroSamples = false
-		got := new(big.Int)
-		eachProfile(merged(t, options, payloads...), func(p pprofile.Profile) {
-			for _, s := range p.Samples().All() {
-				for _, v := range s.Values().All() {
-					got.Add(got, big.NewInt(v))
-				}
+		w := NewWindow(options)
+		want, saturated := new(big.Int), 0
+		for range 1 + r.IntN(12) {
+			v := []int64{math.MaxInt64, math.MinInt64, math.MaxInt64 - 1, math.MinInt64 + 1, 1, -1, r.Int64() - r.Int64()}[r.IntN(7)]
+			switch want.Add(want, big.NewInt(v)); {
+			case want.IsInt64():
+			case want.Sign() > 0:
+				want.SetInt64(math.MaxInt64)
+				saturated++
+			default:
+				want.SetInt64(math.MinInt64)
+				saturated++
 			}
-		})
-		require.Equal(t, want.String(), got.String())
-		summed += len(payloads)
+			require.NoError(t, add(w, payloadtest.Interval(1, 1, v)))
+			summed++
+		}
+		require.Equal(t, want.Int64(), payloadtest.Only(t, w.Emit("")).Samples().At(0).Values().At(0))
+		require.Equal(t, saturated, w.Counts().Saturated)
 	}
 	profiletest.Injected(t, fmt.Sprintf("%d values at the edges of int64", summed))
 }
 
-func TestWindowKeepsOriginalPayloads(t *testing.T) {
-	original := func() pprofile.Profiles {
-		pd := payloadtest.Interval(1, 1, 5)
-		p := payloadtest.Only(t, pd)
-		p.SetOriginalPayloadFormat("jfr")
-		p.OriginalPayload().FromRaw([]byte("payload"))
-		p.SetProfileID(pprofile.ProfileID{1})
-		return pd
-	}
-	out := merged(t, defaultOptions(), original(), payloadtest.Interval(1, 1, 5), original())
-	require.Equal(t, 3, out.ProfileCount())
-	with := 0
-	eachProfile(out, func(p pprofile.Profile) {
-		if p.OriginalPayloadFormat() == "jfr" {
-			with++
-			require.Equal(t, []byte("payload"), p.OriginalPayload().AsRaw())
-			require.Equal(t, pprofile.ProfileID{1}, p.ProfileID())
-		}
-	})
-	require.Equal(t, 2, with)
+// The original payload of a Profile does not describe the sum, and is left out.
+func TestOriginalPayloadIsLeftOut(t *testing.T) {
+	pd := payloadtest.Interval(1, 1, 5)
+	payloadtest.Only(t, pd).SetOriginalPayloadFormat("jfr")
+	payloadtest.Only(t, pd).OriginalPayload().FromRaw([]byte("payload"))
+	p := payloadtest.Only(t, merged(t, defaultOptions(), pd, payloadtest.Interval(1, 1, 5)))
+	require.EqualValues(t, 10, p.Samples().At(0).Values().At(0))
+	require.Empty(t, p.OriginalPayloadFormat())
+	require.Zero(t, p.OriginalPayload().Len())
+}
+
+// A full table is an error that leaves the window as it was.
+func TestFullTable_P1(t *testing.T) {
+	w := NewWindow(defaultOptions())
+	w.tables = dictionary.New(200)
+	require.NoError(t, add(w, payloadtest.ManyStacks(10, 0)))
+	want, size := marshal(t, w.Emit("")), w.Size()
+	err := add(w, payloadtest.ManyStacks(100, 0))
+	require.ErrorIs(t, err, ErrInvalid)
+	var overflow *dictionary.OverflowError
+	require.ErrorAs(t, err, &overflow)
+	require.Equal(t, size, w.Size())
+	require.Equal(t, want, marshal(t, w.Emit("")))
+	profiletest.Injected(t, "1 payload too large for a table")
+}
+
+// A panic in Add leaves the counts of what was added before.
+func TestCountsAfterPanic(t *testing.T) {
+	options := defaultOptions()
+	options.SplitBy = []string{"service.name"}
+	w := NewWindow(options)
+	first := payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "a")
+	require.NoError(t, add(w, first))
+	require.NoError(t, add(w, first))
+	partition := partitionsOf(w)[0]
+	want := w.PartitionCounts(partition)
+
+	second := payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "b")
+	p, err := Check(payloadtest.InOne(t, first, second), options)
+	require.NoError(t, err)
+	p.resources[1].scopes[0].profiles[0].from = pprofile.Profile{}
+	require.Panics(t, func() { _ = w.Add(p) })
+	require.Equal(t, want, w.PartitionCounts(partition))
 }
 
 func TestWindowProfileIDs(t *testing.T) {

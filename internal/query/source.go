@@ -106,7 +106,7 @@ const windowShare = 4
 
 // Merge returns the sum of the selected Profiles, with a ResourceProfiles for each resource or, if total is
 // set, for each service: intervals of its resources are summed. The error is ErrEmpty if nothing is
-// selected. Scopes of snapshots lose their version.
+// selected. A sum beyond int64 is an error, too. Scopes of snapshots lose their version.
 func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (*Result, error) {
 	options := &merge.Options{Snapshots: merge.SnapshotsLatest, SnapshotSampleTypes: sampletypes.SnapshotSampleTypes}
 	window := merge.NewWindow(options)
@@ -122,7 +122,7 @@ func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (*Result
 		defer close(payloads)
 		return one.Each(ctx, sel, func(record *archive.Record, pd pprofile.Profiles) error {
 			normalize(pd, total)
-			payload, err := merge.Prepare(pd, options, window)
+			payload, err := merge.Check(pd, options)
 			if err != nil {
 				return record.Fail(err)
 			}
@@ -148,6 +148,9 @@ func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (*Result
 	if window.Counts().Profiles == 0 {
 		return nil, ErrEmpty
 	}
+	if window.Counts().Saturated > 0 {
+		return nil, fmt.Errorf("a sum does not fit into 64 bits; %s", narrow)
+	}
 	return &Result{Profiles: window.Emit(""), Superseded: window.Counts().Superseded}, nil
 }
 
@@ -161,7 +164,6 @@ type prepared struct {
 // addTo merges a payload into window, and releases it.
 func (s *Source) addTo(window *merge.Window, p prepared) error {
 	err := window.Add(p.payload)
-	p.payload.Release()
 	if _, full := errors.AsType[*dictionary.OverflowError](err); full {
 		return fmt.Errorf("the selection does not fit into one profile: %w; %s", err, narrow)
 	}

@@ -14,7 +14,6 @@ package sampletypes
 import (
 	"slices"
 	"strings"
-	"unsafe"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -39,10 +38,7 @@ type Type struct{ Type, Unit string }
 
 // Of returns the sample types of the Profiles of a scope. text returns a string of the dictionary.
 func Of(sp pprofile.ScopeProfiles, text func(i int32) string) []Type {
-	return appendOf(make([]Type, 0, sp.Profiles().Len()), sp, text)
-}
-
-func appendOf(types []Type, sp pprofile.ScopeProfiles, text func(i int32) string) []Type {
+	types := make([]Type, 0, sp.Profiles().Len())
 	for _, p := range sp.Profiles().All() {
 		types = append(types, Type{text(p.SampleType().TypeStrindex()), text(p.SampleType().UnitStrindex())})
 	}
@@ -77,100 +73,65 @@ var knownTypes = [...]struct{ profileType, sampleType string }{
 // of, and for each Profile the index of its type. It returns nil if scope does not say
 // so, or if its value does not fit the Profiles.
 func Read(scope pcommon.Map, profiles []Type) (all []Type, order []int) {
-	m := Memory{profiles: profiles}
-	if !m.read(scope) {
+	order, ok := readOrder(scope, len(profiles))
+	if !ok || len(order) == 0 {
 		return nil, nil
 	}
-	return m.all, m.order
-}
-
-// Memory is used again by each Read.
-type Memory struct {
-	profiles, all []Type
-	order         []int
-}
-
-// Read is the function Read for the Profiles of a scope. The result is valid until the next call.
-func (m *Memory) Read(sp pprofile.ScopeProfiles, text func(i int32) string) (all []Type) {
-	m.profiles = appendOf(m.profiles[:0], sp, text)
-	if !m.read(sp.Scope().Attributes()) {
-		return nil
-	}
-	return m.all
-}
-
-// Retained is the memory that m holds on to, in bytes.
-func (m *Memory) Retained() int {
-	return int(unsafe.Sizeof(Type{}))*(cap(m.profiles)+cap(m.all)) + 8*cap(m.order)
-}
-
-// Clear keeps the memory alone.
-func (m *Memory) Clear() {
-	clear(m.profiles[:cap(m.profiles)])
-	clear(m.all[:cap(m.all)])
-}
-
-func (m *Memory) read(scope pcommon.Map) (ok bool) {
-	m.order, ok = readOrder(m.order[:0], scope, len(m.profiles))
-	if !ok || len(m.order) == 0 {
-		return false
-	}
 	if list, found := scope.Get(ListAttribute); found {
-		m.all, ok = parseList(m.all[:0], list)
+		all, ok = parseList(list)
 	} else {
-		m.all, ok = typesOf(m.all[:0], m.profiles, m.order)
+		all, ok = typesOf(profiles, order)
 	}
-	if !ok || len(m.all) > maxTypes {
-		return false
+	if !ok || len(all) > maxTypes {
+		return nil, nil
 	}
-	for i, t := range m.profiles {
-		if at := m.order[i]; at >= len(m.all) || m.all[at] != t {
-			return false
+	for i, t := range profiles {
+		if at := order[i]; at >= len(all) || all[at] != t {
+			return nil, nil
 		}
 	}
-	return true
+	return all, order
 }
 
-// typesOf appends the sample types of a pprof of which all have a Profile to all, which is empty.
-func typesOf(all, profiles []Type, order []int) ([]Type, bool) {
+// typesOf returns the sample types of a pprof of which all have a Profile.
+func typesOf(profiles []Type, order []int) ([]Type, bool) {
 	last := slices.Max(order)
-	if last >= len(profiles) {
-		return all, false
+	if last >= len(profiles) || !isOnto(order, last+1) {
+		return nil, false
 	}
-	all = slices.Grow(all, last+1)[:last+1]
-	if !isOnto(order, len(all)) {
-		return all, false
-	}
+	all := make([]Type, last+1)
 	for i, t := range profiles {
 		all[order[i]] = t
 	}
 	return all, true
 }
 
-// readOrder appends the indices of n Profiles to order.
-func readOrder(order []int, scope pcommon.Map, n int) ([]int, bool) {
+// readOrder returns the indices of n Profiles.
+func readOrder(scope pcommon.Map, n int) ([]int, bool) {
 	v, found := scope.Get(OrderAttribute)
 	if !found || v.Type() != pcommon.ValueTypeSlice || v.Slice().Len() != n {
-		return order, false
+		return nil, false
 	}
+	order := make([]int, 0, n)
 	for _, e := range v.Slice().All() {
 		at := int(e.Int())
 		if e.Type() != pcommon.ValueTypeInt || at < 0 {
-			return order, false
+			return nil, false
 		}
 		order = append(order, at)
 	}
 	return order, true
 }
 
-func parseList(all []Type, list pcommon.Value) ([]Type, bool) {
+func parseList(list pcommon.Value) ([]Type, bool) {
 	if list.Type() != pcommon.ValueTypeSlice || list.Slice().Len() > maxTypes {
-		return all, false
+		return nil, false
 	}
+	all := make([]Type, 0, list.Slice().Len())
 	for _, e := range list.Slice().All() {
 		slash := strings.LastIndexByte(e.Str(), '/')
 		if slash < 0 {
-			return all, false
+			return nil, false
 		}
 		unit := e.Str()[slash+1:]
 		if strings.Contains(unit, "%") { // Replace allocates memory also if it replaces nothing

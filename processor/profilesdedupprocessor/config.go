@@ -4,6 +4,7 @@
 package profilesdedupprocessor
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -71,8 +72,6 @@ type Config struct {
 	DropZeroSamples bool `mapstructure:"drop_zero_samples"`
 	// Granularity says which locations are equal: those with the same address, line or function.
 	Granularity string `mapstructure:"granularity"`
-	// RebaseMappings merges the mappings of one binary at several addresses.
-	RebaseMappings bool `mapstructure:"rebase_mappings"`
 	// DropSampleAttributes are the keys of attributes to drop from samples, so that more samples
 	// are equal and merge.
 	DropSampleAttributes []string `mapstructure:"drop_sample_attributes"`
@@ -123,7 +122,12 @@ func createDefaultConfig() component.Config {
 }
 
 // Unmarshal reads the configuration strictly.
-func (c *Config) Unmarshal(conf *confmap.Conf) error { return config.Unmarshal(conf, c) }
+func (c *Config) Unmarshal(conf *confmap.Conf) error {
+	if conf.IsSet("rebase_mappings") {
+		return errors.New("is invalid: rebase_mappings was removed: to merge one binary at several addresses, set granularity to line or function")
+	}
+	return config.Unmarshal(conf, c)
+}
 
 // Validate returns errors that name the key, its value and what is allowed.
 func (c *Config) Validate() error {
@@ -186,7 +190,7 @@ func (c *Config) mergeOptions() *merge.Options {
 		DropTimestamps:         c.Timestamps == timestampsDrop,
 		DropZeroSamples:        c.DropZeroSamples,
 		DropEmptyProfiles:      true,
-		Coarsening:             dictionary.Coarsening{Granularity: granularities[c.Granularity], RebaseMappings: c.RebaseMappings},
+		Granularity:            granularities[c.Granularity],
 		DropSampleAttributes:   c.DropSampleAttributes,
 		DropResourceAttributes: c.DropResourceAttributes,
 		SplitBy:                c.SplitBy,

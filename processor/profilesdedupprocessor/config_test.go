@@ -22,7 +22,7 @@ func TestConfig(t *testing.T) {
 		"window": "2s", "acknowledge": "on_flush", "memory_limit": "64MiB", "snapshots": "sum",
 		"snapshot_sample_types": []any{"live"}, "drop_zero_samples": false,
 		"retry_on_failure": map[string]any{"max_elapsed_time": "5m"}, "shutdown_timeout": "3s",
-		"timestamps": "drop", "granularity": "line", "rebase_mappings": true, "duplicate_ttl": "1m",
+		"timestamps": "drop", "granularity": "line", "duplicate_ttl": "1m",
 		"drop_sample_attributes": []any{"thread.id"}, "drop_resource_attributes": []any{"service.instance.id"},
 		"split_by": []any{"service.name"},
 	}).Unmarshal(cfg))
@@ -36,7 +36,7 @@ func TestConfig(t *testing.T) {
 	require.Equal(t, &merge.Options{
 		SlotLength: 2 * time.Second, DropEmptyProfiles: true,
 		Snapshots: merge.SnapshotsSum, SnapshotSampleTypes: []string{"live"}, DropTimestamps: true,
-		Coarsening:           dictionary.Coarsening{Granularity: dictionary.ByLine, RebaseMappings: true},
+		Granularity:          dictionary.ByLine,
 		DropSampleAttributes: []string{"thread.id"}, DropResourceAttributes: []string{"service.instance.id"},
 		SplitBy: []string{"service.name"}, ProfileKeys: true,
 	}, cfg.mergeOptions())
@@ -57,7 +57,7 @@ func TestConfigRejects(t *testing.T) {
 		{map[string]any{"snapshot_sample_types": []any{"a", ""}}, "snapshot_sample_types[1] is \"\": must be a sample type"},
 		{map[string]any{"timestamps": "some"}, `timestamps is "some": must be keep or drop`},
 		{map[string]any{"granularity": "file"}, `granularity is "file": must be address, line or function`},
-		{map[string]any{"rebase_mappings": "often"}, "rebase_mappings"},
+		{map[string]any{"rebase_mappings": true}, "set granularity to line or function"},
 		{map[string]any{"drop_sample_attributes": []any{""}}, `drop_sample_attributes[0] is "": must be`},
 		{map[string]any{"drop_resource_attributes": []any{"a", "a"}}, `drop_resource_attributes[1] is "a": must be different from the others`},
 		{map[string]any{"split_by": []any{"a", ""}}, `split_by[1] is "": must be`},

@@ -11,7 +11,7 @@
 //
 // The life of a payload (merge.go):
 //
-//	received -> checked by internal/merge, without a lock
+//	received -> checked by merge.Check, without a lock
 //	         -> merged into the open window, without its duplicates; or rejected
 //	         -> acknowledged: at once (on_receive), or with the outcome of the partitions that
 //	            it or its pending duplicates are in (on_flush)

@@ -38,7 +38,6 @@ func (p *dedupProcessor) ConsumeProfiles(ctx context.Context, pd pprofile.Profil
 		return p.sendAtOnce(ctx, payload, bytes)
 	}
 	waits, err := p.add(ctx, payload, bytes)
-	payload.Release()
 	if err != nil {
 		return p.reject(err)
 	}
@@ -55,7 +54,7 @@ func (p *dedupProcessor) checkSize(bytes, needed int) error {
 
 func (p *dedupProcessor) check(pd pprofile.Profiles) (payload *merge.Payload, err error) {
 	defer p.recoverTo(&err, errMergePanicked)
-	return merge.Prepare(pd, p.options, nil)
+	return merge.Check(pd, p.options)
 }
 
 func (p *dedupProcessor) merge(w *window, payload *merge.Payload) (err error) {
@@ -207,6 +206,5 @@ func (p *dedupProcessor) sendAtOnce(ctx context.Context, payload *merge.Payload,
 	} else if profiles > 0 {
 		p.telemetry.incoming(profiles, samples, bytes)
 	}
-	payload.Release()
 	return err
 }

@@ -26,9 +26,9 @@ func changed(t *testing.T, p *dedupProcessor) *merge.Payload {
 		return payloadtest.With(payloadtest.ManyStacks(1, 0), "service.name", name)
 	}
 	pd := payloadtest.InOne(t, ofService("other"), ofService("checkout"))
-	payload, err := merge.Prepare(pd, p.options, nil)
+	payload, err := merge.Check(pd, p.options)
 	require.NoError(t, err)
-	pd.Dictionary().StackTable().RemoveIf(func(pprofile.Stack) bool { return true })
+	pd.ResourceProfiles().At(1).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0).SetStackIndex(-1)
 	return payload
 }
 

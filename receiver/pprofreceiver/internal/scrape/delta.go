@@ -227,11 +227,10 @@ func (d *deltaScrape) subtract(window *merge.Window, ends map[mapping]uint64, re
 		p.SetDurationNano(0)
 	}
 	extendMappings(before.Dictionary(), ends)
-	earlier, err := merge.Prepare(before, mergeOptions, window)
+	earlier, err := merge.Check(before, mergeOptions)
 	if err != nil {
 		return err
 	}
-	defer earlier.Release()
 	return window.Subtract(earlier, d.isCumulative)
 }
 

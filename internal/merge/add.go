@@ -1,0 +1,308 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"fmt"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+)
+
+// Add merges p, without the Profiles that p says to skip. The only error wraps a *dictionary.OverflowError, and
+// ErrInvalid: a table of w could become full, and an empty window may have room for p. Then w is unchanged. If Add panics, w is only good for its
+// counts, which are without p.
+func (w *Window) Add(p *Payload) error { return w.add(p, false) }
+
+// add merges or subtracts p. Each entry of its dictionary is interned when a sample or a Profile first refers to it.
+func (w *Window) add(p *Payload, subtract bool) error {
+	if err := w.tables.HasRoom(p.growth); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	w.emitter = nil
+	a := addition{Window: w, payload: p, subtract: subtract}
+	a.remap.Granularity = w.options.Granularity
+	a.remap.Reset(p.pd.Dictionary(), w.tables)
+	n := 0
+	for i := range p.resources {
+		from := &p.resources[i]
+		var r *resource // nil until one of its Profiles is not skipped
+		for j := range from.scopes {
+			scope := &from.scopes[j]
+			w.kept++
+			var into *scopeInto
+			for k := range scope.profiles {
+				profile, skip := &scope.profiles[k], p.Profiles[n].Skip
+				n++
+				if skip {
+					continue
+				}
+				if r == nil {
+					r = w.resource(from)
+				}
+				if into == nil || into.slot != profile.slot || into.snapshot != profile.snapshot {
+					into = &scopeInto{w.scope(r, from, scope, profile), profile.slot, profile.snapshot}
+				}
+				a.profile(into.scope, profile, k, w.partitions[from.partition])
+			}
+		}
+	}
+	a.count()
+	return nil
+}
+
+// scopeInto is the scope that Profiles of one slot go into.
+type scopeInto struct {
+	*scope
+	slot     slot
+	snapshot bool
+}
+
+// addition is the addition of one payload.
+type addition struct {
+	*Window
+	payload    *Payload
+	remap      dictionary.Remap
+	subtract   bool
+	superseded []superseded
+	saturated  int
+}
+
+// superseded Profiles of a partition were replaced by a later snapshot.
+type superseded struct {
+	of                *partition
+	profiles, samples int
+}
+
+// count counts the payload, at the end: a panic leaves the counts as they were.
+func (a *addition) count() {
+	a.counts.Payloads++
+	a.counts.Saturated += a.saturated
+	for i := range a.payload.Profiles {
+		profile := &a.payload.Profiles[i]
+		if profile.Skip {
+			continue
+		}
+		a.counts.Profiles++
+		a.counts.Samples += profile.Samples
+		of := a.partitions[profile.Partition]
+		if of.last != a.counts.Payloads {
+			of.last = a.counts.Payloads
+			of.Payloads++
+		}
+		of.Profiles++
+		of.Samples += profile.Samples
+	}
+	for _, s := range a.superseded {
+		a.counts.Superseded += s.profiles
+		s.of.Superseded += s.profiles
+		s.of.Profiles -= s.profiles
+		s.of.Samples -= s.samples
+	}
+}
+
+func (w *Window) resource(of *incomingResource) *resource {
+	from := of.from.Resource()
+	r := w.resources[of.key]
+	if r == nil {
+		r = &resource{
+			resource: pcommon.NewResource(), schemaURL: dictionary.ValidUTF8(of.from.SchemaUrl()),
+			partition: of.partition, scopes: map[string]*scope{},
+		}
+		copyWithout(r.resource.Attributes(), from.Attributes(), w.options.DropResourceAttributes)
+		w.resources[of.key] = r
+		w.size += entrySize + 4*len(of.key)
+		if w.partitions[r.partition] == nil {
+			w.partitions[r.partition] = &partition{}
+			w.size += partitionSize + len(r.partition)
+		}
+	}
+	w.size += r.entities.Add(from, w.options.DropResourceAttributes)
+	r.resource.SetDroppedAttributesCount(max(r.resource.DroppedAttributesCount(), from.DroppedAttributesCount()))
+	return r
+}
+
+// copyWithout copies the attributes of from without some keys.
+func copyWithout(to, from pcommon.Map, keys []string) {
+	from.CopyTo(to)
+	to.RemoveIf(func(key string, _ pcommon.Value) bool { return slices.Contains(keys, key) })
+}
+
+// Suffixes of the content of a scope of snapshots in its key.
+const (
+	tagKept   byte = 1
+	tagLatest byte = 2
+)
+
+// scope returns the scope that a Profile goes into: there is one for each slot. Snapshots have scopes of their own,
+// which with SnapshotsKeep only the Profiles of the same ScopeProfiles go into.
+func (w *Window) scope(r *resource, of *incomingResource, from *incomingScope, profile *incoming) *scope {
+	key := append(dictionary.Value{}, from.key...)
+	key = key.AppendInt(int64(profile.slot.length)).AppendInt(int64(profile.slot.number))
+	content := len(key)
+	latest := profile.snapshot && w.options.Snapshots == SnapshotsLatest
+	kept := profile.snapshot && w.options.Snapshots == SnapshotsKeep
+	switch {
+	case latest:
+		key = append(append(key, tagLatest), of.original...)
+	case kept:
+		key = append(key, tagKept).AppendInt(int64(w.kept))
+	}
+	s, scoped := r.scopes[string(key)], from.from.Scope()
+	if s == nil {
+		s = &scope{
+			scope: pcommon.NewInstrumentationScope(), schemaURL: dictionary.ValidUTF8(from.from.SchemaUrl()),
+			types: from.types, slot: profile.slot,
+			content: string(key[:content]), profiles: map[profileKey]*mergedProfile{},
+		}
+		if latest {
+			s.latest = map[profileKey]latestSnapshot{}
+		}
+		copyWithout(s.scope.Attributes(), scoped.Attributes(), sampleTypeAttributes)
+		s.scope.SetName(dictionary.ValidUTF8(scoped.Name()))
+		s.scope.SetVersion(dictionary.ValidUTF8(scoped.Version()))
+		r.scopes[string(key)] = s
+		w.size += scopeSize(len(key))
+	}
+	if _, known := w.slots[profile.slot]; !known && !kept {
+		w.slots[profile.slot] = struct{}{}
+		w.size += slotSize
+	}
+	s.scope.SetDroppedAttributesCount(max(s.scope.DroppedAttributesCount(), scoped.DroppedAttributesCount()))
+	return s
+}
+
+// profile adds the Profile at this place of its ScopeProfiles.
+func (a *addition) profile(to *scope, from *incoming, place int, of *partition) {
+	key := a.keyOf(from)
+	if to.latest != nil && !a.supersede(to, key, from, of) {
+		return
+	}
+	into := target{addition: a, scope: to, key: key, from: from.from, place: place}
+	a.size -= to.samples.Retained()
+	samples := from.from.Samples()
+	if to.samples.Len() == 0 {
+		to.samples.Grow(a.kept(samples))
+	}
+	var plain *column // of samples with values alone
+	for i := range samples.Len() {
+		s := samples.At(i)
+		if a.options.DropZeroSamples && isZeroSample(s) {
+			continue
+		}
+		row := to.samples.Number(a.remap.Stack(s.StackIndex()), a.remap.AttributeSetWithout(s.AttributeIndices(), a.payload.dropped), a.remap.Link(s.LinkIndex()))
+		values, times := s.Values(), s.TimestampsUnixNano()
+		switch {
+		case times.Len() == 0 && values.Len() == 0: // it says nothing
+		case times.Len() == 0 || a.options.DropTimestamps && values.Len() > 0 || a.subtract:
+			if plain == nil {
+				plain = &into.of(shapeValues).column
+				if plain.Len() == 0 {
+					plain.Grow(a.kept(samples))
+				}
+			}
+			for i := range values.Len() {
+				if !plain.Add(row, values.At(i), a.subtract) {
+					a.saturated++
+				}
+			}
+		case a.options.DropTimestamps:
+			if !into.of(shapeValues).column.Add(row, int64(times.Len()), false) {
+				a.saturated++
+			}
+		case values.Len() == 0:
+			into.of(shapeTimes).addTimes(row, values, times)
+		default:
+			into.of(shapeBoth).addTimes(row, values, times)
+		}
+	}
+	if into.found == [shapes]*mergedProfile{} {
+		into.of(shapeValues) // a Profile without samples is kept
+	}
+	a.size += to.samples.Retained()
+	into.done()
+}
+
+// kept is the number of samples that are not dropped for being zero.
+func (a *addition) kept(samples pprofile.SampleSlice) (n int) {
+	for i := range samples.Len() {
+		if !a.options.DropZeroSamples || !isZeroSample(samples.At(i)) {
+			n++
+		}
+	}
+	return n
+}
+
+// isZeroSample reports whether the values of a sample are all 0 and it has no timestamps.
+func isZeroSample(s pprofile.Sample) bool {
+	values := s.Values()
+	if values.Len() == 0 || s.TimestampsUnixNano().Len() > 0 {
+		return false
+	}
+	for i := range values.Len() {
+		if values.At(i) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (a *addition) keyOf(of *incoming) profileKey {
+	from, r := of.from, &a.remap
+	key := profileKey{
+		sampleType: r.String(from.SampleType().TypeStrindex()), sampleUnit: r.String(from.SampleType().UnitStrindex()),
+		periodType: r.String(from.PeriodType().TypeStrindex()), periodUnit: r.String(from.PeriodType().UnitStrindex()),
+		period: from.Period(), attributes: r.AttributeSet(from.AttributeIndices()),
+	}
+	if of.snapshot && a.options.Snapshots == SnapshotsKeep {
+		key.time, key.duration = uint64(from.Time()), from.DurationNano()
+	}
+	return key
+}
+
+// target finds the merged profiles, by shape, that an incoming Profile goes into.
+type target struct {
+	*addition
+	scope *scope
+	key   profileKey
+	from  pprofile.Profile
+	place int
+	found [shapes]*mergedProfile
+}
+
+func (t *target) of(s shape) *mergedProfile {
+	if t.found[s] == nil {
+		key := t.key
+		key.shape = s
+		to := t.scope.profiles[key]
+		if to == nil {
+			to = &mergedProfile{key: key, place: t.place}
+			t.scope.profiles[key] = to
+			t.size += entrySize
+		}
+		t.size -= to.retained()
+		to.include(t.from, t.place)
+		t.found[s] = to
+	}
+	return t.found[s]
+}
+
+// done ends the addition of a Profile. If it went into several, none of them has its id.
+func (t *target) done() {
+	parts := 0
+	for _, p := range t.found {
+		if p != nil {
+			t.size += p.retained()
+			parts++
+		}
+	}
+	for _, p := range t.found {
+		if p != nil && parts > 1 {
+			p.id = pprofile.ProfileID{}
+		}
+	}
+}
