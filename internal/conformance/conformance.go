@@ -10,6 +10,7 @@ package conformance
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -56,15 +57,16 @@ const (
 // Format is the version of the format that the rules are from.
 const Format = "opentelemetry-proto v1.11.0 (profiles v1development)"
 
+// recommended are the rules that the format says producers SHOULD keep, and those that readers need; of the others it
+// says MUST. warnings are the rules that output of this project may break.
+var (
+	recommended = []Rule{EmptyProfile, SampleOrder, SampleTypes, Duplicate, Unreferenced, SampleShape, SampleIdentity, TimeRange, AddressRange, NullAttribute, HiddenValue}
+	warnings    = []Rule{EmptyProfile, SampleOrder, SampleTypes, FunctionNames, TimeRange, AddressRange, EmptyKey, NullAttribute, HiddenValue}
+)
+
 // Required reports whether the format says that producers MUST keep the rule. It recommends the
 // others (SHOULD), or readers fail on payloads that break them.
-func (r Rule) Required() bool {
-	switch r {
-	case EmptyProfile, SampleOrder, SampleTypes, Duplicate, Unreferenced, SampleShape, SampleIdentity, TimeRange, AddressRange, NullAttribute, HiddenValue:
-		return false
-	}
-	return true
-}
+func (r Rule) Required() bool { return !slices.Contains(recommended, r) }
 
 // Finding is one violation of a rule, or a warning.
 type Finding struct {
@@ -78,13 +80,7 @@ type Finding struct {
 }
 
 // IsWarning reports whether output of this project may break the rule.
-func (f Finding) IsWarning() bool {
-	switch f.Rule {
-	case EmptyProfile, SampleOrder, SampleTypes, FunctionNames, TimeRange, AddressRange, EmptyKey, NullAttribute, HiddenValue:
-		return true
-	}
-	return false
-}
+func (f Finding) IsWarning() bool { return slices.Contains(warnings, f.Rule) }
 
 func (f Finding) String() string {
 	return fmt.Sprintf("%s: %s is %s: must be %s", f.Rule, f.Path, f.Found, f.Wanted)

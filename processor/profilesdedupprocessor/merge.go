@@ -69,7 +69,11 @@ func (p *dedupProcessor) add(ctx context.Context, payload *merge.Payload, bytes 
 	if err := p.checkSize(bytes, needed); err != nil {
 		return nil, err
 	}
-	var timeout <-chan time.Time
+	var (
+		waits             partitionSet
+		profiles, samples int
+		timeout           <-chan time.Time
+	)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for {
@@ -77,40 +81,40 @@ func (p *dedupProcessor) add(ctx context.Context, payload *merge.Payload, bytes 
 			return nil, errStopping
 		}
 		p.closeIfDue()
-		waits, profiles, samples := p.seen.skip(payload)
-		if profiles > 0 {
-			if p.open != nil && p.open.size+needed > p.maxWindow() && !p.closeWindow(reasonMemory) {
-				if timeout == nil {
-					timeout = time.After(roomTimeout)
-				}
-				if !p.awaitRoom(ctx, timeout) {
-					return nil, errMemoryLimit
-				}
-				continue // a pending duplicate may have failed meanwhile
-			}
-			w := p.open
-			if w == nil {
-				w = p.newWindow()
-			}
-			if err := p.merge(w, payload); err != nil {
-				if errors.Is(err, errMergePanicked) && p.open != nil {
-					p.dropOpen()
-				}
-				return nil, err
-			}
-			if p.open == nil {
-				p.open = w
-				p.wakeUp() // the goroutine waits until its end
-			}
-			touched := w.register(payload, p.seen, p.acknowledgesLater())
-			if p.cfg.Acknowledge == acknowledgeOnFlush {
-				maps.Copy(waits, touched)
-			}
-			p.closeIfDue()
+		waits, profiles, samples = p.seen.skip(payload)
+		if profiles == 0 || p.open == nil || p.open.size+needed <= p.maxWindow() || p.closeWindow(reasonMemory) {
+			break
 		}
-		p.telemetry.accepted(payload, profiles, samples, bytes)
-		return waits, nil
+		if timeout == nil {
+			timeout = time.After(roomTimeout)
+		}
+		if !p.awaitRoom(ctx, timeout) {
+			return nil, errMemoryLimit
+		}
 	}
+	if profiles > 0 {
+		w := p.open
+		if w == nil {
+			w = p.newWindow()
+		}
+		if err := p.merge(w, payload); err != nil {
+			if errors.Is(err, errMergePanicked) && p.open != nil {
+				p.dropOpen()
+			}
+			return nil, err
+		}
+		if p.open == nil {
+			p.open = w
+			p.wakeUp() // the goroutine waits until its end
+		}
+		own := w.register(payload, p.seen, p.acknowledgesLater())
+		if p.cfg.Acknowledge == acknowledgeOnFlush {
+			maps.Copy(waits, own)
+		}
+		p.closeIfDue()
+	}
+	p.telemetry.accepted(payload, profiles, samples, bytes)
+	return waits, nil
 }
 
 // awaitRoom waits until the open window has been closed. It returns false if timeout or ctx end before.
