@@ -72,14 +72,13 @@ func (p *dedupProcessor) nextPartition() (part *partition, wait time.Duration, e
 		wait = time.Until(p.open.end)
 	}
 	if len(p.retries) > 0 {
-		first := p.retries[0]
-		wait = min(wait, time.Until(first.due))
-		if wait <= 0 || p.ctx.Err() != nil {
-			p.retries = p.retries[1:]
-			return first, 0, false
+		due := time.Until(p.retries[0].due)
+		if due <= 0 || p.ctx.Err() != nil {
+			part, p.retries = p.retries[0], p.retries[1:]
 		}
+		wait = min(wait, due)
 	}
-	return nil, wait, p.stopping && len(p.retries) == 0
+	return part, wait, part == nil && p.stopping && len(p.retries) == 0
 }
 
 // export sends a partition. If the next consumer does not accept it yet, it goes to the retry queue.
@@ -90,13 +89,6 @@ func (p *dedupProcessor) export(part *partition) {
 	err := p.ctx.Err()
 	if err == nil {
 		err = p.send(p.ctx, part)
-	}
-	if part.failed.IsZero() {
-		cfg := p.cfg.RetryOnFailure
-		part.failed, part.backoff = time.Now(), backoff.ExponentialBackOff{
-			InitialInterval: cfg.InitialInterval, MaxInterval: cfg.MaxInterval,
-			Multiplier: cfg.Multiplier, RandomizationFactor: cfg.RandomizationFactor,
-		}
 	}
 	dropped := p.dropReason(part, err)
 	if err != nil && dropped == "" {
@@ -110,6 +102,13 @@ func (p *dedupProcessor) export(part *partition) {
 	if err == nil || dropped != "" {
 		p.complete(part, err, dropped)
 		return
+	}
+	if part.failed.IsZero() {
+		cfg := p.cfg.RetryOnFailure
+		part.failed, part.backoff = time.Now(), backoff.ExponentialBackOff{
+			InitialInterval: cfg.InitialInterval, MaxInterval: cfg.MaxInterval,
+			Multiplier: cfg.Multiplier, RandomizationFactor: cfg.RandomizationFactor,
+		}
 	}
 	wait := part.backoff.NextBackOff()
 	if p.stopping {
@@ -135,7 +134,8 @@ func (p *dedupProcessor) dropReason(part *partition, err error) reason {
 		return reasonPermanent
 	case p.ctx.Err() != nil:
 		return reasonShutdown
-	case !retry.Enabled || retry.MaxElapsedTime > 0 && time.Since(part.failed) >= retry.MaxElapsedTime:
+	case !retry.Enabled,
+		retry.MaxElapsedTime > 0 && !part.failed.IsZero() && time.Since(part.failed) >= retry.MaxElapsedTime:
 		return reasonRetriesExhausted
 	}
 	return ""

@@ -110,45 +110,27 @@ func TestPartOfJoinedErrorsIsNotRetriedAlone_P8(t *testing.T) {
 	})
 }
 
-// Without a window, the failed part of one of several partitions is not that of the caller's payload.
-func TestErrorOfSeveralPartitionsHasNoPart(t *testing.T) {
-	for _, split := range []bool{false, true} {
-		next := half{fail: same}
-		p := newTestProcessor(t, nextFunc(next.consume), func(c *Config) {
-			c.Window = 0
-			if split {
-				c.SplitBy = []string{"tenant"}
-			}
-		})
-		pd := payloadtest.InOne(t, payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "a", "tenant", "1"), payloadtest.With(payloadtest.Interval(1, 1, 10), "service.name", "b", "tenant", "1"))
-		err := p.ConsumeProfiles(t.Context(), payloadtest.InOne(t, pd, payloadtest.With(payloadtest.Interval(1, 1, 100), "tenant", "2")))
-		_, partial := errors.AsType[xconsumererror.Profiles](err)
-		require.Equal(t, !split, partial)
-		require.ErrorContains(t, err, "unavailable")
-		require.False(t, consumererror.IsPermanent(err))
-		require.NoError(t, p.Shutdown(t.Context()))
-	}
-}
-
-// With on_flush, the failed part of a window is not that of a caller's payload.
-func TestErrorOfWindowHasNoPart(t *testing.T) {
-	for _, permanent := range []bool{false, true} {
+// The failed part of a window, or of one of several partitions, is not that of the caller's payload.
+func TestErrorForCallersHasNoPart(t *testing.T) {
+	for _, test := range []struct {
+		change  func(*Config)
+		fail    func(error) error
+		partial bool
+	}{
+		{func(c *Config) { c.Window = 0 }, same, true},
+		{func(c *Config) { c.Window, c.SplitBy = 0, []string{"tenant"} }, same, false},
+		{onFlush, same, false},
+		{onFlush, consumererror.NewPermanent, false},
+	} {
 		synctest.Test(t, func(t *testing.T) {
-			next := half{fail: same}
-			if permanent {
-				next.fail = consumererror.NewPermanent
-			}
-			p := newTestProcessor(t, nextFunc(next.consume), func(c *Config) {
-				onFlush(c)
-				c.RetryOnFailure.Enabled = false
-			})
-			payload := ofTwoServices(t)
-			err := p.ConsumeProfiles(t.Context(), payload)
+			next := half{fail: test.fail}
+			p := newTestProcessor(t, nextFunc(next.consume), func(c *Config) { test.change(c); c.RetryOnFailure.Enabled = false })
+			err := p.ConsumeProfiles(t.Context(), payloadtest.InOne(t, ofTwoServices(t), payloadtest.With(payloadtest.Interval(1, 1, 100), "tenant", "2")))
 			require.NoError(t, p.Shutdown(t.Context()))
 			require.ErrorContains(t, err, "unavailable")
-			require.Equal(t, permanent, consumererror.IsPermanent(err))
+			require.Equal(t, consumererror.IsPermanent(test.fail(errors.New(""))), consumererror.IsPermanent(err))
 			_, partial := errors.AsType[xconsumererror.Profiles](err)
-			require.False(t, partial)
+			require.Equal(t, test.partial, partial)
 		})
 	}
 }

@@ -7,11 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/client"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -190,4 +193,75 @@ func TestRetrySendsTheSamePayload(t *testing.T) {
 	}
 	require.Equal(t, 4, second.attempts)
 	require.Equal(t, marshal(t, first.windows()[0]), marshal(t, second.windows()[0]))
+}
+
+// Each value is sent as a payload of its own, with client metadata. The outcome of one does not
+// affect the others.
+func TestSplitBy(t *testing.T) {
+	payload := func() pprofile.Profiles {
+		pd := pprofile.NewProfiles()
+		for i, service := range []string{"a", "b", "c", ""} {
+			one := identified(byte(i+1), 1<<i)
+			if service != "" {
+				payloadtest.With(one, "service.name", service)
+			}
+			if i == 0 {
+				one.CopyTo(pd)
+			} else {
+				one.ResourceProfiles().At(0).CopyTo(pd.ResourceProfiles().AppendEmpty())
+			}
+		}
+		return pd
+	}
+	for _, window := range []time.Duration{0, time.Second} {
+		for _, acknowledge := range []string{acknowledgeOnReceive, acknowledgeOnFlush} {
+			synctest.Test(t, func(t *testing.T) {
+				var next downstream
+				answer := func(ctx context.Context, pd pprofile.Profiles) error {
+					switch values := client.FromContext(ctx).Metadata.Get("service.name"); {
+					case slices.Contains(values, "b"):
+						return consumererror.NewPermanent(errors.New("never"))
+					case slices.Contains(values, "c") && next.attempts < 3:
+						next.attempts++
+						return errors.New("unavailable")
+					}
+					profiletest.RequireConforms(t, pd)
+					return next.ConsumeProfiles(ctx, pd)
+				}
+				p := newTestProcessor(t, nextFunc(answer), func(c *Config) {
+					c.Window, c.Acknowledge, c.SplitBy = window, acknowledge, []string{"service.name"}
+				})
+				ctx := client.NewContext(t.Context(), client.Info{Metadata: client.NewMetadata(map[string][]string{"tenant": {"t"}})})
+				for range 3 {
+					err := p.ConsumeProfiles(ctx, payload())
+					time.Sleep(time.Minute)
+					require.Equal(t, window == 0 || acknowledge == acknowledgeOnFlush, err != nil)
+				}
+				require.Equal(t, []int64{1, 4, 8}, []int64{next.totalOf("a"), next.totalOf("c"), next.totalOf("")}, "each once")
+				if window == 0 {
+					require.Equal(t, "t", next.of["a"].tenant, "the other metadata stay")
+				}
+				require.NoError(t, p.Shutdown(t.Context()))
+			})
+		}
+	}
+}
+
+// Partitions that remain after shutdown_timeout are dropped, and none is sent after Shutdown.
+func TestShutdownTimeoutAmongPartitions_P9(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next := downstream{answer: func(int) error {
+			time.Sleep(time.Second) // whatever the context says
+			return nil
+		}}
+		p := newTestProcessor(t, &next, func(c *Config) {
+			c.SplitBy, c.ShutdownTimeout = []string{"service.name"}, 2500*time.Millisecond
+		})
+		require.NoError(t, p.ConsumeProfiles(t.Context(), ofServices(payloadtest.Interval(1, 1, 1), 100)))
+		require.ErrorContains(t, p.Shutdown(t.Context()), "dropped 97 payloads that the next consumer did not accept")
+		require.Len(t, next.windows(), 3)
+		time.Sleep(time.Hour)
+		require.Len(t, next.windows(), 3)
+	})
+	profiletest.Injected(t, "1 shutdowns with less time than 100 windows need")
 }
