@@ -80,7 +80,7 @@ func (c *checker) attributeSet(path string, indices []int32) string {
 		if index == 0 {
 			c.report(NullAttribute, path+field, "0, which means no attribute", "an attribute")
 		}
-		key := c.stringKey(c.dict.AttributeTable[index].GetKeyStrindex())
+		key := strconv.Quote(c.text(c.dict.AttributeTable[index].GetKeyStrindex()))
 		if j, ok := first[key]; ok {
 			c.report(AttributeKeys, path+field, fmt.Sprintf("%d with key %s, the key of attribute_indices[%d], too", index, key, j), "a key that is unique in the set")
 		} else {
@@ -89,14 +89,6 @@ func (c *checker) attributeSet(path string, indices []int32) string {
 	}
 	slices.Sort(set)
 	return strings.Join(slices.Compact(set), "+")
-}
-
-// stringKey returns the string at index, quoted.
-func (c *checker) stringKey(index int32) string {
-	if !c.strings.has(index) {
-		return fmt.Sprintf("outside:%d", index)
-	}
-	return strconv.Quote(c.dict.StringTable[index])
 }
 
 // valueKey: the type is part of the value, lists of pairs have no order, -0.0 is 0.0,
@@ -112,18 +104,12 @@ func (c *checker) valueKey(path string, v *commonpb.AnyValue) string {
 			c.report(HiddenValue, path, fmt.Sprintf("string reference %d, which pdata reads as an empty value", v.StringValueStrindex), "a string")
 		}
 		c.ref(&c.strings, v.StringValueStrindex, path, ".string_value_strindex")
-		return c.stringKey(v.StringValueStrindex)
-	case *commonpb.AnyValue_BoolValue:
-		return strconv.FormatBool(v.BoolValue)
-	case *commonpb.AnyValue_IntValue:
-		return strconv.FormatInt(v.IntValue, 10)
+		return strconv.Quote(c.text(v.StringValueStrindex))
 	case *commonpb.AnyValue_DoubleValue:
 		if v.DoubleValue == 0 {
 			return "double:0"
 		}
 		return fmt.Sprintf("double:%x", math.Float64bits(v.DoubleValue))
-	case *commonpb.AnyValue_BytesValue:
-		return "bytes:" + hex.EncodeToString(v.BytesValue)
 	case *commonpb.AnyValue_ArrayValue:
 		var elements []string
 		for i, e := range v.ArrayValue.GetValues() {
@@ -134,8 +120,8 @@ func (c *checker) valueKey(path string, v *commonpb.AnyValue) string {
 		pairs := c.keyValues(path, v.KvlistValue.GetValues())
 		slices.Sort(pairs)
 		return "{" + strings.Join(pairs, ",") + "}"
-	default:
-		return fmt.Sprintf("unknown:%T", v)
+	default: // a boolean, an integer or bytes
+		return fmt.Sprintf("%T%v", v, v)
 	}
 }
 
@@ -151,7 +137,7 @@ func (c *checker) keyValues(path string, kvs []*commonpb.KeyValue) []string {
 				c.report(KeyReference, at, fmt.Sprintf("key %q and key_strindex %d", kv.GetKey(), index), "only one of the two")
 			}
 			c.ref(&c.strings, index, at, ".key_strindex")
-			key = c.stringKey(index)
+			key = strconv.Quote(c.text(index))
 		} else if kv.GetKey() == "" {
 			c.report(EmptyKey, at, "without a key", "an attribute with a key")
 		}

@@ -24,7 +24,7 @@ var (
 // window that it may have left half-changed, but not the process with all other windows.
 var (
 	// errMergePanicked is for the sender of a payload: it would panic again.
-	errMergePanicked = errors.New("profiles_dedup: panic while merging: payload rejected")
+	errMergePanicked = consumererror.NewPermanent(errors.New("profiles_dedup: panic while merging: payload rejected"))
 	// errWindowPanicked is for the senders of the other payloads of the window.
 	errWindowPanicked = errors.New("profiles_dedup: panic while merging another payload of the window; retry")
 	// errExportPanicked is permanent: the next consumer may have taken a part of the payload, and
@@ -42,19 +42,19 @@ func (p *dedupProcessor) recoverTo(err *error, what error) {
 
 // reject counts a payload that is not accepted, and returns the error for its sender.
 func (p *dedupProcessor) reject(err error) error {
+	why := reasonInvalid
 	switch {
 	case errors.Is(err, errStopping):
-		p.telemetry.rejected(reasonShutdown)
+		why = reasonShutdown
 	case errors.Is(err, errMemoryLimit):
-		p.telemetry.rejected(reasonMemory)
-	case errors.Is(err, errTooLarge):
-		p.telemetry.rejected(reasonTooLarge)
-		return consumererror.NewPermanent(&clientError{err})
+		why = reasonMemory
 	case errors.Is(err, errMergePanicked):
-		p.telemetry.rejected(reasonPanic)
-		return consumererror.NewPermanent(err)
-	default:
-		p.telemetry.rejected(reasonInvalid)
+		why = reasonPanic
+	case errors.Is(err, errTooLarge):
+		why = reasonTooLarge
+	}
+	p.telemetry.add(p.telemetry.ProcessorProfilesDedupRejectedPayloads, 1, why)
+	if why == reasonInvalid || why == reasonTooLarge {
 		return consumererror.NewPermanent(&clientError{err})
 	}
 	return err

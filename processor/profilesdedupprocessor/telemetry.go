@@ -34,9 +34,8 @@ const (
 // telemetry has the metrics of one processor. It is safe for concurrent use.
 type telemetry struct {
 	*metadata.TelemetryBuilder
-
-	instance attribute.KeyValue
-	plain    metric.MeasurementOption // for measurements without other attributes
+	id       attribute.KeyValue
+	instance metric.MeasurementOption // id
 }
 
 // newTelemetry calls retained for the retained bytes at each collection.
@@ -45,31 +44,24 @@ func newTelemetry(set processor.Settings, retained func() int64) (*telemetry, er
 	if err != nil {
 		return nil, err
 	}
-	t := &telemetry{TelemetryBuilder: builder, instance: attribute.String("processor", set.ID.String())}
-	t.plain = t.with()
+	t := &telemetry{TelemetryBuilder: builder, id: attribute.String("processor", set.ID.String())}
+	t.instance = metric.WithAttributeSet(attribute.NewSet(t.id))
 	// A processor in two pipelines has two instances with one ID, whose values the SDK adds up:
 	// the instrument is not a gauge.
 	err = builder.RegisterProcessorProfilesDedupRetainedBytesCallback(func(_ context.Context, o metric.Int64Observer) error {
-		o.Observe(retained(), t.plain)
+		o.Observe(retained(), t.instance)
 		return nil
 	})
 	return t, err
 }
 
-// with returns the attributes that every measurement has, and these.
-func (t *telemetry) with(attributes ...attribute.KeyValue) metric.MeasurementOption {
-	return metric.WithAttributeSet(attribute.NewSet(append([]attribute.KeyValue{t.instance}, attributes...)...))
-}
-
-func (t *telemetry) withReason(r reason) metric.MeasurementOption {
-	return t.with(attribute.String("reason", string(r)))
-}
-
-// background is the context of all measurements, which read nothing from it.
-var background = context.Background()
-
-func (t *telemetry) add(counter metric.Int64Counter, n int) {
-	counter.Add(background, int64(n), t.plain)
+// add adds to a counter, with the reason if there is one.
+func (t *telemetry) add(counter metric.Int64Counter, n int, why ...reason) {
+	attributes := t.instance
+	if len(why) > 0 {
+		attributes = metric.WithAttributes(t.id, attribute.String("reason", string(why[0])))
+	}
+	counter.Add(context.Background(), int64(n), attributes)
 }
 
 // accepted counts an accepted payload, of which profiles with samples are not duplicates.
@@ -91,22 +83,14 @@ func (t *telemetry) incoming(profiles, samples, bytes int) {
 // Profiles without samples.
 func (t *telemetry) completed(c merge.Counts) {
 	if c.Superseded > 0 {
-		t.ProcessorProfilesDedupDroppedProfiles.Add(background, int64(c.Superseded), t.withReason(reasonSuperseded))
+		t.add(t.ProcessorProfilesDedupDroppedProfiles, c.Superseded, reasonSuperseded)
 	}
 	t.add(t.ProcessorProfilesDedupEmptyProfiles, c.Empty)
 }
 
-func (t *telemetry) rejected(r reason) {
-	t.ProcessorProfilesDedupRejectedPayloads.Add(background, 1, t.withReason(r))
-}
-
-func (t *telemetry) flushed(r reason) {
-	t.ProcessorProfilesDedupFlushes.Add(background, 1, t.withReason(r))
-}
-
 func (t *telemetry) dropped(c merge.Counts, r reason) {
-	t.ProcessorProfilesDedupDroppedProfiles.Add(background, int64(c.Profiles), t.withReason(r))
-	t.ProcessorProfilesDedupDroppedSamples.Add(background, int64(c.Samples), t.withReason(r))
+	t.add(t.ProcessorProfilesDedupDroppedProfiles, c.Profiles, r)
+	t.add(t.ProcessorProfilesDedupDroppedSamples, c.Samples, r)
 }
 
 // sizeOf is the size of pd as OTLP protobuf, in bytes.

@@ -146,7 +146,7 @@ func (p *dedupProcessor) closeWindow(why reason) (closed bool) {
 	}
 	p.open.close()
 	p.open, p.exporting = nil, p.open
-	p.telemetry.flushed(why)
+	p.telemetry.add(p.telemetry.ProcessorProfilesDedupFlushes, 1, why)
 	if p.room != nil {
 		close(p.room)
 		p.room = nil
