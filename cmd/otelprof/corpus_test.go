@@ -212,57 +212,6 @@ var header = regexp.MustCompile(`(?m)^(File|Build ID|Time|Doc): .*\n`)
 
 func withoutHeader(top string) string { return header.ReplaceAllString(top, "") }
 
-// smallerPushed leaves out large files, unless all tests run in full.
-func smallerPushed(t *testing.T) (files []profiletest.File, payloads []pprofile.Profiles) {
-	t.Helper()
-	full, _ := profiletest.Soak(t)
-	allFiles, allPayloads := pushed(t)
-	for i, file := range allFiles {
-		if full || len(file.Data) < 32<<10 {
-			files, payloads = append(files, file), append(payloads, allPayloads[i])
-		}
-	}
-	return files, payloads
-}
-
-// TestEveryModeOfTheExporter reads back the corpus in each format: the same sums, nothing to find.
-func TestEveryModeOfTheExporter(t *testing.T) {
-	files, payloads := smallerPushed(t)
-	want := map[string]int64{}
-	for _, file := range files {
-		for typ, sum := range sumsOf(parse(t, file.Data)) {
-			want[typ] += sum
-		}
-	}
-	window := windowed(t, "window: 1h", payloads)
-	reference := expanded(t, written(t, "format: proto", window))
-	for _, mode := range []string{
-		"format: proto\ncompression: none",
-		"format: proto\ncompression: gzip",
-		"format: json",
-		"format: json\ncompression: none",
-		"format: json\ncompression: gzip",
-		"format: proto\ngroup_by: [service.name]",
-	} {
-		t.Run(strings.ReplaceAll(mode, "\n", ", "), func(t *testing.T) {
-			dir := written(t, mode, window)
-			assert.Equal(t, want, listed(t, dir))
-			assert.Contains(t, succeed(t, "check", dir), "0 violations, 0 warnings")
-			assert.Empty(t, expand.Diff(reference, expanded(t, dir)))
-		})
-	}
-}
-
-// expanded is what convert --to otlp makes of a directory.
-func expanded(t *testing.T, dir string) []expand.Profile {
-	t.Helper()
-	message := succeed(t, "convert", "--to", "otlp", dir)
-	profiletest.RequireConformsBytes(t, []byte(message))
-	all, err := expand.Bytes([]byte(message))
-	require.NoError(t, err)
-	return all
-}
-
 // TestPayloadsOfTheEBPFProfiler reads the payloads of the corpus that this project did not write.
 func TestPayloadsOfTheEBPFProfiler(t *testing.T) {
 	payloads := profiletest.CorpusOTLP(t)

@@ -74,8 +74,10 @@ func (a *app) run(ctx context.Context, args []string) int {
 		return exitWrong
 	}
 	a.note("%v", err)
+	_, profileTypes := errors.AsType[*query.TypesError](err)
+	_, sampleTypes := errors.AsType[*foldedtranslator.SampleTypesError](err)
 	switch {
-	case needsType(err):
+	case profileTypes || sampleTypes:
 		a.note("select one with --type, by profile type, sample type, or both, such as cpu:samples")
 		return exitUsage
 	case !a.reading:
@@ -85,13 +87,6 @@ func (a *app) run(ctx context.Context, args []string) int {
 		a.note("otelprof ls lists the services, types and times that there are")
 	}
 	return exitWrong
-}
-
-// needsType reports whether --type would help.
-func needsType(err error) bool {
-	_, profileTypes := errors.AsType[*query.TypesError](err)
-	_, sampleTypes := errors.AsType[*foldedtranslator.SampleTypesError](err)
-	return profileTypes || sampleTypes
 }
 
 // note prints a remark that is not part of the output.

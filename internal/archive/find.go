@@ -44,7 +44,8 @@ func Find(paths []string) (files []File, failed []error) {
 		case info.IsDir():
 			files, failed = appendBelow(files, failed, path, paths)
 		case !isIndex(filepath.Base(path)): // as a pattern of the shell may name one
-			files = append(files, File{Path: path, Size: info.Size(), Modified: info.ModTime().UnixNano(), Index: hasIndex(path)})
+			index, err := os.Lstat(path + recordfile.IndexSuffix)
+			files = append(files, File{path, info.Size(), info.ModTime().UnixNano(), err == nil && index.Mode().IsRegular()})
 		}
 	}
 	return withoutRenamed(files, len(paths) > 1), failed
@@ -52,8 +53,9 @@ func Find(paths []string) (files []File, failed []error) {
 
 // appendBelow appends the files below a directory. Hidden files count if they are named.
 func appendBelow(files []File, failed []error, directory string, named []string) ([]File, []error) {
-	root := directory + string(filepath.Separator)                                     // so that a link is followed
-	unsearchable := ""                                                                 // a directory whose files cannot be looked at: they fail alike
+	root := directory + string(filepath.Separator) // so that a link is followed
+	unsearchable := ""                             // a directory whose files cannot be looked at: they fail alike
+
 	_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error { // the function returns no error
 		of, isIndex := strings.CutSuffix(path, recordfile.IndexSuffix)
 		switch {
@@ -94,12 +96,6 @@ func isIndex(name string) bool {
 	of, found := strings.CutSuffix(name, recordfile.IndexSuffix)
 	_, ours := recordfile.ParseName(of)
 	return found && ours
-}
-
-// hasIndex reports whether there is an index beside a file.
-func hasIndex(path string) bool {
-	info, err := os.Lstat(path + recordfile.IndexSuffix)
-	return err == nil && info.Mode().IsRegular()
 }
 
 // withoutRenamed drops repeated files, which several paths may name in several ways, and incomplete files

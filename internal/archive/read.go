@@ -205,16 +205,12 @@ func (r *recordReader) readDecompressed(content *bufio.Reader, compression recor
 func (r *recordReader) hasRecord(format recordfile.Format) (found bool) {
 	search := recordReader{options: r.options, file: countedFile{File: r.file.File}, size: r.size, path: r.path}
 	search.yield = func(record *Record, err error) bool {
-		found = err == nil && (format.Content == recordfile.OTLPProto || startsPayload(record.Data))
+		found = err == nil && (format.Content == recordfile.OTLPProto ||
+			bytes.HasPrefix(record.Data, []byte(`{"resourceProfiles":`)) || bytes.HasPrefix(record.Data, []byte(`{"dictionary":`)))
 		return !found
 	}
 	_ = search.readRecords(format) // the file is read again, and the error reported
 	return found
-}
-
-// startsPayload reports whether a JSON object starts as those of the exporter.
-func startsPayload(object []byte) bool {
-	return bytes.HasPrefix(object, []byte(`{"resourceProfiles":`)) || bytes.HasPrefix(object, []byte(`{"dictionary":`))
 }
 
 // section returns the part of the file to read.

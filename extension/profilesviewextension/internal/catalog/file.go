@@ -101,11 +101,14 @@ func (f *file) load(options *archive.Options) (gone bool) {
 	if f.details == nil {
 		f.details, f.errs, f.readEnd, f.records = details{}, nil, 0, 0
 	}
-	if records := storedRecords(options, f.File); records != nil {
-		for _, r := range records {
-			f.details.add(r.Summaries)
-		}
-	} else if gone := f.readRecords(options); gone {
+	var records []recordfile.IndexRecord
+	if x := options.StoredIndex(f.File); x != nil {
+		records, _ = x.Records() // after an error the file is read
+	}
+	for _, r := range records {
+		f.details.add(r.Summaries)
+	}
+	if len(records) == 0 && f.readRecords(options) {
 		return true
 	}
 	f.read, f.grown, f.profiles = true, false, Extent{}
@@ -117,17 +120,7 @@ func (f *file) load(options *archive.Options) (gone bool) {
 	return false
 }
 
-// storedRecords returns the records in the index beside a file, if there is one.
-func storedRecords(options *archive.Options, found archive.File) []recordfile.IndexRecord {
-	if x := options.StoredIndex(found); x != nil {
-		if records, err := x.Records(); err == nil {
-			return records
-		}
-	}
-	return nil
-}
-
-// readRecords adds the records of the file after those that were read.
+// readRecords adds the records of the file after those that were read. It returns true if the file is gone.
 func (f *file) readRecords(options *archive.Options) (gone bool) {
 	for record, err := range options.RecordsIn(f.File, archive.Part{Start: f.readEnd, Before: f.records}) {
 		var pd pprofile.Profiles

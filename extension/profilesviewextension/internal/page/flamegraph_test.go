@@ -95,25 +95,6 @@ func TestFlameGraphIsCreatedAgainAfterItWasEvicted(t *testing.T) {
 	assert.Len(t, s.mounts.held, 2)
 }
 
-func TestFlameGraphOfADifferenceStatesTheFactor(t *testing.T) {
-	s := newSite(t)
-	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 900e9)), payload(t, cpu("checkout", s.now.Add(-70*time.Minute), 450e9)))
-	page := s.get(s.mount("service=checkout&base_from=-75m&base_to=-60m") + "/flamegraph").Body.String()
-	assert.Contains(t, page, "Difference to the base, ")
-	assert.Contains(t, page, "multiplied by 1<")
-}
-
-func TestFlameGraphSelectsAttributes(t *testing.T) {
-	s := newSite(t)
-	one, other := cpu("checkout", s.now.Add(-time.Minute), 2e9), cpu("checkout", s.now.Add(-time.Minute), 1e9)
-	one.label, one.function, other.label, other.function = "worker", "work", "idle", "sleep"
-	s.write(payload(t, one), payload(t, other))
-	page := s.get(s.mount("attribute=thread=worker") + "/top").Body.String()
-	assert.Contains(t, page, `"work"`)
-	assert.NotContains(t, page, `"sleep"`)
-	assert.Equal(t, http.StatusNotFound, s.get(s.mount("attribute=thread=none")+"/flamegraph").Code)
-}
-
 func TestTraceShowsWhatRanAcrossServices(t *testing.T) {
 	s := newSite(t)
 	first, second := cpu("checkout", s.now.Add(-time.Minute), 2e9), cpu("cart", s.now.Add(-30*time.Minute), 1e9)

@@ -178,17 +178,6 @@ func TestServicesListsWhatTheRangeHas(t *testing.T) {
 	assert.Empty(t, s.services("from=-2h&to=-90m"))
 }
 
-func TestSumsBeyondInt64AreMarked(t *testing.T) {
-	s := newSite(t)
-	minute := s.now.Add(-time.Minute)
-	s.write(payload(t, heap("checkout", "a", minute, math.MaxInt64), heap("checkout", "b", minute, math.MaxInt64)))
-	rows := s.services("")
-	require.Len(t, rows, 1)
-	assert.EqualValues(t, math.MaxInt64, rows[0].Sum)
-	assert.True(t, rows[0].Saturated)
-	assert.Contains(t, s.page("/"), "8192 PiB")
-}
-
 // TestServicesAreExactForWholeMinutes: Profiles count by their start, also those that end in another minute.
 func TestServicesAreExactForWholeMinutes(t *testing.T) {
 	s := newSite(t)
