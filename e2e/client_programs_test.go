@@ -70,20 +70,22 @@ const (
 	clientRound   = time.Second
 )
 
-// clientWork uses CPU under labels, allocates, keeps memory and contends for a lock, for
-// clientRounds rounds. It calls between after each.
+// clientWork works for clientRounds rounds. It calls between after each.
 func clientWork(between func()) {
 	var kept [][]byte
 	for range clientRounds {
-		pprof.Do(context.Background(), pprof.Labels("request", "burn"), func(context.Context) {
-			burnCPU(clientRound)
-		})
-		kept = append(kept, keepMemory()...)
-		fightForLock()
+		kept = append(kept, work("burn", clientRound)...)
 		runtime.GC()
 		between()
 	}
 	runtime.KeepAlive(kept)
+}
+
+// work uses CPU under a label, keeps memory and contends for a lock.
+func work(request string, duration time.Duration) (kept [][]byte) {
+	pprof.Do(context.Background(), pprof.Labels("request", request), func(context.Context) { burnCPU(duration) })
+	fightForLock()
+	return keepMemory()
 }
 
 //go:noinline
@@ -91,10 +93,20 @@ func burnCPU(duration time.Duration) {
 	sum := 0
 	for end := time.Now().Add(duration); time.Now().Before(end); {
 		for i := range 100_000 {
-			sum += i * i
+			sum += fold([]int{i, 3}, func(a, b int) int { return a*31 + b })
+			sum += int(fold([]float64{float64(i), 2}, func(a, b float64) float64 { return a + b }))
 		}
 	}
 	runtime.KeepAlive(sum)
+}
+
+// fold is generic, and small enough to be inlined.
+func fold[E any](elements []E, join func(a, b E) E) E {
+	var result E
+	for _, e := range elements {
+		result = join(result, e)
+	}
+	return result
 }
 
 //go:noinline

@@ -52,34 +52,32 @@ func record(t *testing.T, c *collector) *recorder {
 	require.NoError(t, err)
 	r := &recorder{}
 	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy.ModifyResponse = func(response *http.Response) error {
+		body, err := response.Request.GetBody()
+		if err != nil {
+			return err
+		}
+		content, err := io.ReadAll(body)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.passed = append(r.passed, passed{response.Request.URL.Path, response.Request.URL.RawQuery, response.Request.Header.Get("Content-Type"), content, response.StatusCode})
+		return err
+	}
 	r.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		body, err := io.ReadAll(request.Body)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		request.Body = io.NopCloser(bytes.NewReader(body))
-		answer := &statusWriter{ResponseWriter: w}
-		proxy.ServeHTTP(answer, request)
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.passed = append(r.passed, passed{request.URL.Path, request.URL.RawQuery, request.Header.Get("Content-Type"), body, answer.status})
+		request.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		request.Body, _ = request.GetBody()
+		proxy.ServeHTTP(w, request)
 	}))
 	t.Cleanup(r.server.Close)
 	return r
 }
 
 func (r *recorder) address() string { return r.server.Listener.Addr().String() }
-
-type statusWriter struct {
-	http.ResponseWriter
-	status int
-}
-
-func (w *statusWriter) WriteHeader(status int) {
-	w.status = status
-	w.ResponseWriter.WriteHeader(status)
-}
 
 // sentProfile is a pprof in a recorded request.
 type sentProfile struct {

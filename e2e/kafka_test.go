@@ -18,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -223,63 +222,6 @@ func TestKafkaTier(t *testing.T) {
 func kafkaPartition(key string) int32 {
 	record := &kgo.Record{Key: []byte(key)}
 	return int32(kgo.StickyKeyPartitioner(nil).ForTopic(topic).Partition(record, partitions))
-}
-
-// random returns an incompressible profile of some megabytes.
-func random(t *testing.T) []byte {
-	t.Helper()
-	p := &profile.Profile{
-		SampleType:    []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}},
-		DurationNanos: 1,
-	}
-	source := rand.NewChaCha8([32]byte{1})
-	for i := range 4000 {
-		name := make([]byte, 500)
-		_, _ = source.Read(name) // never fails
-		function := &profile.Function{ID: uint64(i + 1), Name: fmt.Sprintf("%x", name)}
-		location := &profile.Location{ID: uint64(i + 1), Line: []profile.Line{{Function: function}}}
-		p.Function, p.Location = append(p.Function, function), append(p.Location, location)
-		p.Sample = append(p.Sample, &profile.Sample{Location: []*profile.Location{location}, Value: []int64{1}})
-	}
-	return pprofBytes(t, p)
-}
-
-// TestKafkaMessageTooLarge checks that a message over the limit of the exporter, or only of the
-// broker, is a permanent error that the sender, the metrics and the log show. Another service in
-// the same window is not affected.
-func TestKafkaMessageTooLarge(t *testing.T) {
-	parallel(t)
-	for _, test := range []struct {
-		name, says string
-		broker     string // message.max.bytes
-		args       []string
-	}{
-		{"exporter", "kafka record exceeds max message size", "16777216", []string{"--set=exporters.kafka.producer.max_message_bytes=100000"}},
-		{"broker", "kafka record exceeds max message size", "100000", nil},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			parallel(t)
-			broker := newBroker(t, kfake.BrokerConfigs(map[string]string{"message.max.bytes": test.broker}))
-			address := broker.ListenAddrs()[0]
-			writer := toKafka(t, address, env{"WINDOW": "1s"}, test.args...)
-			message := asOTLP(t, random(t), "large", "1")
-			rejected := make(chan string, 1)
-			go func() {
-				status, said, err := postOTLP(writer.url, message)
-				rejected <- fmt.Sprintf("%d %s %v", status, said, err)
-			}()
-			writer.sendOTLP(t, numbered(t, 7), "small", "1")
-			if got := <-rejected; !strings.HasPrefix(got, "500 ") || !strings.Contains(got, "MESSAGE_TOO_LARGE") {
-				t.Errorf("the answer is %q, want 500 (which is not sent again) with MESSAGE_TOO_LARGE", got)
-			}
-			assert.Equal(t, 1, writer.metric(t, "otelcol_processor_profiles_dedup_dropped_profiles", `reason="permanent"`), "dropped profiles")
-			reader := fromKafka(t, address, nil)
-			reader.awaitSums(t, map[string]int64{"small cpu": 7})
-			reader.stop(t)
-			writer.stop(t)
-			assert.Contains(t, writer.logs.String(), test.says, "the log does not say %q:\n%s", test.says, writer.logs)
-		})
-	}
 }
 
 // TestKafkaUnavailableAtStart starts both halves before Kafka. The profile of a sidecar stays in

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -34,19 +33,6 @@ func kubernetesExample(t *testing.T) string {
 	block := regexp.MustCompile("(?s)<!-- kubernetes.*?```yaml\n(.*?)```").FindSubmatch(readme)
 	require.NotNil(t, block, "the README has no configuration for Kubernetes")
 	return string(block[1])
-}
-
-func TestKubernetesExampleIsValid(t *testing.T) {
-	parallel(t)
-	path := nodeProgram(t)
-	config := filepath.Join(t.TempDir(), "config.yaml")
-	text := strings.Replace(kubernetesExample(t), "/var/lib/profiles", t.TempDir(), 1)
-	require.NoError(t, os.WriteFile(config, []byte(text), 0o600))
-	command := exec.Command(path, "validate", "--config", config)
-	command.Env = append(os.Environ(), "K8S_NODE_NAME=node-1")
-	if out, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
 }
 
 // cluster is a Kubernetes API with one pod, which has a port named pprof and another one, until

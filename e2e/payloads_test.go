@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/pprof"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -74,7 +73,7 @@ func profileSelf() (map[string][]byte, error) {
 		if err := pprof.StartCPUProfile(&cpu); err != nil {
 			return nil, fmt.Errorf("cpu profile: %w", err)
 		}
-		kept = work(300 * time.Millisecond)
+		kept = work(fmt.Sprint("work-", len(kept)), 300*time.Millisecond)
 		pprof.StopCPUProfile()
 		p, err := profile.ParseData(cpu.Bytes())
 		if err != nil {
@@ -94,44 +93,4 @@ func profileSelf() (map[string][]byte, error) {
 	}
 	runtime.KeepAlive(kept)
 	return out, nil
-}
-
-// work uses CPU under labels, keeps memory and contends for a lock.
-func work(duration time.Duration) [][]byte {
-	var (
-		mu      sync.Mutex
-		workers sync.WaitGroup
-		kept    [][]byte
-	)
-	end := time.Now().Add(duration)
-	for i := range 4 {
-		labels := pprof.Labels("worker", fmt.Sprint(i), "kind", strings.Repeat("burn", 1+i%2))
-		workers.Go(func() {
-			pprof.Do(context.Background(), labels, func(context.Context) {
-				sum := 0
-				for round := 0; time.Now().Before(end); round++ {
-					sum += fold([]int{round, i, 3}, func(a, b int) int { return a*31 + b })
-					sum += int(fold([]float64{float64(round), 2}, func(a, b float64) float64 { return a + b }))
-					if round%1000 != 0 {
-						continue
-					}
-					mu.Lock()
-					kept = append(kept, make([]byte, 64+sum%2))
-					time.Sleep(time.Millisecond)
-					mu.Unlock()
-				}
-			})
-		})
-	}
-	workers.Wait()
-	return kept
-}
-
-// fold is generic, and small enough to be inlined.
-func fold[E any](elements []E, join func(a, b E) E) E {
-	var result E
-	for _, e := range elements {
-		result = join(result, e)
-	}
-	return result
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/grafana/jfr-parser/parser"
 	"github.com/grafana/jfr-parser/parser/types"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -104,28 +103,6 @@ func TestSumsOfEachChunkAreThoseOfJFRParser_J3_J4(t *testing.T) {
 				requireSame(t, want, got)
 			}
 		})
-	}
-}
-
-// The recording has chunks of the JDK and one of Datadog's library. jfr-parser reads
-// nothing of the latter, and the JDK's own parser rejects it.
-func TestDatadogsEventsReplaceThoseOfTheJDK_J4(t *testing.T) {
-	for _, r := range recordings(t) {
-		if r.name != "event-with-type-zero" {
-			continue
-		}
-		count := func(all sums, kind string) (n int64) {
-			for key, sum := range all {
-				if strings.HasPrefix(key, kind+"\t") {
-					n += sum[0]
-				}
-			}
-			return n
-		}
-		got := translated(t, r.data, false)
-		assert.EqualValues(t, 1512, count(got, "samples"), "datadog.ExecutionSample, by weight")
-		assert.Zero(t, count(got, "alloc_in_new_tlab_objects"))
-		assert.EqualValues(t, 22079, count(parsed(t, r.data), "alloc_in_new_tlab_objects"), "of the JDK")
 	}
 }
 
