@@ -70,13 +70,14 @@ COMMAND     = $(addprefix cmd/otelcol-profiles/,command.go defaults.go keys.go q
 
 .PHONY: build-kafka
 build-kafka: ## Build bin/otelcol-profiles-kafka, with Kafka in and out (config/kafka)
+	@mkdir -p bin; rm -f bin/kafka/*.go
 	$(OCB) config/kafka/builder-config.yaml
 	@cp $(COMMAND) bin/kafka && $(call own-command,bin/kafka)
 	$(call go-build,bin/kafka,$(KAFKA))
 
 .PHONY: build-node
 build-node: ## Build bin/otelcol-profiles-node, which finds pods, and filters, changes and enriches profiles (config/node)
-	@mkdir -p bin
+	@mkdir -p bin; rm -f bin/node/*.go
 	$(OCB) config/node/builder-config.yaml
 	@cp $(COMMAND) bin/node && $(call own-command,bin/node)
 	$(call go-build,bin/node,$(NODE))
@@ -85,7 +86,7 @@ build-node: ## Build bin/otelcol-profiles-node, which finds pods, and filters, c
 build-ebpf: ## Build bin/otelcol-profiles-ebpf, with the eBPF profiler (config/ebpf; Linux)
 	@# ocb also downloads modules that the build does not need, and not every proxy has them. go.sum
 	@# shows that it has resolved the others.
-	@mkdir -p bin; rm -f bin/ebpf/go.sum
+	@mkdir -p bin; rm -f bin/ebpf/go.sum bin/ebpf/*.go
 	$(OCB) config/ebpf/builder-config.yaml || test -s bin/ebpf/go.sum
 	@cp $(COMMAND) bin/ebpf && $(call own-command,bin/ebpf)
 	$(call go-build,bin/ebpf,$(EBPF))
@@ -94,11 +95,15 @@ build-ebpf: ## Build bin/otelcol-profiles-ebpf, with the eBPF profiler (config/e
 
 # Each suite leaves its events in bin/events for the table of fault-injection tests.
 FORMAT   = $(if $(filter -v,$(TESTFLAGS)),standard-verbose,pkgname)
-# $(call suite,NAME,DIRECTORY,FLAGS OF GO TEST)
+# $(call suite,NAME,DIRECTORY,FLAGS OF GO TEST,PACKAGES)
 suite    = (cd $(2) && $(ROOT)/bin/gotestsum --format=$(FORMAT) --format-hide-empty-pkg --hide-summary=skipped \
-	--jsonfile=$(ROOT)/bin/events/$(1).json -- $(3) $(TESTFLAGS) ./...) || failed=1
+	--jsonfile=$(ROOT)/bin/events/$(1).json -- $(3) $(TESTFLAGS) $(or $(4),./...)) || failed=1
 SUITES   = rm -rf bin/events; mkdir -p bin/events; failed=0
-UNIT     = export CGO_ENABLED=$(if $(RACE),1,0); $(call suite,unit,.,-timeout=20m $(RACE)); export CGO_ENABLED=0
+# These have a mutex at most. With the race detector they take ten times as long; it watches them in the tests of the
+# components.
+PLAIN    = internal/conformance|internal/dictionary|internal/merge|internal/otlpsize|internal/profiletest|internal/wire|translator
+UNIT     = $(call suite,plain,.,-timeout=20m,$$(go list ./... | grep -E '/($(PLAIN))(/|$$)')); \
+	export CGO_ENABLED=$(if $(RACE),1,0); $(call suite,unit,.,-timeout=20m $(RACE),$$(go list ./... | grep -vE '/($(PLAIN))(/|$$)')); export CGO_ENABLED=0
 PROGRAM  = $(call suite,program,cmd/otelcol-profiles)
 E2E      = export OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) OTELCOL_PROFILES_KAFKA_BIN=$(ROOT)/$(KAFKA) OTELCOL_PROFILES_NODE_BIN=$(ROOT)/$(NODE) OTELPROF_BIN=$(ROOT)/$(OTELPROF); \
 	$(call suite,e2e,e2e,-timeout=30m -count=1 -parallel=6); $(call suite,deploy,deploy,-timeout=30m -count=1)
