@@ -1,0 +1,53 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package conventions
+
+import (
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// notProduction are tests and their helpers, generated files, and tools.
+var notProduction = regexp.MustCompile(`_test\.go$|generated_|profiletest|test/|^internal/(conventions|configtable|tools)/|^(packaging|e2e|deploy|config)/`)
+
+// larger are the packages that may have more files or lines than others.
+var larger = map[string]size{
+	"internal/dictionary":        {files: 19, lines: 2500},
+	"internal/recordfile":        {files: 23, lines: 2300},
+	"internal/merge":             {files: 19, lines: 2000},
+	"translator/pproftranslator": {files: 17, lines: 2000},
+}
+
+type size struct{ files, lines int }
+
+// TestPackagesAreFewAndSmall counts packages with code, and their files and lines without blanks and comments.
+func TestPackagesAreFewAndSmall(t *testing.T) {
+	packages := map[string]size{}
+	for _, name := range files(t, isGo) {
+		if notProduction.MatchString(name) {
+			continue
+		}
+		s := packages[path.Dir(name)]
+		s.files++
+		for line := range strings.Lines(string(read(t, name))) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
+				s.lines++
+			}
+		}
+		packages[path.Dir(name)] = s
+	}
+	assert.Less(t, len(packages), 45, "packages")
+	for name, s := range packages {
+		most, ok := larger[name]
+		if !ok {
+			most = size{files: 15, lines: 2000}
+		}
+		assert.LessOrEqual(t, s.files, most.files, "files of %s", name)
+		assert.LessOrEqual(t, s.lines, most.lines, "lines of %s", name)
+	}
+}
