@@ -230,10 +230,7 @@ func (r *recordReader) readFormat(format recordfile.Format) error {
 // damaged one.
 func (r *recordReader) readRecords(format recordfile.Format) error {
 	section := r.section()
-	reader, err := recordfile.NewReader(section, section.Size(), format, int(r.options.maxRecord()))
-	if err != nil {
-		return err
-	}
+	reader := recordfile.NewReader(section, section.Size(), format, int(r.options.maxRecord()))
 	defer reader.Close()
 	encoding := OTLPProto
 	if format.Content == recordfile.OTLPJSON {

@@ -17,86 +17,57 @@ import (
 const (
 	prefixSize = 4 // bytes of a length
 	lineFeed   = '\n'
-
-	// Up to this many bytes, copying a record next to its framing is cheaper than a
-	// second write.
-	maxCopied = 64 << 10
 	// Larger buffers are not kept for the next record.
 	maxPooled = 16 << 20
 )
 
-// encodedRecord is a record as it is written to a file.
-type encodedRecord struct {
-	chunks [3][]byte // prefix, record and suffix, or all of them in the first
-	buffer *buffer   // the memory of the chunks, unless that is the record's
-}
+// encoder frames and compresses a record.
+type encoder struct{ framed, compressed []byte }
 
-// buffer is memory for encoding one record.
-type buffer struct {
-	framed, compressed []byte
-}
-
-var buffers = sync.Pool{New: func() any { return new(buffer) }}
+var encoders = sync.Pool{New: func() any { return new(encoder) }}
 
 // Write appends to the compressed bytes.
-func (b *buffer) Write(p []byte) (int, error) {
-	b.compressed = append(b.compressed, p...)
+func (e *encoder) Write(p []byte) (int, error) {
+	e.compressed = append(e.compressed, p...)
 	return len(p), nil
 }
 
-// size is the number of bytes on disk.
-func (e encodedRecord) size() int64 {
-	return int64(len(e.chunks[0]) + len(e.chunks[1]) + len(e.chunks[2]))
-}
-
-// release returns the memory. The chunks must not be used afterwards.
-func (e encodedRecord) release() {
-	if cap(e.buffer.framed)+cap(e.buffer.compressed) <= maxPooled {
-		buffers.Put(e.buffer)
+// release keeps the memory for the next record.
+func (e *encoder) release() {
+	if cap(e.framed)+cap(e.compressed) <= maxPooled {
+		encoders.Put(e)
 	}
 }
 
-// encode frames and compresses a record. The result may refer to the record, and the caller releases it. The
-// error is ErrInvalidRecord if no file can hold the record.
-func encode(format Format, record []byte) (encodedRecord, error) {
+// encode returns a record as it is written to a file, which is valid until release. The error is ErrInvalidRecord if
+// no file can hold the record.
+func (e *encoder) encode(format Format, record []byte) ([]byte, error) {
 	if err := format.Content.checkRecord(record); err != nil {
-		return encodedRecord{}, fmt.Errorf("%w: %w", ErrInvalidRecord, err)
+		return nil, fmt.Errorf("%w: %w", ErrInvalidRecord, err)
 	}
-	var prefix, suffix []byte
+	e.framed, e.compressed = slices.Grow(e.framed[:0], len(record)+prefixSize), e.compressed[:0]
 	if format.Content == OTLPJSON {
-		suffix = []byte{lineFeed}
+		e.framed = append(append(e.framed, record...), lineFeed)
 	} else {
-		prefix = binary.BigEndian.AppendUint32(nil, uint32(len(record)))
+		e.framed = append(binary.BigEndian.AppendUint32(e.framed, uint32(len(record))), record...)
 	}
-	b := buffers.Get().(*buffer)
-	b.framed, b.compressed = b.framed[:0], b.compressed[:0]
-	e := encodedRecord{chunks: [3][]byte{prefix, record, suffix}, buffer: b}
-	if format.Compression == Gzip {
+	switch format.Compression {
+	case Gzip:
 		w := gzipWriters.Get().(*gzip.Writer)
 		defer gzipWriters.Put(w)
-		w.Reset(b)
-		for _, chunk := range e.chunks {
-			_, _ = w.Write(chunk) // never fails: the buffer takes everything
-		}
+		w.Reset(e)
+		_, _ = w.Write(e.framed) // never fails: the encoder takes everything
 		_ = w.Close()
-		e.chunks = [3][]byte{b.compressed}
-		return e, nil
-	}
-	if format.Compression == None && len(record) > maxCopied {
-		return e, nil
-	}
-	b.framed = slices.Grow(b.framed, len(record)+prefixSize)
-	b.framed = append(append(append(b.framed, prefix...), record...), suffix...)
-	e.chunks = [3][]byte{b.framed}
-	if format.Compression == Zstd {
-		encoder, err := zstdEncoder()
+		return e.compressed, nil
+	case Zstd:
+		w, err := zstdEncoder()
 		if err != nil {
-			return encodedRecord{}, fmt.Errorf("compress record of %d bytes: %w", len(record), err)
+			return nil, fmt.Errorf("compress record of %d bytes: %w", len(record), err)
 		}
-		b.compressed = encoder.EncodeAll(b.framed, b.compressed)
-		e.chunks = [3][]byte{b.compressed}
+		e.compressed = w.EncodeAll(e.framed, e.compressed)
+		return e.compressed, nil
 	}
-	return e, nil
+	return e.framed, nil
 }
 
 var gzipWriters = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}

@@ -20,10 +20,11 @@ func TestLargeRecordsLeaveLittleMemoryBehind(t *testing.T) {
 	_, err := rand.NewChaCha8([32]byte{}).Read(random)
 	require.NoError(t, err)
 	record := append(binary.AppendUvarint([]byte{1<<3 | wire.BytesType}, uint64(len(random))), random...)
-	encoders := runtime.GOMAXPROCS(0)
+	turns := runtime.GOMAXPROCS(0)
 	retained := func(record []byte) int {
-		for range encoders { // they take turns
-			e, err := encode(Format{Content: OTLPProto, Compression: Zstd}, record)
+		for range turns { // they take turns
+			e := encoders.Get().(*encoder)
+			_, err := e.encode(Format{Content: OTLPProto, Compression: Zstd}, record)
 			require.NoError(t, err)
 			e.release()
 		}
@@ -34,5 +35,5 @@ func TestLargeRecordsLeaveLittleMemoryBehind(t *testing.T) {
 		return int(memory.HeapAlloc)
 	}
 	before := retained([]byte{1<<3 | wire.BytesType, 0})
-	assert.Less(t, retained(record)-before, encoders*3<<20)
+	assert.Less(t, retained(record)-before, turns*3<<20)
 }

@@ -51,17 +51,6 @@ type Format struct {
 	Compression Compression
 }
 
-// Validate returns an error if there are no files of this format.
-func (f Format) Validate() error {
-	switch {
-	case f.Content != OTLPProto && f.Content != OTLPJSON:
-		return fmt.Errorf("content is %q: must be %q or %q", f.Content, OTLPProto, OTLPJSON)
-	case f.Compression < None || f.Compression > Zstd:
-		return fmt.Errorf("compression is %d: must be between %d and %d", f.Compression, None, Zstd)
-	}
-	return nil
-}
-
 // checkRecord returns an error if the record cannot have this content. It looks at the
 // outermost fields only.
 func (c Content) checkRecord(record []byte) error {

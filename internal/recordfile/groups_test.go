@@ -319,11 +319,7 @@ func TestGroupsThatCannotBeClosedStay(t *testing.T) {
 	assert.Equal(t, want, readTree(t, dir, size))
 }
 
-func TestOpenWriterRejectsInvalidGroups(t *testing.T) {
-	_, err := OpenWriter(Options{Directory: t.TempDir(), Format: allFormats[0]})
-	require.ErrorContains(t, err, "open groups is 0")
-	_, err = OpenWriter(Options{Directory: t.TempDir(), MaxOpen: 1})
-	require.ErrorContains(t, err, "content")
+func TestInvalidGroupsAreRejected(t *testing.T) {
 	dir := t.TempDir()
 	s := openTestWriter(t, dir, Options{Format: allFormats[0], Levels: 1, MaxOpen: 1})
 	require.ErrorIs(t, s.Append(Record{Group: []string{"a"}, Data: []byte("text")}), ErrInvalidRecord)

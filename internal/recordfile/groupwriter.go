@@ -30,25 +30,25 @@ type groupWriter struct {
 }
 
 // append writes a record. After an error, the record is removed at once or by a later call.
-func (g *groupWriter) append(record Record, e encodedRecord) error {
+func (g *groupWriter) append(record Record, encoded []byte) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
 		return ErrClosed
 	}
 	now := g.options.Now()
-	if err := g.openFile(e.size(), now); err != nil {
+	if err := g.openFile(int64(len(encoded)), now); err != nil {
 		return &fs.PathError{Op: "open file in", Path: g.path, Err: err}
 	}
 	f := g.file
-	if err := g.write(e, now); err != nil {
+	if err := g.write(encoded, now); err != nil {
 		return &fs.PathError{Op: "write", Path: f.Path, Err: err}
 	}
-	f.accept(record, e.size())
+	f.accept(record, int64(len(encoded)))
 	if reason := g.options.Rotation.due(f, anyRecord, now); reason != "" {
 		g.tryClose(reason)
 	}
-	g.options.RecordWritten(record, e.size(), g.other)
+	g.options.RecordWritten(record, int64(len(encoded)), g.other)
 	return nil
 }
 
@@ -108,9 +108,9 @@ func (g *groupWriter) create(now time.Time) error {
 }
 
 // write writes a record and syncs it if it must be on the disk now.
-func (g *groupWriter) write(e encodedRecord, now time.Time) error {
+func (g *groupWriter) write(encoded []byte, now time.Time) error {
 	f := g.file
-	err := f.write(e, now)
+	err := f.write(encoded, now)
 	synced := true
 	if err == nil && g.options.Sync == SyncRecord {
 		err = f.sync()
@@ -219,5 +219,26 @@ func (g *groupWriter) close(reason Reason, force bool) error {
 func (g *groupWriter) report(err error) {
 	if err != nil {
 		g.options.Failed(err)
+	}
+}
+
+// anyRecord is the least size of a record on disk. With it, due tells if a file is full.
+const anyRecord = 1
+
+// due returns why a file must be closed before size more bytes are written to it, or "".
+func (r Rotation) due(f *partialFile, size int64, now time.Time) Reason {
+	switch {
+	case f.Reason != "": // it could not be closed before
+		return f.Reason
+	case f.Records == 0:
+		return ""
+	case r.MaxSize > 0 && f.Size+size > r.MaxSize:
+		return BySize
+	case r.MaxRecords > 0 && f.Records >= r.MaxRecords:
+		return ByRecords
+	case r.MaxAge > 0 && now.Sub(f.created) >= r.MaxAge:
+		return ByAge
+	default:
+		return ""
 	}
 }

@@ -90,8 +90,7 @@ func openReader(t testing.TB, path string) *Reader {
 	require.True(t, ok, path)
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
-	r, err := NewReader(bytes.NewReader(data), int64(len(data)), name.Format, MaxRecordSize)
-	require.NoError(t, err)
+	r := NewReader(bytes.NewReader(data), int64(len(data)), name.Format, MaxRecordSize)
 	return r
 }
 

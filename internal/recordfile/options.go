@@ -4,7 +4,7 @@
 package recordfile
 
 import (
-	"fmt"
+	"slices"
 	"time"
 )
 
@@ -68,43 +68,28 @@ type Options struct {
 	OpenDir func(path string, group ...string) (Dir, error)
 }
 
-func (o *Options) validate() error {
-	if err := o.Format.Validate(); err != nil {
-		return err
-	}
-	if o.Sync == SyncInterval && o.SyncInterval <= 0 {
-		return fmt.Errorf("sync interval is %v: must be more than 0", o.SyncInterval)
-	}
-	if o.Levels < 0 || o.MaxGroups < 0 || o.MaxOpen < 1 {
-		return fmt.Errorf("levels is %d, groups is %d, open groups is %d: must be 0, 0 and 1 or more", o.Levels, o.MaxGroups, o.MaxOpen)
-	}
-	return nil
-}
-
 func (o *Options) setDefaults() {
 	if o.RecordWritten == nil {
 		o.RecordWritten = func(Record, int64, bool) {}
 	}
-	if o.FileClosed == nil {
-		o.FileClosed = func(ClosedFile) {}
-	}
-	if o.FileRecovered == nil {
-		o.FileRecovered = func(RecoveredFile) {}
-	}
 	if o.FileRemoved == nil {
 		o.FileRemoved = func(string, int64) {}
 	}
-	if o.IndexFailed == nil {
-		o.IndexFailed = func(error) {}
-	}
-	if o.Failed == nil {
-		o.Failed = func(error) {}
-	}
+	ignore(&o.FileClosed)
+	ignore(&o.FileRecovered)
+	ignore(&o.IndexFailed)
+	ignore(&o.Failed)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	if o.OpenDir == nil {
 		o.OpenDir = OpenDir
+	}
+}
+
+func ignore[T any](f *func(T)) {
+	if *f == nil {
+		*f = func(T) {}
 	}
 }
 
@@ -118,3 +103,72 @@ func (o *Options) tickInterval() time.Duration {
 	}
 	return max(interval, time.Millisecond)
 }
+
+// Rotation says when a file is closed. A limit of 0 is none.
+type Rotation struct {
+	// MaxSize is the size of a file on disk in bytes. Only a single record may exceed it.
+	MaxSize int64
+	// MaxAge is the time from a file's creation until it is closed.
+	MaxAge time.Duration
+	// MaxRecords is the number of records in a file.
+	MaxRecords int
+}
+
+// Record is the unit that Append writes, completely or not at all.
+type Record struct {
+	Data []byte
+	// Group holds the names of its subdirectories, one inside the other.
+	Group   []string
+	Samples int
+	// Summaries describe the record in the index of its file and in ClosedFile. Without them, the file gets
+	// no index.
+	Summaries []Summary
+}
+
+// ClosedFile describes a file that has its final name.
+type ClosedFile struct {
+	Path                       string
+	Reason                     Reason
+	Records, Profiles, Samples int
+	// These hold the first 20 different names.
+	Services, ProfileTypes, SampleTypes []string
+	// Size is the number of bytes on disk, Raw that of the records before framing and
+	// compression.
+	Size, Raw int64
+}
+
+// add adds a record of size bytes on disk.
+func (f *ClosedFile) add(record Record, size int64) {
+	f.Size += size
+	f.Raw += int64(len(record.Data))
+	f.Records++
+	f.Samples += record.Samples
+	for i := range record.Summaries {
+		s := &record.Summaries[i]
+		f.Profiles += s.Profiles
+		f.Services = addName(f.Services, s.Service)
+		f.ProfileTypes = addName(f.ProfileTypes, s.Type)
+		f.SampleTypes = addName(f.SampleTypes, s.SampleType)
+	}
+}
+
+func addName(names []string, name string) []string {
+	if name == "" || len(names) == 20 || slices.Contains(names, name) {
+		return names
+	}
+	return append(names, name)
+}
+
+// Reason says why a file was closed.
+type Reason string
+
+const (
+	BySize    Reason = "size"
+	ByAge     Reason = "age"
+	ByRecords Reason = "records"
+	// ByError: a file system error occurred while the file was written.
+	ByError Reason = "error"
+	// ByOpenFiles: too many groups had an open file.
+	ByOpenFiles Reason = "open_files"
+	ByShutdown  Reason = "shutdown"
+)

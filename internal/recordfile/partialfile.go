@@ -18,7 +18,7 @@ import (
 //   - open: Reason is "". write adds a record, and accept or truncate follows.
 //   - closing: Reason is set. The file gets no more records. finalize renames it, or removes
 //     it if it has no records, for example after markForRemoval. It is retried after errors.
-//   - renamed: as closing, but only the sync of the directory is left.
+//   - renamed: as closing, but the name is no longer that of a partial file, and only the sync of the directory is left.
 //   - released: finalize returned nil or ErrGone, or leavePartial was called.
 type partialFile struct {
 	ClosedFile // Size is the end of the last accepted record
@@ -32,7 +32,6 @@ type partialFile struct {
 	torn          bool      // there may be bytes after Size
 	unsyncedSince time.Time // the write of the oldest record that may not be on the disk
 	nameUnsynced  bool      // the directory has not been synced since the file got its name
-	renamed       bool
 
 	index *IndexBuilder
 }
@@ -118,23 +117,16 @@ func (f *partialFile) compare(named fs.FileInfo, err error) error {
 }
 
 // write writes a record after the last accepted one. Until accept is called, truncate undoes it.
-func (f *partialFile) write(record encodedRecord, now time.Time) error {
+func (f *partialFile) write(encoded []byte, now time.Time) error {
 	f.torn = true
 	if f.unsyncedSince.IsZero() {
 		f.unsyncedSince = now
 	}
-	at := f.Size
-	for _, chunk := range record.chunks {
-		n, err := f.file.WriteAt(chunk, at)
-		if err == nil && n != len(chunk) {
-			err = io.ErrShortWrite
-		}
-		if err != nil {
-			return err
-		}
-		at += int64(n)
+	n, err := f.file.WriteAt(encoded, f.Size)
+	if err == nil && n != len(encoded) {
+		err = io.ErrShortWrite
 	}
-	return nil
+	return err
 }
 
 // accept makes the record that was written part of the file.
@@ -189,7 +181,7 @@ func (f *partialFile) syncName() error {
 // finalize truncates, syncs, renames and closes the file, or removes it if it has no records.
 // After an error, another call continues; but ErrGone is final, and the file is closed.
 func (f *partialFile) finalize(names *names) error {
-	if !f.renamed {
+	if f.name.Partial {
 		err := f.check()
 		switch {
 		case errors.Is(err, ErrGone):
@@ -230,7 +222,7 @@ func (f *partialFile) rename(names *names) error {
 		err := f.dir.Rename(f.name.String(), name.String())
 		if err == nil {
 			f.Path, f.name = filepath.Join(filepath.Dir(f.Path), name.String()), name
-			f.renamed, f.nameUnsynced = true, true
+			f.nameUnsynced = true
 			return nil
 		}
 		if !errors.Is(err, fs.ErrExist) {

@@ -25,7 +25,7 @@ const (
 // DamageError describes a part of a file without a complete record.
 type DamageError struct {
 	// Offset is where the damage starts. Length is the number of bytes from there to the
-	// next complete record of a file that is compressed or has lines, else to the end.
+	// next complete record of a compressed file, to the next line, or else to the end.
 	Offset, Length int64
 	// Reason wraps io.ErrUnexpectedEOF if the file ends inside a record.
 	Reason error
@@ -48,7 +48,6 @@ type Reader struct {
 	magic  []byte                 // how each frame of a compressed file starts
 
 	at     int64  // where the next record starts
-	found  []byte // the record at this place, if findLine has read it
 	record []byte // memory for one record
 	frame  []byte // memory for one compressed frame
 	gzip   *gzip.Reader
@@ -60,10 +59,7 @@ type Reader struct {
 
 // NewReader reads records in the given format from the first size bytes of from. The memory of the Reader is
 // about three times maxRecord bytes; longer records are reported as damage.
-func NewReader(from io.ReaderAt, size int64, format Format, maxRecord int) (*Reader, error) {
-	if err := format.Validate(); err != nil {
-		return nil, err
-	}
+func NewReader(from io.ReaderAt, size int64, format Format, maxRecord int) *Reader {
 	s := &source{section: io.NewSectionReader(from, 0, size)}
 	s.Reader = bufio.NewReaderSize(readerFunc(s.read), int(max(minReadBuffer, min(readBuffer, size))))
 	r := &Reader{format: format, max: maxRecord, size: size, source: s}
@@ -77,7 +73,7 @@ func NewReader(from io.ReaderAt, size int64, format Format, maxRecord int) (*Rea
 	default:
 		r.decode = r.prefixed
 	}
-	return r, nil
+	return r
 }
 
 // Close frees the Reader's memory.
@@ -101,20 +97,14 @@ func (r *Reader) Next() ([]byte, error) {
 		return nil, io.EOF
 	}
 	from := r.at
-	record, reason := r.found, error(nil)
-	if r.found = nil; record == nil {
-		record, reason = r.readRecord(from)
-	}
-	if reason == nil {
-		r.at = r.source.offset()
-		return record, nil
-	}
+	record, reason := r.readRecord(from)
+	r.at = r.source.offset() // after a damaged line, too
 	switch {
+	case reason == nil:
+		return record, nil
 	case r.magic != nil:
 		r.at = r.findRecord(from)
-	case r.format.Content == OTLPJSON:
-		r.at = r.findLine()
-	default:
+	case r.format.Content == OTLPProto:
 		r.at = r.size
 	}
 	if r.source.err != nil {
@@ -168,21 +158,6 @@ func (r *Reader) findRecord(from int64) int64 {
 			return at
 		}
 		r.addWaste(at)
-	}
-}
-
-// findLine finds the next line that is a complete record, and keeps it for Next. An attempt to read a line ends after it.
-func (r *Reader) findLine() int64 {
-	for {
-		at := r.source.offset()
-		record, err := r.readRecord(at)
-		switch {
-		case at == r.size || r.source.err != nil:
-			return at
-		case err == nil:
-			r.found = record
-			return at
-		}
 	}
 }
 

@@ -44,8 +44,7 @@ func TestCompressedReadingIsLinear_E9(t *testing.T) {
 				file = append(file, encodeRecord(t, format, newRecord(OTLPProto, id+2, 100<<10))...)
 			}
 			read := &countingReader{ReaderAt: bytes.NewReader(file)}
-			r, err := NewReader(read, int64(len(file)), format, MaxRecordSize)
-			require.NoError(t, err)
+			r := NewReader(read, int64(len(file)), format, MaxRecordSize)
 			found := 0
 			for {
 				_, err := r.Next()
@@ -82,8 +81,7 @@ func TestDamagedNeighbours_E9(t *testing.T) {
 			}
 			file = append(file, record...)
 		}
-		r, err := NewReader(bytes.NewReader(file), int64(len(file)), format, MaxRecordSize)
-		require.NoError(t, err)
+		r := NewReader(bytes.NewReader(file), int64(len(file)), format, MaxRecordSize)
 		found := 0
 		for _, err := range r.All() {
 			if err == nil {
@@ -93,13 +91,6 @@ func TestDamagedNeighbours_E9(t *testing.T) {
 		r.Close()
 		require.Equal(t, records/whole, found, "compression %d", compression)
 	}
-}
-
-func encodeRecord(t *testing.T, format Format, record []byte) []byte {
-	e, err := encode(format, record)
-	require.NoError(t, err)
-	defer e.release()
-	return bytes.Join(e.chunks[:], nil)
 }
 
 // gzipHeads puts the begin of a member every few bytes.

@@ -70,6 +70,10 @@ func requireReadUpTo(t *testing.T, format Format, at int, ends, ids []int, chang
 		require.Len(t, ends, len(ids)+changed, "byte %d", at)
 		return
 	}
+	if separable(format) && len(reports) == 2 { // a line feed divides a line in two
+		require.Equal(t, reports[0].Offset+reports[0].Length, reports[1].Offset, "byte %d", at)
+		reports = reports[:1]
+	}
 	require.Len(t, reports, 1, "byte %d", at)
 	require.GreaterOrEqual(t, reports[0].Offset, int64(start), "byte %d", at)
 	if changed == 0 && !separable(format) {
@@ -142,8 +146,7 @@ func TestGarbageBetweenRecords(t *testing.T) {
 func TestManyDamagedLines(t *testing.T) {
 	const n = 100_000
 	data := bytes.Repeat([]byte("{\"id\":1}\n{\"id\":\n"), n)
-	reader, err := NewReader(bytes.NewReader(data), int64(len(data)), Format{Content: OTLPJSON}, MaxRecordSize)
-	require.NoError(t, err)
+	reader := NewReader(bytes.NewReader(data), int64(len(data)), Format{Content: OTLPJSON}, MaxRecordSize)
 	defer reader.Close()
 	records, damaged := 0, 0
 	for record, err := range reader.All() {
@@ -163,8 +166,7 @@ func TestReaderIsBounded(t *testing.T) {
 	forEachFormat(t, func(t *testing.T, format Format) {
 		for _, tt := range []struct{ max, records int }{{len(newRecord(format.Content, 1, size)), 1}, {len(newRecord(format.Content, 1, size)) - 1, 0}} {
 			data := fileOf(t, format, 1, size)
-			r, err := NewReader(bytes.NewReader(data), int64(len(data)), format, tt.max)
-			require.NoError(t, err)
+			r := NewReader(bytes.NewReader(data), int64(len(data)), format, tt.max)
 			records := 0
 			for _, err := range r.All() {
 				if err == nil {
@@ -181,11 +183,9 @@ func TestReaderIsBounded(t *testing.T) {
 func TestBombs(t *testing.T) {
 	big := append(binary.AppendUvarint([]byte{0x0a}, 16<<20), make([]byte, 16<<20)...)
 	for _, compression := range []Compression{Gzip, Zstd} {
-		e, err := encode(Format{Content: OTLPProto, Compression: compression}, big)
-		require.NoError(t, err)
-		require.Less(t, len(e.chunks[0]), 1<<20)
-		requireLittleMemory(t, slices.Clone(e.chunks[0]), Format{Content: OTLPProto, Compression: compression})
-		e.release()
+		bomb := encodeRecord(t, Format{Content: OTLPProto, Compression: compression}, big)
+		require.Less(t, len(bomb), 1<<20)
+		requireLittleMemory(t, slices.Clone(bomb), Format{Content: OTLPProto, Compression: compression})
 	}
 	// A header that promises a gigabyte: window descriptor, 8 bytes of content size.
 	encoder, err := zstd.NewWriter(nil, zstd.WithSingleSegment(true))
@@ -203,9 +203,8 @@ func TestBombs(t *testing.T) {
 func requireLittleMemory(t *testing.T, data []byte, format Format) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	r, err := NewReader(bytes.NewReader(data), int64(len(data)), format, 1<<20)
-	require.NoError(t, err)
-	_, err = r.Next()
+	r := NewReader(bytes.NewReader(data), int64(len(data)), format, 1<<20)
+	_, err := r.Next()
 	var damage *DamageError
 	require.ErrorAs(t, err, &damage)
 	_, err = r.Next()
@@ -219,9 +218,8 @@ func requireLittleMemory(t *testing.T, data []byte, format Format) {
 func TestReaderOfBrokenDisk(t *testing.T) {
 	forEachFormat(t, func(t *testing.T, format Format) {
 		data := fileOf(t, format, 1, 500_000)
-		r, err := NewReader(failingReader{}, int64(len(data)), format, MaxRecordSize)
-		require.NoError(t, err)
-		_, err = r.Next()
+		r := NewReader(failingReader{}, int64(len(data)), format, MaxRecordSize)
+		_, err := r.Next()
 		require.Error(t, err)
 		var damage *DamageError
 		require.NotErrorAs(t, err, &damage, "a failing disk is not a damaged file")
@@ -240,8 +238,7 @@ func FuzzReader(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte, which uint8) {
 		format := allFormats[int(which)%len(allFormats)]
-		r, err := NewReader(bytes.NewReader(data), int64(len(data)), format, 1<<20)
-		require.NoError(t, err)
+		r := NewReader(bytes.NewReader(data), int64(len(data)), format, 1<<20)
 		defer r.Close()
 		last := int64(0)
 		for record, err := range r.All() {
@@ -249,9 +246,7 @@ func FuzzReader(f *testing.F) {
 			if err != nil {
 				require.ErrorAs(t, err, &damage)
 			} else {
-				e, err := encode(format, record)
-				require.NoError(t, err)
-				e.release()
+				encodeRecord(t, format, record)
 			}
 			require.Greater(t, r.Offset(), last)
 			last = r.Offset()

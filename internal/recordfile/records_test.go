@@ -93,6 +93,14 @@ func recordID(content Content, record []byte, size int) (id int, known bool) {
 	return id, bytes.Equal(record, newRecord(content, id, size))
 }
 
+// encodeRecord returns the bytes of a record in a file.
+func encodeRecord(t testing.TB, format Format, record []byte) []byte {
+	e := new(encoder)
+	encoded, err := e.encode(format, record)
+	require.NoError(t, err)
+	return encoded
+}
+
 // fileOf returns the bytes of a file with the records 1 to n.
 func fileOf(t testing.TB, format Format, n, size int) []byte {
 	data, _ := fileWithEnds(t, format, n, size)
@@ -102,11 +110,8 @@ func fileOf(t testing.TB, format Format, n, size int) []byte {
 // fileWithEnds returns the bytes of a file with the records 1 to n, and where each of them ends.
 func fileWithEnds(t testing.TB, format Format, n, size int) (data []byte, ends []int) {
 	for id := 1; id <= n; id++ {
-		e, err := encode(format, newRecord(format.Content, id, size))
-		require.NoError(t, err)
-		data = append(data, bytes.Join(e.chunks[:], nil)...)
+		data = append(data, encodeRecord(t, format, newRecord(format.Content, id, size))...)
 		ends = append(ends, len(data))
-		e.release()
 	}
 	return data, ends
 }
@@ -119,8 +124,7 @@ func separable(format Format) bool {
 // readDamaged returns the ids of the records that are as they were made, the number
 // of others, and the reports.
 func readDamaged(t testing.TB, data []byte, format Format, size int) (ids []int, changed int, reports []*DamageError) {
-	r, err := NewReader(bytes.NewReader(data), int64(len(data)), format, MaxRecordSize)
-	require.NoError(t, err)
+	r := NewReader(bytes.NewReader(data), int64(len(data)), format, MaxRecordSize)
 	defer r.Close()
 	last := int64(0)
 	for {

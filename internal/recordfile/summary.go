@@ -3,7 +3,19 @@
 
 package recordfile
 
-import "math"
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+)
 
 // Key says which Profiles are added up.
 type Key struct {
@@ -79,3 +91,150 @@ func AddSaturated(a, b int64) int64 {
 
 // Saturated reports whether a sum may be beyond int64.
 func Saturated(sum int64) bool { return sum == math.MaxInt64 || sum == math.MinInt64 }
+
+var errAttributes = fmt.Errorf("attributes of a resource or scope nest deeper than %d levels, or a list has over %d keys", dictionary.MaxDepth, dictionary.MaxListEntries)
+
+// Summarize returns the summaries of a payload, each of another Key or minute, in the order of its Profiles. Indices that
+// lead nowhere are taken for 0. The attributes of resources and scopes must show their strings, so that a payload is
+// summarized before it is marshalled. An error says why readers reject the payload. The result may refer to pd.
+func Summarize(pd pprofile.Profiles) ([]Summary, error) {
+	expected := min(pd.ProfileCount(), 4*pd.ResourceProfiles().Len()) // Profiles of a resource often have a Key in common
+	s := summarizer{
+		dict: pd.Dictionary(), strings: pd.Dictionary().StringTable(),
+		summaries: make([]Summary, 0, expected), places: make(map[uint64]int, expected),
+	}
+	for _, rp := range pd.ResourceProfiles().All() {
+		if err := s.addResource(rp); err != nil {
+			return nil, err
+		}
+	}
+	return s.summaries, nil
+}
+
+// summarizer adds up the Profiles of a payload.
+type summarizer struct {
+	dict      pprofile.ProfilesDictionary
+	strings   pcommon.StringSlice
+	summaries []Summary
+	places    map[uint64]int // in summaries, by a hash of key and minute: a map of keys would take more memory than they do
+
+	service, profileType string // of the scope
+	origin               []byte // of the scope: what its snapshots have in common; nil until it is needed
+	buffer               dictionary.Value
+}
+
+func (s *summarizer) text(i int32) string { return dictionary.ValidString(s.strings, i) }
+
+func (s *summarizer) addResource(rp pprofile.ResourceProfiles) error {
+	if !dictionary.BoundedMap(rp.Resource().Attributes()) {
+		return errAttributes
+	}
+	s.service = ""
+	if name, found := rp.Resource().Attributes().Get("service.name"); found {
+		s.service = dictionary.ValidUTF8(name.AsString())
+	}
+	for _, sp := range rp.ScopeProfiles().All() {
+		scope := sp.Scope().Attributes()
+		if !dictionary.BoundedMap(scope) {
+			return errAttributes
+		}
+		types := sampletypes.Of(sp, s.text)
+		s.profileType, s.origin = dictionary.ValidUTF8(sampletypes.ProfileType(scope, types)), nil
+		for i, p := range sp.Profiles().All() {
+			s.add(rp, sp, p, types[i])
+		}
+	}
+	return nil
+}
+
+func (s *summarizer) add(rp pprofile.ResourceProfiles, sp pprofile.ScopeProfiles, p pprofile.Profile, t sampletypes.Type) {
+	key := Key{Service: s.service, Type: s.profileType, SampleType: t.Type, Unit: t.Unit}
+	if sampletypes.IsSnapshot(s.dict, p, sampletypes.SnapshotSampleTypes) {
+		if s.origin == nil {
+			s.origin = s.originOf(rp, sp)
+		}
+		key.Snapshot = s.snapshot(p)
+	}
+	measured := Summary{Key: key}
+	measure(&measured.Total, p)
+	s.buffer = s.buffer[:0].AppendKey(key.Service).AppendKey(key.Type).AppendKey(key.SampleType).AppendKey(key.Unit).
+		AppendInt(int64(key.Snapshot)).AppendInt(int64(uint64(p.Time()) / uint64(time.Minute)))
+	hash := xxhash.Sum64(s.buffer)
+	if i, known := s.places[hash]; known && s.summaries[i].Key == key {
+		s.summaries[i].AddSibling(&measured)
+		return
+	}
+	s.places[hash] = len(s.summaries)
+	s.summaries = append(s.summaries, measured)
+}
+
+// derived are the attributes of scopes that are derived from the Profiles.
+var derived = []string{sampletypes.ProfileTypeAttribute, sampletypes.OrderAttribute, sampletypes.ListAttribute}
+
+// originOf returns the same bytes for equal resources, scopes and profile types, whatever the version of the scope: an
+// upgrade of the Collector changes that.
+func (s *summarizer) originOf(rp pprofile.ResourceProfiles, sp pprofile.ScopeProfiles) []byte {
+	origin := dictionary.AppendMap(dictionary.Value{}.AppendKey(dictionary.ValidUTF8(rp.SchemaUrl())), rp.Resource().Attributes())
+	origin = origin.AppendKey(dictionary.ValidUTF8(sp.SchemaUrl())).AppendKey(dictionary.ValidUTF8(sp.Scope().Name())).AppendKey(s.profileType)
+	return dictionary.AppendMapWithout(origin, sp.Scope().Attributes(), derived)
+}
+
+// snapshot returns the Snapshot of the Key of a Profile.
+func (s *summarizer) snapshot(p pprofile.Profile) uint64 {
+	id := append(s.buffer[:0], s.origin...)
+	for _, t := range [...]pprofile.ValueType{p.SampleType(), p.PeriodType()} {
+		id = id.AppendKey(s.text(t.TypeStrindex())).AppendKey(s.text(t.UnitStrindex()))
+	}
+	id = id.AppendInt(p.Period())
+	s.buffer = id
+	hash := xxhash.Sum64(id)
+	table := s.dict.AttributeTable()
+	var attributes []uint64
+	for _, i := range p.AttributeIndices().All() {
+		if i <= 0 || int(i) >= table.Len() {
+			continue
+		}
+		if a := table.At(int(i)); dictionary.Bounded(a.Value()) {
+			s.buffer = dictionary.AppendPdata(s.buffer[:0].AppendKey(s.text(a.KeyStrindex())), a.Value())
+			attributes = append(attributes, xxhash.Sum64(s.buffer))
+		}
+	}
+	slices.Sort(attributes)
+	for _, a := range slices.Compact(attributes) {
+		s.buffer = s.buffer[:0].AppendInt(int64(hash)).AppendInt(int64(a))
+		hash = xxhash.Sum64(s.buffer)
+	}
+	return max(1, hash)
+}
+
+// measure sets times and counts. It takes most of the time of a payload.
+func measure(s *Total, p pprofile.Profile) {
+	samples := p.Samples()
+	start := uint64(p.Time())
+	latest, sum, stamped := start, int64(0), false
+	end := max(start, start+p.DurationNano()) // it may overflow
+	for i := range samples.Len() {            // without the iterators, which take twice as long
+		sample := samples.At(i)
+		values, timestamps := sample.Values(), sample.TimestampsUnixNano()
+		for v := range values.Len() {
+			sum = AddSaturated(sum, values.At(v))
+		}
+		n := timestamps.Len()
+		if n == 0 {
+			continue
+		}
+		stamped = true
+		if values.Len() == 0 {
+			sum = AddSaturated(sum, int64(n))
+		}
+		for k := range n {
+			t := timestamps.At(k)
+			if t < start || start == 0 {
+				start = t
+			}
+			latest = max(latest, t)
+		}
+	}
+	s.Profiles, s.Samples, s.Timestamps, s.Sum = 1, samples.Len(), stamped, sum
+	s.Start, s.Latest, s.End = start, latest, max(end, latest)
+}

@@ -56,9 +56,6 @@ type Writer struct {
 //
 // The owner calls Tick every TickInterval, Maintain every MaintainInterval, and Close.
 func OpenWriter(options Options) (*Writer, error) {
-	if err := options.validate(); err != nil {
-		return nil, err
-	}
 	options.setDefaults()
 	dir, err := options.OpenDir(options.Directory)
 	if err != nil {
@@ -103,18 +100,19 @@ func (w *Writer) Append(record Record) error {
 	if slices.ContainsFunc(record.Group, func(name string) bool { return !IsGroupName(name) }) {
 		return fmt.Errorf("%w: group %q has a name that GroupName does not return", ErrInvalidRecord, record.Group)
 	}
-	e, err := encode(w.options.Format, record.Data)
+	e := encoders.Get().(*encoder)
+	defer e.release()
+	encoded, err := e.encode(w.options.Format, record.Data)
 	if err != nil {
 		return err
 	}
-	defer e.release()
 	for {
 		g, err := w.groupWriter(record.Group)
 		if err != nil {
 			return err
 		}
 		// It is closed if another Append needed its place.
-		if err := g.append(record, e); !errors.Is(err, ErrClosed) {
+		if err := g.append(record, encoded); !errors.Is(err, ErrClosed) {
 			return err
 		}
 	}

@@ -111,27 +111,6 @@ func TestNoFileWithoutARecord(t *testing.T) {
 	})
 }
 
-func TestOpenWriterRejectsInvalidOptions(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "file")
-	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	good := allFormats[0]
-	for want, tt := range map[string]struct {
-		path    string
-		options Options
-	}{
-		"content is \"\": must be \"otlp.pb\" or": {dir, Options{}},
-		"compression is 3: must be between":       {dir, Options{Format: Format{Content: OTLPProto, Compression: 3}}},
-		"sync interval is 0s: must be more than":  {dir, Options{Format: good, Sync: SyncInterval}},
-		"not a directory":                         {file, Options{Format: good}},
-	} {
-		_, err := openWriter(tt.path, tt.options)
-		require.ErrorContains(t, err, want)
-	}
-	_, err := openWriter(filepath.Join(file, "below"), Options{Format: good})
-	require.Error(t, err)
-}
-
 func TestRotationOfFiles_E13(t *testing.T) {
 	const size = 100
 	format := allFormats[0]
