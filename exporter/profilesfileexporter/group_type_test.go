@@ -12,9 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
 // addScope adds a Profile of one sample type in a scope of its own, and a sample for
@@ -31,63 +28,6 @@ func addScope(pd pprofile.Profiles, service string, values ...int64) {
 	for _, v := range values {
 		p.Samples().AppendEmpty().Values().Append(v)
 	}
-}
-
-// ofType returns the scopes of pd with a profile type.
-func ofType(pd pprofile.Profiles, typ string) pprofile.Profiles {
-	only := pprofile.NewProfiles()
-	pd.CopyTo(only)
-	only.ResourceProfiles().RemoveIf(func(rp pprofile.ResourceProfiles) bool {
-		rp.ScopeProfiles().RemoveIf(func(sp pprofile.ScopeProfiles) bool {
-			v, _ := sp.Scope().Attributes().Get("profile.type")
-			return v.Str() != typ
-		})
-		return rp.ScopeProfiles().Len() == 0
-	})
-	return only
-}
-
-// What goes into groups of a profile type comes out of them, each Profile once.
-func TestGroupedByProfileType_E8(t *testing.T) {
-	seed := profiletest.Seed(t)
-	forEachWay(t, func(t *testing.T, cfg *Config) {
-		t.Parallel()
-		cfg.GroupBy, cfg.Sync = []string{"profile.type"}, syncNone
-		e, _ := startExporter(t, cfg)
-		want := map[string][][]expand.Profile{}
-		for i := range profiletest.Rounds(t, 3, 300) {
-			random := profiletest.NewRand(seed + uint64(i))
-			pd := generateGroups(t, seed+uint64(i))
-			types := []string{"cpu", "heap", "../up"}
-			for _, rp := range pd.ResourceProfiles().All() {
-				for _, sp := range rp.ScopeProfiles().All() {
-					sp.Scope().Attributes().PutStr("profile.type", types[random.IntN(len(types))])
-				}
-			}
-			for _, typ := range types {
-				if only := ofType(pd, typ); only.ResourceProfiles().Len() > 0 {
-					expanded, err := expand.Profiles(only)
-					require.NoError(t, err)
-					want[typ] = append(want[typ], expanded)
-				}
-			}
-			require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
-		}
-		require.NoError(t, e.Shutdown(t.Context()))
-		require.Len(t, list(t, cfg.Directory), len(want))
-		for typ, payloads := range want {
-			of := *cfg
-			of.Directory = filepath.Join(cfg.Directory, map[string]string{"../up": "%2E.%2Fup"}[typ])
-			if typ != "../up" {
-				of.Directory = filepath.Join(cfg.Directory, typ)
-			}
-			records := plainRecords(t, &of)
-			require.Len(t, records, len(payloads), typ)
-			for i, record := range records {
-				require.Empty(t, expand.Diff(payloads[i], expandRecord(t, cfg, record)), "%s, record %d", typ, i)
-			}
-		}
-	})
 }
 
 // typed returns a payload of services with a Profile of each profile type, whose value is its number.

@@ -235,58 +235,6 @@ func TestRetryWritesNothingTwice(t *testing.T) {
 	}
 }
 
-// TestRetryOnFailure: the caller waits until the disk is there again.
-func TestRetryOnFailure(t *testing.T) {
-	cfg := createDefaultConfig().(*Config)
-	cfg.Directory = filepath.Join(t.TempDir(), "profiles")
-	cfg.RetryOnFailure.InitialInterval = time.Millisecond
-	e, logs := startExporter(t, cfg)
-	require.NoError(t, os.RemoveAll(cfg.Directory))
-	require.NoError(t, os.WriteFile(cfg.Directory, nil, 0o600))
-	done := make(chan error)
-	go func() { done <- e.ConsumeProfiles(context.Background(), numbered(1, "a")) }()
-	require.Eventually(t, func() bool {
-		return logs.FilterMessage("Exporting failed. Will retry the request after interval.").Len() > 2
-	}, time.Minute, time.Millisecond)
-	select {
-	case err := <-done:
-		t.Fatalf("it is answered, %v", err)
-	default:
-	}
-	require.NoError(t, os.Remove(cfg.Directory))
-	require.NoError(t, <-done)
-	require.NoError(t, e.Shutdown(t.Context()))
-	assert.Equal(t, map[string][]int{"a": {1}}, numbersIn(t, cfg.Directory))
-}
-
-// TestQueueIsBounded by bytes, and drained at shutdown.
-func TestQueueIsBounded(t *testing.T) {
-	cfg := newConfig(t, "service.name")
-	one, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(numbered(1, "a"))
-	require.NoError(t, err)
-	cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) {
-		q.QueueSize, q.NumConsumers = int64(3*len(one)), 1
-	})
-	cfg.RetryOnFailure.InitialInterval, cfg.RetryOnFailure.MaxInterval = time.Millisecond, time.Millisecond
-	unblock := block(t, cfg, "a")
-	e, _ := startExporter(t, cfg)
-	accepted := 0
-	for accepted < 10 {
-		if err = e.ConsumeProfiles(t.Context(), numbered(accepted, "a")); err != nil {
-			break
-		}
-		accepted++
-	}
-	require.ErrorIs(t, err, exporterhelper.ErrQueueIsFull)
-	assert.Contains(t, []int{3, 4}, accepted) // one may be with the consumer
-	unblock()
-	require.Eventually(t, func() bool {
-		return e.ConsumeProfiles(t.Context(), numbered(accepted, "a")) == nil
-	}, time.Minute, time.Millisecond)
-	require.NoError(t, e.Shutdown(t.Context()))
-	assert.Len(t, numbersIn(t, cfg.Directory)["a"], accepted+1)
-}
-
 // TestTooLargeForTheQueue: the error is permanent, as a retry cannot succeed.
 func TestTooLargeForTheQueue(t *testing.T) {
 	stored, id := &profiletest.Storage{}, profiletest.StorageID

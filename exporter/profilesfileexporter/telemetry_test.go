@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -28,7 +27,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
@@ -129,57 +127,6 @@ func TestReasons(t *testing.T) {
 	} {
 		assert.Equal(t, want, reasonOf(err))
 	}
-}
-
-// TestSharedDataIsLeftAlone: many exporters of every kind marshal the same read-only
-// data while others read it. The race detector watches.
-func TestSharedDataIsLeftAlone(t *testing.T) {
-	pd := generateGroups(t, 11)
-	pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("only.here", "and this value")
-	same := pprofile.NewProfiles()
-	pd.CopyTo(same)
-	pd.MarkReadOnly()
-	want, err := expand.Profiles(pd)
-	require.NoError(t, err)
-
-	stop := make(chan struct{})
-	var reading, writing sync.WaitGroup
-	for range 2 {
-		reading.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-					value, _ := pd.ResourceProfiles().At(0).Resource().Attributes().Get("only.here")
-					assert.Equal(t, "and this value", value.Str())
-					_, err := expand.Profiles(pd)
-					assert.NoError(t, err)
-				}
-			}
-		})
-	}
-	for _, cfg := range ways() {
-		for _, groupBy := range [][]string{nil, {"group"}} {
-			of := *cfg
-			of.Directory, of.GroupBy, of.Sync = t.TempDir(), groupBy, syncNone
-			e, _ := startExporter(t, &of)
-			for range 2 {
-				writing.Go(func() {
-					for range 5 {
-						assert.NoError(t, e.ConsumeProfiles(context.Background(), pd))
-					}
-				})
-			}
-		}
-	}
-	writing.Wait()
-	close(stop)
-	reading.Wait()
-	got, err := expand.Profiles(pd)
-	require.NoError(t, err)
-	require.Empty(t, expand.Diff(want, got))
-	assert.Equal(t, must((&pprofile.ProtoMarshaler{}).MarshalProfiles(same)), must((&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)))
 }
 
 // TestCopiesNothing: what the exporter owns is marshalled where it is: writing takes

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -71,7 +71,7 @@ func runWithFaults(t *testing.T, f *faults, format Format, syncMode Sync, size i
 	require.NoError(t, err)
 	finishedRecords := 0
 	options := Options{
-		Format: format, Rotation: Rotation{MaxRecords: 3}, Sync: syncMode, SyncInterval: 1,
+		Format: format, Rotation: Rotation{MaxRecords: 3}, Sync: syncMode, SyncInterval: 1, Levels: 1, MaxGroups: 5,
 		OpenDir:    f.openDir,
 		FileClosed: func(f ClosedFile) { finishedRecords += f.Records },
 	}
@@ -84,83 +84,53 @@ func runWithFaults(t *testing.T, f *faults, format Format, syncMode Sync, size i
 	}
 	acknowledged := []int{}
 	id := 0
-	for range 8 {
+	add := func() error {
 		id++
-		if w.Append(indexedRecord(format.Content, id, size)) == nil {
+		record := indexedRecord(format.Content, id, size)
+		record.Group = []string{[]string{"a", "b"}[id/5%2]} // MaxOpen is 1: another group closes the file
+		err := w.Append(record)
+		if err == nil {
 			acknowledged = append(acknowledged, id)
-		} else {
+		}
+		return err
+	}
+	for range 8 {
+		if add() != nil {
 			assert.Positive(t, f.failed)
 		}
 		if id%2 == 0 {
 			w.Tick()
 		}
+		if id == 6 {
+			w.Maintain()
+		}
 	}
 	failed := f.failed
 	f.clear()
 	for range 4 {
-		id++
-		require.NoError(t, w.Append(indexedRecord(format.Content, id, size)), "the fault is gone")
-		acknowledged = append(acknowledged, id)
+		require.NoError(t, add(), "the fault is gone")
 	}
 	w.Tick()
 	require.NoError(t, w.Close(), "the fault is gone")
 	f.failed = failed
 
-	readable := readAll(t, dir, size)
-	assert.ElementsMatch(t, acknowledged, readable)
-	assert.Equal(t, len(acknowledged), finishedRecords)
-	names := list(t, dir)
-	for _, name := range names {
-		if name == probe {
+	var readable []int
+	for _, group := range list(t, dir) {
+		if group == probe {
 			continue // its removal was the call that failed
 		}
-		of, isIndex := strings.CutSuffix(name, IndexSuffix) // it may be damaged
-		parsed, ok := ParseName(of)
-		assert.True(t, ok && !parsed.Partial && (!isIndex || slices.Contains(names, of)), "%s is left", name)
+		readable = append(readable, readAll(t, filepath.Join(dir, group), size)...)
+		names := list(t, filepath.Join(dir, group))
+		for _, name := range names {
+			of, isIndex := strings.CutSuffix(name, IndexSuffix) // it may be damaged
+			parsed, ok := ParseName(of)
+			assert.True(t, ok && !parsed.Partial && (!isIndex || slices.Contains(names, of)), "%s is left", name)
+		}
 	}
+	assert.ElementsMatch(t, acknowledged, readable)
+	assert.Equal(t, len(acknowledged), finishedRecords)
 	require.NoError(t, os.RemoveAll(dir))
 	return len(acknowledged), len(readable)
-}
-
-// TestFailingRepair_E1 lets each call fail while leftover files are repaired: the
-// next start then repairs them, without loss.
-func TestFailingRepair_E1(t *testing.T) {
-	const size = 40
-	for _, format := range allFormats {
-		t.Run(formatName(format), func(t *testing.T) {
-			t.Parallel()
-			torn := fileOf(t, format, 3, size)
-			torn = torn[:len(torn)-5]
-			name := Name{Sequence: 1, Format: format, Partial: true}
-			failing, readable := 0, 0
-			for n := 1; ; n++ {
-				dir := t.TempDir()
-				require.NoError(t, os.WriteFile(dir+"/"+name.String(), torn, 0o600))
-				f := faults{from: n, to: n + 1, noSync: true}
-				failures := 0
-				options := Options{Format: format, OpenDir: f.openDir, Failed: func(error) { failures++ }}
-				w, err := openWriter(dir, options)
-				if err == nil {
-					// The close of a descriptor matters to nobody.
-					_ = w.Close()
-				}
-				f.clear()
-				w, err = openWriter(dir, options)
-				require.NoError(t, err)
-				require.NoError(t, w.Close())
-				read := readAll(t, dir, size)
-				require.Equal(t, []int{1, 2}, read, "call %d", n)
-				require.Len(t, list(t, dir), 1)
-				failing, readable = failing+f.failed, readable+len(read)
-				if f.failed == 0 {
-					require.Greater(t, n, 8, strconv.Itoa(n))
-					require.Zero(t, failures)
-					profiletest.Account(t, fmt.Sprintf("%d failing calls of repairs", failing), 2*n, readable, 0)
-					break
-				}
-			}
-		})
-	}
 }
 
 // TestFileTooBig_E1: where files may not be larger than some size, a full one costs the

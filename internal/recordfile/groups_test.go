@@ -223,9 +223,9 @@ func TestConcurrently_E12(t *testing.T) {
 	require.Len(t, slices.Compact(got), writers*each)
 }
 
-// TestRecoveryInGroups: leftovers in groups are finished at start, and where the disk
+// TestRecoveryInGroups_E1: leftovers in groups are finished at start, and where the disk
 // fails then, later.
-func TestRecoveryInGroups(t *testing.T) {
+func TestRecoveryInGroups_E1(t *testing.T) {
 	const size = 30
 	format := allFormats[2]
 	torn := fileOf(t, format, 3, size)
@@ -265,25 +265,6 @@ func TestRecoveryInGroups(t *testing.T) {
 			break
 		}
 	}
-}
-
-// TestGroupNamedLikeAFile_E10 is repaired and retained as any other.
-func TestGroupNamedLikeAFile_E10(t *testing.T) {
-	const size = 10
-	format := allFormats[2]
-	dir := t.TempDir()
-	value := Name{Sequence: 7, Format: format}.String()
-	group := []string{GroupName(value), GroupName(value + ".partial")}
-	into := filepath.Join(dir, group[0], group[1])
-	require.NoError(t, os.MkdirAll(into, 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(into, Name{Sequence: 1, Format: format}.String()), fileOf(t, format, 1, size), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(into, Name{Sequence: 2, Format: format, Partial: true}.String()), fileOf(t, format, 2, size), 0o600))
-	s := openTestWriter(t, dir, Options{Format: format, Levels: 2, MaxOpen: 1, Retention: Retention{MaxFiles: 1}})
-	s.Maintain()
-	require.NoError(t, s.Close())
-	found := readTree(t, dir, size)
-	assert.Equal(t, map[string][]int{filepath.Join(group...): {1, 2}}, found)
-	profiletest.Account(t, "1 leftovers in groups named like files", 2, countIn(found), 0)
 }
 
 // TestGroupsThatCannotBeClosedStay: a group whose file cannot be finished is not forgotten,

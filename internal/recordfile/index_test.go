@@ -209,16 +209,6 @@ func TestBuilderMemoryIsBounded(t *testing.T) {
 	assert.Zero(t, memory.used.Load())
 }
 
-func TestRecordWithoutSummariesLeavesNoIndex(t *testing.T) {
-	b, _ := built(t)
-	b.Add(300, 1, nil)
-	b.Add(301, 1, []Summary{cpu(1, 1)})
-	data, err := b.Encode(301)
-	require.NoError(t, err)
-	assert.Nil(t, data)
-	assert.Zero(t, b.memory.used.Load())
-}
-
 // BenchmarkParse reports the time for each index of a file of 360 records of 5 series.
 func BenchmarkParse(b *testing.B) {
 	builder := NewIndexBuilder(NewIndexMemory(1 << 30))

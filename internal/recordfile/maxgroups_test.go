@@ -162,27 +162,3 @@ func TestGroupsCountDespiteOtherErrors(t *testing.T) {
 		})
 	}
 }
-
-// TestOtherIsRecoveredAndRemoved: the directory of the other groups is as that of a group.
-func TestOtherIsRecoveredAndRemoved(t *testing.T) {
-	const size = 20
-	dir := t.TempDir()
-	clock := newClock()
-	options := Options{Format: allFormats[0], Levels: 2, MaxOpen: 5, MaxGroups: 1, Now: clock.Now, Retention: Retention{MaxAge: time.Minute}}
-	s := openTestWriter(t, dir, options)
-	for id, group := range []string{"a", "b"} {
-		require.NoError(t, s.Append(plainRecord(OTLPProto, id, size, group, group)))
-	}
-	require.NoError(t, s.Close())
-	closed := list(t, filepath.Join(dir, Other))[0]
-	partial := filepath.Join(dir, Other, closed+".partial")
-	require.NoError(t, os.Rename(filepath.Join(dir, Other, closed), partial))
-	s = openTestWriter(t, dir, options)
-	assert.Equal(t, map[string][]int{"a/a": {0}, Other: {1}}, readTree(t, dir, size))
-	clock.step(2 * time.Minute)
-	s.Maintain()
-	assert.Empty(t, list(t, dir))
-	require.NoError(t, s.Append(plainRecord(OTLPProto, 2, size, "b", "b")))
-	require.NoError(t, s.Close())
-	assert.Equal(t, map[string][]int{"b/b": {2}}, readTree(t, dir, size))
-}

@@ -16,6 +16,19 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
+// countingReader counts what is read.
+type countingReader struct {
+	io.ReaderAt
+	calls, bytes int
+}
+
+func (r *countingReader) ReadAt(p []byte, at int64) (int, error) {
+	n, err := r.ReaderAt.ReadAt(p, at)
+	r.calls++
+	r.bytes += n
+	return n, err
+}
+
 // TestCompressedReadingIsLinear_E9: what is read for a torn compressed record is in
 // proportion to the file, however many heads of frames or members are in it.
 func TestCompressedReadingIsLinear_E9(t *testing.T) {

@@ -15,7 +15,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
@@ -172,23 +171,4 @@ func (f *flips) Add(n int, ids []int, changed int) {
 func (f *flips) Account(t *testing.T) {
 	t.Helper()
 	profiletest.Account(t, fmt.Sprintf("%d flipped bytes, %d changed records without a checksum", f.files, f.changed), f.records, f.readable, f.records-f.readable)
-}
-
-// heapProfile returns a record of samples as a heap profile has them, most of value 0: between two of them
-// there often are bytes that read as a length.
-func heapProfile(t testing.TB, seed uint64, samples int) []byte {
-	random := rand.New(rand.NewPCG(seed, 0))
-	pd := pprofile.NewProfiles()
-	pd.Dictionary().StringTable().Append("", "inuse_space", "bytes")
-	p := pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
-	for i := range samples {
-		s := p.Samples().AppendEmpty()
-		s.SetStackIndex(int32(128 + i%16_000))
-		value := int64(0)
-		if random.IntN(10) == 0 {
-			value = random.Int64N(1 << 20)
-		}
-		s.Values().Append(value)
-	}
-	return profiletest.Proto(t, pd)
 }

@@ -114,37 +114,6 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// TestRetentionFailing: each call fails; nothing but what is due is ever removed.
-func TestRetentionFailing(t *testing.T) {
-	const size = 10
-	for n := 1; ; n++ {
-		dir := t.TempDir()
-		clock := newClock()
-		f := faults{noSync: true}
-		s := openTestWriter(t, dir, Options{
-			Format: allFormats[2], Now: clock.Now, Rotation: Rotation{MaxRecords: 1}, OpenDir: f.openDir, Failed: func(error) {},
-			Levels: 1, MaxOpen: 10, Retention: Retention{MaxFiles: 2},
-		})
-		for id := range 5 {
-			clock.step(time.Second)
-			require.NoError(t, s.Append(plainRecord(OTLPProto, id, size, "g"+strconv.Itoa(id%2))))
-		}
-		f.calls, f.from, f.to = 0, n, n+1
-		s.Tick()
-		s.Maintain()
-		failed := f.failed
-		f.clear()
-		require.NoError(t, s.Close())
-		got := readTree(t, dir, size)
-		require.Contains(t, got["g0"], 4, "call %d", n)
-		require.Contains(t, got["g1"], 3, "call %d", n)
-		if failed == 0 {
-			assert.Equal(t, map[string][]int{"g0": {4}, "g1": {3}}, got)
-			break
-		}
-	}
-}
-
 // TestRetentionPassesOverWhatIsStuck, wherever that is, and tries it again though no
 // other file is finished.
 func TestRetentionPassesOverWhatIsStuck(t *testing.T) {

@@ -44,38 +44,6 @@ func TestSummariesAreOfOneMinute(t *testing.T) {
 	assert.Equal(t, []int{2, 1, 1}, counts)
 }
 
-// The maps of a payload are kept for the next one, whose dictionary is another.
-func TestSummariesDoNotDependOnPayloadsBefore(t *testing.T) {
-	heap := func(first, second string) []Summary {
-		pd := pprofile.NewProfiles()
-		dict := pd.Dictionary()
-		dict.StringTable().Append("", first, second, "key", "")
-		for range 2 {
-			a := dict.AttributeTable().AppendEmpty()
-			a.SetKeyStrindex(3)
-			a.Value().SetStr(first)
-		}
-		profiles := pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles()
-		for i := range 2 {
-			p := profiles.AppendEmpty()
-			p.SampleType().SetTypeStrindex(int32(1 + i))
-			p.AttributeIndices().Append(int32(i))
-		}
-		summaries, err := Summarize(pd)
-		require.NoError(t, err)
-		return summaries
-	}
-	want := heap("cpu", "inuse_space")
-	other := heap("goroutine", "samples")
-	require.Equal(t, want, heap("cpu", "inuse_space"))
-	require.Len(t, want, 2)
-	assert.Equal(t, "cpu", want[0].SampleType)
-	assert.Zero(t, want[0].Snapshot)
-	assert.NotZero(t, want[1].Snapshot)
-	assert.NotZero(t, other[0].Snapshot)
-	assert.NotEqual(t, want[1].Snapshot, other[1].Snapshot)
-}
-
 // Marshalling makes references into the string table of all strings of resources and scopes, which unmarshalling resolves.
 func TestSummariesOfAReadPayloadAreThoseOfTheWrittenOne(t *testing.T) {
 	payloads := []pprofile.Profiles{withServiceName(t, func(v pcommon.Value) { v.SetInt(5) }), withServiceName(t, func(v pcommon.Value) {

@@ -4,7 +4,6 @@
 package recordfile
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -97,41 +96,6 @@ func TestFileWithRecordWithoutSummariesHasNoIndex(t *testing.T) {
 	require.NoError(t, w.Close())
 	assert.Len(t, list(t, dir), 1)
 	assert.Zero(t, w.indexes.used.Load())
-}
-
-func TestIndexesOfOpenFilesAreBounded(t *testing.T) {
-	dir := t.TempDir()
-	w := openTestWriter(t, dir, Options{Format: allFormats[0]})
-	record := func(id, services, length int) Record {
-		r := plainRecord(OTLPProto, id, 100)
-		for i := range services {
-			r.Summaries = append(r.Summaries, Summary{
-				Key:   Key{Service: fmt.Sprintf("%0*d", length, i)},
-				Total: Total{Start: 1, Latest: 1, End: 1, Profiles: 1, Sum: int64(id)},
-			})
-		}
-		return r
-	}
-	const lines = 250
-	for id := range lines { // many records of the same services
-		require.NoError(t, w.Append(record(id, 2000, 10)))
-		assert.LessOrEqual(t, w.indexes.used.Load(), int64(maxIndexes))
-	}
-	closeFiles(t, w)
-	x := parseIndex(t, filepath.Join(dir, list(t, dir)[0]))
-	require.Len(t, x.Totals, 2000)
-	assert.Equal(t, int64(lines*(lines-1)/2), x.Totals[1999].Sum)
-	records, err := x.Records()
-	require.NoError(t, err)
-	assert.Len(t, records, 1, "the lines do not fit")
-
-	require.NoError(t, w.Append(record(lines, 30, maxIndexes/20)))
-	assert.Zero(t, w.indexes.used.Load())
-	require.NoError(t, w.Append(record(lines+1, 1, 10)))
-	assert.Zero(t, w.indexes.used.Load())
-	require.NoError(t, w.Close())
-	assert.Len(t, list(t, dir), 3, "the second file has no index")
-	assert.Len(t, readAll(t, dir, 100), lines+2)
 }
 
 // TestIndexThatCannotBeWrittenFailsNoRecord lets each call fail that the index takes.

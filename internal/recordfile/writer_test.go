@@ -149,25 +149,6 @@ func TestRotationOfFiles_E13(t *testing.T) {
 	}
 }
 
-// TestSizeIsOnTheDisk: MaxSize bounds the compressed file.
-func TestSizeIsOnTheDisk(t *testing.T) {
-	for _, format := range allFormats {
-		dir := t.TempDir()
-		w := openTestWriter(t, dir, Options{Format: format, Rotation: Rotation{MaxSize: 10_000}})
-		for id := range 100 {
-			require.NoError(t, w.Append(plainRecord(format.Content, id, 1000)))
-		}
-		require.NoError(t, w.Close())
-		files := list(t, dir)
-		for _, name := range files[:len(files)-1] {
-			info, err := os.Stat(filepath.Join(dir, name))
-			require.NoError(t, err)
-			assert.LessOrEqual(t, info.Size(), int64(10_000))
-			assert.Greater(t, info.Size(), int64(7_500))
-		}
-	}
-}
-
 func TestAgeNeedsNoRecord(t *testing.T) {
 	format := allFormats[2]
 	dir := t.TempDir()
