@@ -176,6 +176,7 @@ func (p *dedupProcessor) sendAtOnce(ctx context.Context, payload *merge.Payload,
 	if others > 0 {
 		invalid = p.merge(w, payload)
 	}
+	p.telemetry.add(p.telemetry.ProcessorProfilesDedupSaturatedValues, w.merged.Counts().Saturated)
 	w.close()
 	for _, part := range w.unsent {
 		err := invalid

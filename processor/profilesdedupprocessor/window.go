@@ -141,9 +141,7 @@ func (p *dedupProcessor) closeWindow(why reason) (closed bool) {
 	if p.exporting != nil || !p.hasRoom() {
 		return false
 	}
-	if saturated := p.open.merged.Counts().Saturated; saturated > 0 {
-		p.logger.Warn("Sums beyond int64 stay at the largest or smallest int64", zap.Int("values", saturated))
-	}
+	p.telemetry.add(p.telemetry.ProcessorProfilesDedupSaturatedValues, p.open.merged.Counts().Saturated)
 	p.open.close()
 	p.open, p.exporting = nil, p.open
 	p.telemetry.add(p.telemetry.ProcessorProfilesDedupFlushes, 1, why)

@@ -43,6 +43,7 @@ type TelemetryBuilder struct {
 	ProcessorProfilesDedupRejectedPayloads  metric.Int64Counter
 	ProcessorProfilesDedupRetainedBytes     metric.Int64ObservableUpDownCounter
 	ProcessorProfilesDedupRetries           metric.Int64Counter
+	ProcessorProfilesDedupSaturatedValues   metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -187,6 +188,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_processor_profiles_dedup_retries",
 		metric.WithDescription("Attempts to send a payload to the next consumer again. [Development]"),
 		metric.WithUnit("{retry}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorProfilesDedupSaturatedValues, err = builder.meter.Int64Counter(
+		"otelcol_processor_profiles_dedup_saturated_values",
+		metric.WithDescription("Values that a sum had no room for. The sum stays at the largest or smallest int64. [Development]"),
+		metric.WithUnit("{value}"),
 	)
 	errs = errors.Join(errs, err)
 	return &builder, errs

@@ -38,6 +38,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ProcessorProfilesDedupOutgoingSamples.Add(context.Background(), 1)
 	tb.ProcessorProfilesDedupRejectedPayloads.Add(context.Background(), 1)
 	tb.ProcessorProfilesDedupRetries.Add(context.Background(), 1)
+	tb.ProcessorProfilesDedupSaturatedValues.Add(context.Background(), 1)
 	AssertEqualProcessorProfilesDedupDroppedProfiles(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
@@ -81,6 +82,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorProfilesDedupRetries(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorProfilesDedupSaturatedValues(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 
