@@ -91,7 +91,7 @@ func (c *splunkConnector) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
 	payloads := c.collect(ctx, ld)
 	reservation := c.inFlight.Reserve(inFlightWait)
 	defer reservation.Release()
-	batch := c.ingester.NewBatch()
+	batch := c.ingester.NewBatch(reservation)
 	var retryable, permanent []error
 	for len(payloads) > 0 {
 		part, err := c.prepare(ctx, reservation, batch, payloads)

@@ -67,10 +67,6 @@ func (c *splunkConnector) collect(ctx context.Context, ld plog.Logs) []*payload 
 	return payloads
 }
 
-// expectedWork is how many bytes the work on payloads is expected to take for each byte of
-// their bodies, which are compressed.
-const expectedWork = 32
-
 // part is the first payloads of a request, as many as fit into the memory that one request
 // may take.
 type part struct {
@@ -81,29 +77,23 @@ type part struct {
 }
 
 // prepare translates the first payloads. The error is retryable and concerns all.
-func (c *splunkConnector) prepare(ctx context.Context, r *ingest.Reservation, batch *ingest.Batch, payloads []*payload) (done part, err error) {
-	expected := int64(0)
-	for _, p := range payloads {
-		expected += expectedWork * int64(p.size)
-	}
-	err = r.Work(ctx, expected, func() error {
-		done = part{batch: batch.Next(), taken: len(payloads)}
-		for i, p := range payloads {
-			err := c.add(ctx, &done, p, r)
-			_, tooLarge := errors.AsType[*pproftranslator.LimitError](err)
-			switch {
-			case ingest.MustRestart(err) || ctx.Err() != nil:
-				return errors.Join(err, ctx.Err())
-			case tooLarge && len(done.prepared) > 0:
-				done.taken = i
-				return nil
-			case err != nil:
-				done.rejections = append(done.rejections, result{p.service, len(p.records), err})
-			}
+func (c *splunkConnector) prepare(ctx context.Context, r *ingest.Reservation, batch *ingest.Batch, payloads []*payload) (part, error) {
+	done := part{batch: batch.Next(), taken: len(payloads)}
+	for i, p := range payloads {
+		err := c.add(ctx, &done, p, r)
+		r.FreeBody()
+		_, tooLarge := errors.AsType[*pproftranslator.LimitError](err)
+		switch {
+		case errors.Is(err, ingest.ErrInFlightLimit) || ctx.Err() != nil:
+			return done, errors.Join(err, ctx.Err())
+		case tooLarge && len(done.prepared) > 0:
+			done.taken = i
+			return done, nil
+		case err != nil:
+			done.rejections = append(done.rejections, result{p.service, len(p.records), err})
 		}
-		return nil
-	})
-	return done, err
+	}
+	return done, nil
 }
 
 // add adds a payload to a part.
@@ -112,18 +102,17 @@ func (c *splunkConnector) add(ctx context.Context, to *part, p *payload, r *inge
 	var message []byte
 	var rejections []result
 	if p.form.text {
-		message, rejections, err = c.callStacks(p, r.Resize)
+		message, rejections, err = c.callStacks(ctx, p, r)
 	} else {
-		message, err = p.form.pprof(p.records[0], c.config.Timestamps, int(c.config.MaxDecompressedSize), r.Resize)
+		message, err = p.form.pprof(ctx, p.records[0], c.config.Timestamps, int(c.config.MaxDecompressedSize), r)
 	}
 	if err != nil {
-		return errors.Join(err, r.Resize(0))
+		return err
 	}
 	if len(rejections) < len(p.records) {
-		r.Keep()
 		data := p.form.payload(p.resource)
 		data.Data, data.TimeRange.End = message, timeOf(p.records[0])
-		if _, err := to.batch.Prepare(ctx, data, int(ingest.MaxPayload), r); err != nil {
+		if err := to.batch.AddTranslated(ctx, data, int(ingest.MaxPayload)); err != nil {
 			return err
 		}
 		to.prepared = append(to.prepared, result{service: p.service, records: len(p.records) - len(rejections)})
@@ -137,22 +126,28 @@ const memoryOfLine = 512
 
 // callStacks returns the pprof message of records that are text, and rejects those that
 // cannot be read.
-func (c *splunkConnector) callStacks(p *payload, reserve func(bytes int64) error) (message []byte, rejections []result, err error) {
-	stacks := newCallStacks(p.form.allocation)
-	total := int64(0)
+func (c *splunkConnector) callStacks(ctx context.Context, p *payload, r *ingest.Reservation) (message []byte, rejections []result, err error) {
+	memory := int64(0)
 	for _, record := range p.records {
 		text := record.Body().Str()
-		total += 4*int64(len(text)) + memoryOfLine*int64(2+strings.Count(text, "\n"))
-		if err := reserve(total); err != nil {
-			return nil, nil, err
-		}
-		stack, err := parseCallStack(text)
+		memory += 4*int64(len(text)) + memoryOfLine*int64(2+strings.Count(text, "\n"))
+	}
+	free, err := r.Temporary(ctx, memory)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer free()
+	stacks := newCallStacks(p.form.allocation)
+	for _, record := range p.records {
+		stack, err := parseCallStack(record.Body().Str())
 		if err != nil {
 			rejections = append(rejections, result{p.service, 1, fmt.Errorf("call stack: %w", err)})
 			continue
 		}
 		stacks.add(stack, record)
 	}
-	message, err = encode(&stacks.p, stacks.moments, p.form.period, c.config.Timestamps)
+	if message, err = encode(&stacks.p, stacks.moments, p.form.period, c.config.Timestamps); err == nil {
+		err = r.Decompressed(ctx, int64(len(message)))
+	}
 	return message, rejections, err
 }

@@ -4,6 +4,7 @@
 package splunkprofilingconnector
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -113,12 +114,10 @@ func timeOf(record plog.LogRecord) pcommon.Timestamp {
 	return record.ObservedTimestamp()
 }
 
-// pprof returns the pprof message of a record. It calls reserve with the bytes of memory that
-// it takes in total.
-func (f form) pprof(record plog.LogRecord, timestamps bool, limit int, reserve func(bytes int64) error) ([]byte, error) {
+// pprof returns the pprof message of a record.
+func (f form) pprof(ctx context.Context, record plog.LogRecord, timestamps bool, limit int, r *ingest.Reservation) ([]byte, error) {
 	encoded := record.Body().Str()
-	decoded := int64(base64.StdEncoding.DecodedLen(len(encoded)))
-	if err := reserve(decoded); err != nil {
+	if err := r.Decompressed(ctx, int64(base64.StdEncoding.DecodedLen(len(encoded)))); err != nil {
 		return nil, err
 	}
 	data, err := base64.StdEncoding.DecodeString(encoded)
@@ -128,24 +127,21 @@ func (f form) pprof(record plog.LogRecord, timestamps bool, limit int, reserve f
 	if ingest.Compression(data) != "gzip" {
 		return nil, errors.New("the body is not gzip in base64")
 	}
-	decompressed := int64(0)
-	data, err = ingest.Decompress(data, limit, func(bytes int64) error {
-		decompressed = bytes
-		return reserve(decoded + bytes)
-	})
-	if err != nil {
+	if data, err = r.Decompress(ctx, data, limit); err != nil {
 		return nil, err
 	}
 	memory, err := memoryOfPprof(data)
 	if err != nil {
 		return nil, fmt.Errorf("pprof: %w", err)
 	}
-	if err := reserve(decoded + decompressed + memory); err != nil {
+	free, err := r.Temporary(ctx, memory)
+	if err != nil {
 		return nil, err
 	}
+	defer free()
 	message, err := completePprof(data, !f.allocation, timestamps)
 	if err != nil {
 		return nil, fmt.Errorf("pprof: %w", err)
 	}
-	return message, reserve(int64(cap(message)))
+	return message, r.Decompressed(ctx, int64(len(message)))
 }

@@ -89,16 +89,11 @@ func (r *Record) decodePprof(data []byte) (pprofile.Profiles, error) {
 	return (&pproftranslator.Unmarshaler{Limits: limits}).UnmarshalProfiles(data)
 }
 
-// reserve ends a translation before it takes too much memory.
-func (o *Options) reserve(bytes int64) error {
-	if limit := o.maxDecoded(); bytes > limit {
-		return fmt.Errorf("the profile takes about %s of memory or more, the limit is %s: %s", mebibytes(bytes), mebibytes(limit), o.raise())
-	}
-	return nil
-}
-
 func (r *Record) decodeLegacy() (pprofile.Profiles, error) {
-	message, err := pproftranslator.ConvertLegacy(r.Data, r.options.reserve)
+	if memory, limit := pproftranslator.LegacyMemory(r.Data), r.options.maxDecoded(); memory > limit {
+		return pprofile.Profiles{}, fmt.Errorf("the profile takes about %s of memory or more, the limit is %s: %s", mebibytes(memory), mebibytes(limit), r.options.raise())
+	}
+	message, err := pproftranslator.ConvertLegacy(r.Data)
 	if err != nil {
 		return pprofile.Profiles{}, err
 	}

@@ -12,137 +12,149 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/gunzip"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
 const (
-	// minBuffer is the size of the first read of a body, in bytes: all that a client
-	// that sends nothing more holds.
-	minBuffer = 4 << 10
-
 	// maxLayers is how often a payload may be compressed: by the profiler, by the HTTP
 	// library and by a proxy.
 	maxLayers = 3
 
-	// maxRatio is how many bytes one byte of zstd is expected to become at most.
-	maxRatio = 1032
+	// minBuffer is the size of the smallest buffer, in bytes.
+	minBuffer = 4 << 10
 
-	// workFactor is how many times the size of the decompressed bytes the work on them
-	// usually takes: these, the translator's tables and the result. Profiles of the
-	// corpus take 6 to 15 times as much, large ones 8.
-	workFactor = 8
-
-	// blockSlack is how much decompression may allocate in excess of its limit before it
-	// notices, in bytes: a block of zstd.
-	blockSlack = 128 << 10
-
-	// lz4Slack is the memory of lz4 in addition to its output, in bytes: a compressed
-	// and a plain block of the largest size.
-	lz4Slack = 8 << 20
+	// gzipMemory is the memory of gzip in addition to its output, in bytes: a window and tables.
+	gzipMemory = 64 << 10
 
 	// maxZstdWindow is the largest window of a zstd frame that is decoded, in bytes:
 	// that of zstd --ultra -22.
 	maxZstdWindow = 128 << 20
+
+	// maxZstdBlock is the largest content of a block of zstd, in bytes.
+	maxZstdBlock = 128 << 10
 )
 
-// ReadAll reads body to its end. expected is its length in bytes, negative if unknown.
-// It reserves bytes before it allocates them, and as they arrive: a client that
-// announces much and sends nothing holds next to nothing.
-func ReadAll(ctx context.Context, body io.Reader, expected int64, r *Reservation) ([]byte, error) {
-	if err := r.limit.CheckBody(expected); err != nil {
+// ReadAll reads body to its end, within bytes that it takes before. expected is its length in bytes, negative if
+// unknown: then a body that is not small takes as many as a body may have.
+func ReadAll(ctx context.Context, from io.Reader, expected int64, r *Reservation) ([]byte, error) {
+	most, small := r.limit.most[body].bytes, r.limit.most[smallBody].bytes
+	size := expected
+	if expected < 0 {
+		size = small
+	}
+	if err := r.Body(ctx, size); err != nil {
 		return nil, err
 	}
-	most := r.limit.maxBody()
-	var buf []byte
-	for {
-		if len(buf) == cap(buf) {
-			if err := r.limit.CheckBody(int64(len(buf))); err != nil {
-				return nil, err
-			}
-			size := min(max(2*int64(cap(buf)), minBuffer), most+1) // one byte more, to see the end without growing
-			if expected >= int64(len(buf)) {
-				size = min(size, expected+1)
-			}
-			if err := r.Body(ctx, min(int64(cap(buf))+size, 2*most)); err != nil {
-				return nil, err
-			}
-			buf = append(make([]byte, 0, size), buf...)
-			if err := r.Body(ctx, size); err != nil {
-				return nil, err
-			}
+	buf, err := readUpTo(from, make([]byte, 0, size+1))
+	if err == nil && expected < 0 && int64(len(buf)) > small {
+		r.shrink(smallBody, 0)
+		if err := r.take(ctx, body, most); err != nil {
+			return nil, err
 		}
-		n, err := body.Read(buf[len(buf):cap(buf)])
+		// A growing buffer has a copy of at most half of its size beside it.
+		size = most / 3 * 2
+		for n := 2 * small; err == nil && len(buf) == cap(buf) && int64(len(buf)) <= size; n *= 2 {
+			buf, err = readUpTo(from, append(make([]byte, 0, min(n, size)+1), buf...))
+		}
+		r.shrink(body, int64(cap(buf)))
+	}
+	if err == nil && expected < 0 {
+		err = (&limit{size, "size of a body of unknown length in bytes", "a twenty-fourth"}).check(int64(len(buf)))
+	}
+	return buf, err
+}
+
+// readUpTo reads until the end, which is no error, or until buf is full.
+func readUpTo(from io.Reader, buf []byte) ([]byte, error) {
+	for len(buf) < cap(buf) {
+		n, err := from.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
-		if err == io.EOF {
+		if err == io.EOF { //nolint:errorlint // the end, as documented
 			return buf, nil
 		}
 		if err != nil {
-			return nil, err
+			return buf, err
 		}
 	}
+	return buf, nil
 }
 
 // DecompressedSize starts what a *pproftranslator.LimitError says was counted, if that was the size after decompression.
 const DecompressedSize = "decompressed size in bytes"
 
-// compression is a format that a payload may have, recognized by its first bytes. No
-// pprof message starts with them.
-type compression struct {
-	name     string
-	magic    []byte
-	estimate func(buf []byte) int // of the decompressed size in bytes
-	slack    int64                // bytes that decompress may allocate in addition to its output
-	// decompress returns at most limit bytes or a *pproftranslator.LimitError. It calls
-	// reserve with the bytes that it holds in total, before it allocates them.
-	decompress func(buf []byte, limit int, reserve func(bytes int64) error) ([]byte, error)
-}
-
-var compressions = []compression{
-	{name: "gzip", magic: []byte{0x1f, 0x8b}, estimate: gunzip.Estimate, slack: gunzip.ReaderSize, decompress: decompressGzip},
-	{name: "zstd", magic: []byte{0x28, 0xb5, 0x2f, 0xfd}, estimate: estimateZstd, slack: blockSlack, decompress: restarting(estimateZstd, blockSlack, decompressZstd)},
-	{name: "lz4", magic: []byte{0x04, 0x22, 0x4d, 0x18}, estimate: estimateLZ4, slack: lz4Slack, decompress: restarting(estimateLZ4, lz4Slack, decompressLZ4)},
-}
-
-func compressionOf(buf []byte) *compression {
-	for i := range compressions {
-		if bytes.HasPrefix(buf, compressions[i].magic) {
-			return &compressions[i]
-		}
-	}
-	return nil
+// compressions are the formats that a payload may have, by their first bytes. No pprof message starts with them.
+var compressions = []struct{ name, magic string }{
+	{"gzip", "\x1f\x8b"}, {"zstd", "\x28\xb5\x2f\xfd"}, {"lz4", "\x04\x22\x4d\x18"},
 }
 
 // Compression returns the name of buf's compression, gzip, zstd or lz4, or "".
 func Compression(buf []byte) string {
-	if c := compressionOf(buf); c != nil {
-		return c.name
+	for _, c := range compressions {
+		if bytes.HasPrefix(buf, []byte(c.magic)) {
+			return c.name
+		}
 	}
 	return ""
 }
 
-// ExpectedWork is how many bytes the work on a payload is expected to take: its
-// decompressed bytes, the translation and the result.
-func ExpectedWork(payload []byte) int64 {
-	c := compressionOf(payload)
-	if c == nil {
-		return workFactor * int64(len(payload))
+// expansion is how many bytes it takes to remove the outer layer of compression: as many as the payload states, or as can
+// be expected. It is 0 without compression. A payload that states more than the limit is rejected.
+func expansion(buf []byte, limit int) (int64, error) {
+	stated, size := int64(0), int64(0)
+	switch Compression(buf) {
+	case "":
+		return 0, nil
+	case "gzip":
+		stated = int64(pproftranslator.GzipSize(buf))
+		size = max(stated, minBuffer)
+	case "zstd":
+		var err error
+		if stated, size, err = zstdSize(buf); err != nil {
+			return 0, err
+		}
+		if stated <= int64(limit) {
+			// The decoder has no error of its own for output that does not fit. With room for
+			// one block more than limit, it has exceeded limit by then.
+			return min(size, int64(limit)) + maxZstdBlock, nil
+		}
+	case "lz4":
+		size = max(4*int64(len(buf)), minBuffer)
 	}
-	return workFactor*int64(c.estimate(payload)) + c.slack
+	if stated > int64(limit) {
+		return 0, &pproftranslator.LimitError{What: DecompressedSize, Limit: int64(limit)}
+	}
+	return min(size, int64(limit)) + 1, nil // one byte more, to see the end without growing
 }
 
-// Decompress removes all layers of compression. The result has at most limit bytes;
-// otherwise the error is a *pproftranslator.LimitError. It calls reserve with the bytes
-// that it holds in total, before it allocates them and at the end. buf is not among them;
-// it is the result if it is not compressed.
-func Decompress(buf []byte, limit int, reserve func(bytes int64) error) ([]byte, error) {
-	before := int64(0) // bytes of buf, if they are reserved
+// Decompress removes all layers of compression. The result has at most limit bytes; otherwise the error is a
+// *pproftranslator.LimitError. r holds it, unless it is buf itself, as if that is not compressed.
+func (r *Reservation) Decompress(ctx context.Context, buf []byte, limit int) ([]byte, error) {
+	size, err := expansion(buf, limit)
+	if err == nil {
+		err = r.take(ctx, decompressed, size)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.decompressLayers(ctx, buf, limit, size)
+}
+
+// decompressLayers is Decompress with so many bytes for the outer layer, which r holds. It takes what more it needs if
+// that is free. With an error, the result is what was decompressed before it, which r does not hold.
+func (r *Reservation) decompressLayers(ctx context.Context, buf []byte, limit int, taken int64) (_ []byte, err error) {
+	before := r.held[decompressed] - taken
+	defer func() {
+		if err != nil {
+			r.shrink(decompressed, before)
+		}
+	}()
 	for layer := 1; ; layer++ {
-		c := compressionOf(buf)
-		if c == nil {
+		compression := Compression(buf)
+		if compression == "" {
 			if len(buf) > limit {
 				return nil, &pproftranslator.LimitError{What: "size in bytes", Limit: int64(limit), Got: int64(len(buf))}
 			}
@@ -151,48 +163,91 @@ func Decompress(buf []byte, limit int, reserve func(bytes int64) error) ([]byte,
 		if layer > maxLayers {
 			return nil, fmt.Errorf("more than %d layers of compression", maxLayers)
 		}
-		plain, err := c.decompress(buf, limit, beyond(before, reserve))
+		size, err := expansion(buf, limit)
+		if err == nil && size > taken {
+			err = r.tryTake(decompressed, size-taken)
+		}
 		if err != nil {
 			return nil, err
 		}
-		buf, before = plain, int64(cap(plain))
-		if err := reserve(before); err != nil {
-			return nil, err
+		outer := r.held[decompressed] - before - max(size, taken)
+		r.shrink(decompressed, before+outer+size)
+		if buf, err = r.decompress(ctx, compression, buf, limit, int(size)); err != nil {
+			return buf, err
 		}
+		r.shrink(decompressed, r.held[decompressed]-outer)
+		taken = 0
 	}
 }
 
-// restarting calls decompress with the estimated size. If that is too small, it calls it again with
-// four times as much, which costs a third more than knowing the size. decompress allocates slack in
-// addition to its limit.
-func restarting(estimate func(buf []byte) int, slack int64, decompress func(buf []byte, limit int) ([]byte, error)) func([]byte, int, func(int64) error) ([]byte, error) {
-	return func(buf []byte, limit int, reserve func(bytes int64) error) ([]byte, error) {
-		size := min(max(estimate(buf), minBuffer), limit)
-		for {
-			if err := reserve(int64(size) + slack); err != nil {
-				return nil, err
-			}
-			plain, err := decompress(buf, size)
-			if _, tooLarge := errors.AsType[*pproftranslator.LimitError](err); !tooLarge || size >= limit {
-				return plain, err
-			}
-			size = min(4*size, limit)
+// decompress removes a layer, within so many bytes that r holds. A payload that has more than it states takes more as it
+// grows if that is free. r then holds the capacity of the result instead.
+func (r *Reservation) decompress(ctx context.Context, compression string, buf []byte, limit, size int) ([]byte, error) {
+	switch compression {
+	case "zstd":
+		decoder := zstdDecoders.Get().(*zstd.Decoder)
+		defer zstdDecoders.Put(decoder)
+		all := make([]byte, size)
+		plain, err := decoder.DecodeAll(buf, all[:0])
+		switch {
+		case errors.Is(err, zstd.ErrDecoderSizeExceeded) || len(plain) > limit:
+			return all, &pproftranslator.LimitError{What: DecompressedSize, Limit: int64(limit)}
+		case errors.Is(err, zstd.ErrWindowSizeExceeded):
+			return nil, &pproftranslator.LimitError{What: "zstd window in bytes", Limit: maxZstdWindow}
+		case err != nil:
+			return all, fmt.Errorf("zstd: %w", err)
 		}
+		return plain, nil
+	case "lz4":
+		memory := int64(2) << 22 // a compressed and a plain block, of the largest size
+		if len(buf) > 5 {
+			memory = 2 << (8 + 2*min(buf[5]>>4&7, 7)) // as the header states it
+		}
+		return r.readGrowing(ctx, "lz4", lz4.NewReader(bytes.NewReader(buf)), limit, size, memory)
 	}
+	reader := gzipReaders.Get().(*gzip.Reader)
+	defer gzipReaders.Put(reader)
+	if err := reader.Reset(bytes.NewReader(buf)); err != nil {
+		return nil, errors.New("gzip: the header is malformed")
+	}
+	return r.readGrowing(ctx, "gzip", reader, limit, size, gzipMemory)
 }
 
-// estimateZstd is the length in the header of the first frame, as far as so few bytes can become
-// that many.
-func estimateZstd(buf []byte) int {
-	var header zstd.Header
-	if err := header.Decode(buf); err != nil || !header.HasFCS {
-		return 4 * len(buf)
+// readGrowing reads all of a stream, first within so many bytes that r holds. The reader takes so much memory beside them.
+func (r *Reservation) readGrowing(ctx context.Context, name string, from io.Reader, limit, size int, memory int64) ([]byte, error) {
+	free, err := r.Temporary(ctx, memory)
+	if err != nil {
+		return nil, err
 	}
-	return int(min(header.FrameContentSize, uint64(len(buf))*maxRatio))
+	defer free()
+	out, readErr := readUpTo(from, make([]byte, 0, size))
+	for readErr == nil && len(out) == cap(out) && len(out) <= limit {
+		// The old buffer counts as work until it is copied.
+		freeOld, err := r.Temporary(ctx, int64(cap(out)))
+		if err != nil {
+			return out, err
+		}
+		r.shrink(decompressed, r.held[decompressed]-int64(cap(out)))
+		size = min(2*cap(out), limit+1)
+		if err = r.tryTake(decompressed, int64(size)); err == nil {
+			out = append(make([]byte, 0, size), out...)
+		}
+		freeOld()
+		if err != nil {
+			return out, err
+		}
+		out, readErr = readUpTo(from, out)
+	}
+	switch {
+	case readErr != nil:
+		return out, fmt.Errorf("%s: after %d decompressed bytes: %s", name, len(out), strings.TrimPrefix(readErr.Error(), name+": "))
+	case len(out) > limit:
+		return out, &pproftranslator.LimitError{What: DecompressedSize, Limit: int64(limit)}
+	}
+	return out, nil
 }
 
-// estimateLZ4 does not read the header, which seldom states the size.
-func estimateLZ4(buf []byte) int { return 4 * len(buf) }
+var gzipReaders = sync.Pool{New: func() any { return new(gzip.Reader) }}
 
 // zstdDecoders holds decoders that write to their output directly and keep no window.
 var zstdDecoders = sync.Pool{New: func() any {
@@ -208,40 +263,37 @@ var zstdDecoders = sync.Pool{New: func() any {
 	return decoder
 }}
 
-func decompressZstd(buf []byte, limit int) ([]byte, error) {
-	decoder := zstdDecoders.Get().(*zstd.Decoder)
-	defer zstdDecoders.Put(decoder)
-	// The decoder has no error of its own for output that does not fit. With room for
-	// one block more than limit, it has exceeded limit by then.
-	plain, err := decoder.DecodeAll(buf, make([]byte, 0, limit+blockSlack))
-	switch {
-	case errors.Is(err, zstd.ErrDecoderSizeExceeded) || len(plain) > limit:
-		return nil, &pproftranslator.LimitError{What: DecompressedSize, Limit: int64(limit)}
-	case errors.Is(err, zstd.ErrWindowSizeExceeded):
-		return nil, &pproftranslator.LimitError{What: "zstd window in bytes", Limit: maxZstdWindow}
-	case err != nil:
-		return nil, fmt.Errorf("zstd: %w", err)
+// zstdSize is how many bytes the frames of buf state that they have, and how many all have at most: those that state none
+// by the number of their blocks.
+func zstdSize(buf []byte) (stated, most int64, err error) {
+	for len(buf) > 0 {
+		var frame zstd.Header
+		if buf, err = frame.DecodeAndStrip(buf); err != nil {
+			return 0, 0, fmt.Errorf("zstd: %w", err)
+		}
+		blocks := int64(0)
+		skip := int64(frame.SkippableSize)
+		for last := frame.Skippable; !last && int64(len(buf)) >= skip+3; blocks++ {
+			buf = buf[skip:]
+			head := int64(buf[0]) | int64(buf[1])<<8 | int64(buf[2])<<16 // whether it is the last, type, size
+			skip = head >> 3
+			if head>>1&3 == 1 { // one byte, repeated
+				skip = 1
+			}
+			last, buf = head&1 != 0, buf[3:]
+		}
+		if frame.HasCheckSum {
+			skip += 4
+		}
+		if skip > int64(len(buf)) {
+			return 0, 0, fmt.Errorf("zstd: %w", io.ErrUnexpectedEOF)
+		}
+		buf = buf[skip:]
+		if frame.HasFCS {
+			stated += int64(min(frame.FrameContentSize, 1<<40))
+		} else {
+			most += blocks * maxZstdBlock
+		}
 	}
-	return plain, nil
-}
-
-func decompressGzip(buf []byte, limit int, reserve func(bytes int64) error) ([]byte, error) {
-	plain, err := gunzip.Decompress(buf, limit, reserve)
-	if errors.Is(err, gunzip.ErrLimit) {
-		return nil, &pproftranslator.LimitError{What: DecompressedSize, Limit: int64(limit)}
-	}
-	return plain, err
-}
-
-// decompressLZ4 reads all lz4 frames of buf, into memory for limit bytes.
-func decompressLZ4(buf []byte, limit int) ([]byte, error) {
-	plain := bytes.NewBuffer(make([]byte, 0, limit+1+bytes.MinRead)) // so that it never grows
-	n, err := plain.ReadFrom(io.LimitReader(lz4.NewReader(bytes.NewReader(buf)), int64(limit)+1))
-	if err != nil {
-		return nil, fmt.Errorf("lz4: after %d decompressed bytes: %s", n, strings.TrimPrefix(err.Error(), "lz4: "))
-	}
-	if n > int64(limit) {
-		return nil, &pproftranslator.LimitError{What: DecompressedSize, Limit: int64(limit)}
-	}
-	return plain.Bytes(), nil
+	return stated, stated + most, nil
 }

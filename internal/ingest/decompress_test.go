@@ -5,52 +5,20 @@ package ingest
 
 import (
 	"bytes"
+	"encoding/binary"
+	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
-
-func TestReadAllReservesWhatArrives(t *testing.T) {
-	limit := NewInFlight(4 << 20)
-	data := bytes.Repeat([]byte("0123456789"), 10_000)
-	for _, expected := range []int64{-1, int64(len(data)), 5} {
-		held := limit.Reserve(0)
-		got, err := ReadAll(t.Context(), bytes.NewReader(data), expected, held)
-		require.NoError(t, err)
-		assert.Equal(t, data, got)
-		assert.EqualValues(t, cap(got), limit.InUse())
-		held.Release()
-	}
-
-	// Announced, but never sent.
-	held := limit.Reserve(0)
-	_, err := ReadAll(t.Context(), bytes.NewReader(data[:10]), int64(len(data)), held)
-	require.NoError(t, err)
-	assert.EqualValues(t, minBuffer, limit.InUse())
-	held.Release()
-
-	// A body may have a sixteenth of the limit. Otherwise it is rejected, at once if its length is known.
-	for _, size := range []int64{256 << 10, 256<<10 + 1} {
-		for _, expected := range []int64{-1, size} {
-			held := limit.Reserve(0)
-			read := &io.LimitedReader{R: zeros{}, N: size}
-			_, err := ReadAll(t.Context(), read, expected, held)
-			if size == limit.maxBody() {
-				require.NoError(t, err)
-			} else {
-				requireTooLarge(t, err)
-				assert.Equal(t, expected > 0, read.N == size)
-			}
-			held.Release()
-		}
-	}
-}
 
 // zeros is a body without an end.
 type zeros struct{}
@@ -60,15 +28,30 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// The memory of an endless body is bounded, with that of its old and new buffer.
-func TestReadAllOfAnEndlessBody_M1(t *testing.T) {
-	limit := NewInFlight(64 << 20)
-	held := limit.Reserve(0)
-	before := allocated()
-	_, err := ReadAll(t.Context(), zeros{}, -1, held)
+// A body may have a sixteenth of the limit, of unknown length two thirds of that. It is rejected at once if its length is
+// known.
+func TestReadAllTakesTheBody_M1(t *testing.T) {
+	f := NewInFlight(size)
+	for _, test := range []struct{ length, expected, held int64 }{
+		{0, 0, 0}, {100, 100, 100}, {100, -1, size / 1024}, {size / 1024, -1, size / 1024},
+		{100_000, -1, 128<<10 + 1}, {1_000_000, -1, 1<<20 + 1}, {2 << 20, 2 << 20, 2 << 20}, {1_398_100, -1, 1_398_101},
+	} {
+		r := f.Reserve(0)
+		got, err := ReadAll(t.Context(), io.LimitReader(zeros{}, test.length), test.expected, r)
+		require.NoError(t, err)
+		assert.Len(t, got, int(test.length))
+		assert.EqualValues(t, test.held, f.InUse(), test)
+		r.Release()
+	}
+	read := &io.LimitedReader{R: zeros{}, N: size}
+	_, err := ReadAll(t.Context(), read, 2<<20+1, f.Reserve(0))
 	requireTooLarge(t, err)
-	assert.LessOrEqual(t, limit.InUse(), int64(8<<20))
-	assert.Less(t, allocated()-before, uint64(20<<20), "all buffers in turn")
+	assert.EqualValues(t, size, read.N)
+
+	before := allocated()
+	_, err = ReadAll(t.Context(), zeros{}, -1, f.Reserve(0))
+	requireTooLarge(t, err)
+	assert.Less(t, allocated()-before, uint64(5<<20), "all buffers in turn")
 }
 
 func allocated() uint64 {
@@ -77,45 +60,91 @@ func allocated() uint64 {
 	return stats.TotalAlloc
 }
 
-func TestDecompressReservesTheResult(t *testing.T) {
-	data := bytes.Repeat([]byte("0123456789"), 30)
-	for name, body := range map[string][]byte{
-		"plain": data,
-		"gzip":  profiletest.Gzip(t, data),
-		"zstd":  profiletest.Zstd(t, data),
-		"both":  profiletest.Gzip(t, profiletest.Zstd(t, data)),
-	} {
-		held := int64(0)
-		got, err := Decompress(body, 1<<20, func(bytes int64) error {
-			held = bytes
-			return nil
-		})
-		require.NoError(t, err, name)
-		assert.Equal(t, data, got, name)
-		if name == "plain" {
-			assert.Zero(t, held)
-		} else {
-			assert.EqualValues(t, cap(got), held, name)
+// Limits are exact: the last byte that fits, and the first that does not. The reservation holds the result.
+func TestDecompressLimitIsExact_R2(t *testing.T) {
+	random := make([]byte, 200_000)
+	for r, i := profiletest.NewRand(1), 0; i < len(random); i++ {
+		random[i] = byte(r.Uint32())
+	}
+	for _, data := range [][]byte{random, bytes.Repeat([]byte("0123456789abcdef"), 40_000), bytes.Repeat([]byte("a"), 300_000)} {
+		half := len(data) / 2
+		for name, body := range map[string][]byte{
+			"plain":         data,
+			"gzip":          profiletest.Gzip(t, data),
+			"members":       slices.Concat(profiletest.Gzip(t, data[:half]), profiletest.Gzip(t, data[half:]), profiletest.Gzip(t, nil)),
+			"zstd":          profiletest.Zstd(t, data),
+			"frames":        slices.Concat(profiletest.Zstd(t, data[:half]), []byte("\x50\x2a\x4d\x18\x03\x00\x00\x00abc"), profiletest.ZstdStream(t, data[half:])),
+			"zstd stream":   profiletest.ZstdStream(t, data),
+			"lz4":           profiletest.LZ4(t, data),
+			"zstd and gzip": profiletest.Gzip(t, profiletest.Zstd(t, data[:len(data)-1000])), // not larger in between
+		} {
+			r := NewInFlight(512 << 20).Reserve(0)
+			want := data
+			if name == "zstd and gzip" {
+				want = data[:len(data)-1000]
+			}
+			got, err := r.Decompress(t.Context(), body, len(data))
+			require.NoError(t, err, name)
+			require.True(t, bytes.Equal(want, got), name)
+			if name != "plain" {
+				assert.EqualValues(t, cap(got), r.limit.InUse(), name)
+			}
+			r.Release()
+			_, err = r.Decompress(t.Context(), body, len(want)-1)
+			var tooLarge *pproftranslator.LimitError
+			require.ErrorAs(t, err, &tooLarge, name)
+			assert.Zero(t, r.limit.InUse(), name)
 		}
 	}
 }
 
-// Limits are exact: the last byte that fits, and the first that does not.
-func TestDecompressLimitIsExact(t *testing.T) {
-	data := bytes.Repeat([]byte("0123456789abcdef"), 4096)
-	for name, body := range map[string][]byte{
-		"plain":       data,
-		"gzip":        profiletest.Gzip(t, data),
-		"zstd":        profiletest.Zstd(t, data),
-		"zstd stream": profiletest.ZstdStream(t, data),
-	} {
-		got, err := Decompress(body, len(data), reserveAny)
-		require.NoError(t, err, name)
-		assert.Equal(t, data, got, name)
-		_, err = Decompress(body, len(data)-1, reserveAny)
-		var tooLarge *pproftranslator.LimitError
-		assert.ErrorAs(t, err, &tooLarge, name)
+// A payload that states a small size does not get more memory than is free, and one that states a large one is rejected
+// before it takes any.
+func TestDecompressOfPayloadsThatLie_R2(t *testing.T) {
+	data := bytes.Repeat([]byte("a"), 1<<20)
+	small := profiletest.Gzip(t, data)
+	binary.LittleEndian.PutUint32(small[len(small)-4:], 1)
+	r := NewInFlight(size).Reserve(0)
+	_, err := r.Decompress(t.Context(), small, 4<<20)
+	require.ErrorContains(t, err, "gzip: after ")
+	_, err = r.Decompress(t.Context(), slices.Concat(profiletest.Gzip(t, data), profiletest.Gzip(t, nil)), 4<<20)
+	require.NoError(t, err)
+	r.Release()
+	require.NoError(t, r.limit.Reserve(0).Decompressed(t.Context(), 4<<20))
+	_, err = r.Decompress(t.Context(), small, 4<<20)
+	require.ErrorIs(t, err, ErrInFlightLimit)
+	binary.LittleEndian.PutUint32(small[len(small)-4:], 4<<20+1)
+	for range 2 {
+		small = slices.Concat(small, small) // so that so many bytes are possible
 	}
+	before := allocated()
+	_, err = r.Decompress(t.Context(), small, 4<<20)
+	var tooLarge *pproftranslator.LimitError
+	require.ErrorAs(t, err, &tooLarge)
+	assert.Less(t, allocated()-before, uint64(64<<10))
 }
 
-func reserveAny(int64) error { return nil }
+// Damaged zstd is an error, and the bound of its size is never less than the size.
+func TestDamagedZstd_R1(t *testing.T) {
+	text := bytes.Repeat([]byte("the quick brown fox jumps over the lazy dog; "), 5)
+	data := slices.Concat(profiletest.Zstd(t, text), profiletest.ZstdStream(t, text), profiletest.Zstd(t, text[:7]))
+	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(1<<20))
+	require.NoError(t, err)
+	defer decoder.Close()
+	check := func(data []byte) {
+		_, bound, err := zstdSize(data)
+		if got, decodeErr := decoder.DecodeAll(data, nil); decodeErr == nil {
+			require.NoError(t, err)
+			require.LessOrEqual(t, int64(len(got)), bound)
+		}
+	}
+	for n := range data {
+		check(data[:n])
+	}
+	for i := range len(data) * 8 {
+		flipped := bytes.Clone(data)
+		flipped[i/8] ^= 1 << (i % 8)
+		check(flipped)
+	}
+	profiletest.Injected(t, fmt.Sprintf("%d damaged zstd frames", 9*len(data)))
+}

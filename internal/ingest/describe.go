@@ -13,17 +13,17 @@ import (
 )
 
 // describe writes the sender's information to resources, scopes and Profiles.
-func (in *Ingester) describe(t *Prepared, p Payload) error {
-	dictionary := t.profiles.Dictionary()
-	renameAttributes(t.profiles, p.AttributeNames)
-	for _, resourceProfiles := range t.profiles.ResourceProfiles().All() {
+func (in *Ingester) describe(t *Translated, seen occurrences) error {
+	p, dictionary := t.payload, t.Profiles.Dictionary()
+	renameAttributes(t.Profiles, p.AttributeNames)
+	for _, resourceProfiles := range t.Profiles.ResourceProfiles().All() {
 		resource := resourceProfiles.Resource().Attributes()
 		for key, value := range p.Resource.All() {
 			value.CopyTo(resource.PutEmpty(key))
 		}
 		t.service, t.unnamed = setServiceName(resource)
 		for _, scopeProfiles := range resourceProfiles.ScopeProfiles().All() {
-			n, err := in.describeScope(dictionary, resource, scopeProfiles, p)
+			n, err := in.describeScope(dictionary, resource, scopeProfiles, p, seen)
 			if err != nil {
 				return err
 			}
@@ -36,7 +36,7 @@ func (in *Ingester) describe(t *Prepared, p Payload) error {
 	return nil
 }
 
-func (in *Ingester) describeScope(dictionary pprofile.ProfilesDictionary, resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, p Payload) (outside int, err error) {
+func (in *Ingester) describeScope(dictionary pprofile.ProfilesDictionary, resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, p Payload, seen occurrences) (outside int, err error) {
 	scope, profiles := scopeProfiles.Scope(), scopeProfiles.Profiles()
 	scope.SetName(in.settings.ScopeName)
 	scope.SetVersion(in.settings.Version)
@@ -59,7 +59,7 @@ func (in *Ingester) describeScope(dictionary pprofile.ProfilesDictionary, resour
 		return 0, fmt.Errorf("setting the period type: %w", err)
 	}
 	outside = p.fillTimes(profiles, types)
-	if err := setProfileIDs(resource, scopeProfiles, p.Data, p.seen); err != nil {
+	if err := setProfileIDs(resource, scopeProfiles, p.Data, seen); err != nil {
 		return 0, fmt.Errorf("setting profile IDs: %w", err)
 	}
 	return outside, nil

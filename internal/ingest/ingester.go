@@ -17,7 +17,6 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/partialerror"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
@@ -50,16 +49,10 @@ type Payload struct {
 	Modified  pcommon.Timestamp // last change of the file
 	Arrived   time.Time         // now if it is zero
 
-	// Transform replaces the translated profiles, which it may change; may be nil. The
-	// reservation holds bytes for them. The result takes no more.
-	// Without any Profile then, nothing is passed on. It also returns the number of
-	// Profiles that it left out because they have no samples.
-	Transform func(pd pprofile.Profiles, bytes int) (pprofile.Profiles, int, error)
+	KeepEmpty bool // the caller leaves out Profiles without samples later
 
 	Sender string // in logs: the address, target or directory that it is from
 	Resent bool   // an earlier attempt was measured already
-
-	seen occurrences // of the request
 }
 
 // PipelineError means that the next consumer did not accept the profile.
@@ -153,103 +146,60 @@ func (in *Ingester) observe(ctx context.Context) (context.Context, func(samples 
 // limit is the most bytes of a payload, decompressed.
 func (in *Ingester) limit() int { return in.settings.Unmarshaler.Limits.DecompressedSize }
 
-// Prepare waits for the memory that the payload needs, then decompresses and translates
-// it. The reservation keeps the result.
-func (in *Ingester) Prepare(ctx context.Context, p Payload, r *Reservation) (prepared *Prepared, err error) {
-	expected := ExpectedWork(p.Data)
-	if p.Transform != nil {
-		expected *= transformWork
-	}
-	err = r.Work(ctx, expected, func() (err error) {
-		prepared, err = in.prepare(ctx, p, in.limit(), r)
-		return err
-	})
-	return prepared, err
-}
+// Translated is a payload of a Batch.
+type Translated struct {
+	Profiles pprofile.Profiles
+	Bytes    int // about the memory of Profiles
+	Empty    int // Profiles without samples, which are left out
 
-// transformWork is how many times the work on a payload it is expected to take with its
-// Transform.
-const transformWork = 2
-
-// Prepared is a translated payload that the next consumer has not got yet.
-type Prepared struct {
-	size        int    // of the payload in bytes, decompressed
-	sender      string // of the payload
-	profileType string // as the request states it
-	service     string // its service.name
-	unnamed     bool   // the sender has not stated that
-	start       pcommon.Timestamp
+	payload     Payload
+	memory      int64         // bytes for the work on it
+	size        int           // of the payload in bytes, decompressed
 	duration    time.Duration // of the translation
-	resent      bool          // see Payload
-	profiles    pprofile.Profiles
+	profileType string        // as the request states it
+	service     string        // its service.name
+	unnamed     bool          // the sender has not stated that
+	start       pcommon.Timestamp
 	report      pproftranslator.Report
 	outside     int // timestamps outside the Profile
-	empty       int // Profiles without samples, which are left out
+	err         error
 }
 
-func (in *Ingester) prepare(ctx context.Context, p Payload, limit int, r *Reservation) (*Prepared, error) {
-	start := time.Now()
-	t, err := in.translate(p, limit, r.Resize)
-	if err == nil {
-		err = t.transform(p, r)
+// Err is the error that has ended the way of the payload.
+func (t *Translated) Err() error { return t.err }
+
+// Prepare decompresses and translates a single payload. The reservation keeps the result.
+func (in *Ingester) Prepare(ctx context.Context, p Payload, held *Reservation) (*Translated, error) {
+	b := in.NewBatch(held)
+	b.Add(p)
+	if err := b.Translate(ctx, in.limit()); err != nil {
+		return nil, err
 	}
-	if errors.Is(err, errTaken) {
-		return t, err
-	}
-	t.duration, t.resent = time.Since(start), p.Resent
-	if err != nil {
-		in.measure(ctx, t)
-		_, end := in.observe(ctx)
-		end(0, err)
-		return t, err
-	}
-	_ = r.Resize(int64(t.report.Bytes)) // shrinking never fails
-	r.Keep()
-	return t, nil
+	return b.payloads[0], b.payloads[0].err
 }
 
-// measure counts a payload. That is not done when it has been translated: the work on a request may be done again.
-func (in *Ingester) measure(ctx context.Context, t *Prepared) {
-	if metrics := in.settings.Metrics; t.size > 0 && !t.resent {
+// measure counts a payload whose translation has ended.
+func (in *Ingester) measure(ctx context.Context, t *Translated) {
+	if metrics := in.settings.Metrics; t.size > 0 && !t.payload.Resent {
 		metrics.PayloadSize.Add(ctx, int64(t.size), metrics.Attributes)
 		metrics.TranslationDuration.Record(ctx, t.duration.Seconds(), metrics.Attributes)
 	}
 }
 
-// transform applies the Transform of a payload, and leaves out Profiles without samples.
-func (t *Prepared) transform(p Payload, r *Reservation) (err error) {
-	if t.profiles.ProfileCount() == 0 {
-		t.empty = 1 // a pprof without sample types
-	}
-	if p.Transform != nil {
-		if t.profiles, t.empty, err = p.Transform(t.take(), t.report.Bytes); err != nil {
-			return err
-		}
-	}
-	return t.leaveOutEmpty(r)
-}
-
-// take returns the profiles, which t then does not retain.
-func (t *Prepared) take() (pd pprofile.Profiles) {
-	pd, t.profiles = t.profiles, pprofile.NewProfiles()
-	return pd
-}
-
 // Pass calls the next consumer. If that rejects the payload, the error is a
 // *PipelineError.
-func (in *Ingester) Pass(ctx context.Context, t *Prepared) error {
-	in.measure(ctx, t)
+func (in *Ingester) Pass(ctx context.Context, t *Translated) error {
 	ctx, end := in.observe(ctx)
-	samples, count := t.profiles.SampleCount(), t.profiles.ProfileCount()
+	samples, count := t.Profiles.SampleCount(), t.Profiles.ProfileCount()
 	var err error
 	if count > 0 {
-		err = in.next.ConsumeProfiles(ctx, t.profiles)
+		err = in.next.ConsumeProfiles(ctx, t.Profiles)
 	}
 	end(samples, err)
 	switch {
 	case err != nil:
 		return &PipelineError{partialerror.ForCaller(err)}
-	case count == 0 && t.empty == 0: // by intention of Transform
+	case count == 0 && t.Empty == 0: // by intention of the caller
 		return nil
 	}
 	metrics := in.settings.Metrics
@@ -263,30 +213,9 @@ func (in *Ingester) Pass(ctx context.Context, t *Prepared) error {
 			metrics.Repairs.Add(ctx, int64(repair.count), metrics.Attributes, metric.WithAttributes(attribute.String("repair", repair.name)))
 		}
 	}
-	if t.empty > 0 {
-		metrics.EmptyProfiles.Add(ctx, int64(t.empty), metrics.Attributes)
+	if t.Empty > 0 {
+		metrics.EmptyProfiles.Add(ctx, int64(t.Empty), metrics.Attributes)
 	}
 	in.announce(t, samples)
 	return nil
-}
-
-// leaveOutEmpty leaves out the Profiles without samples, and counts them. OTLP wants at
-// least one sample in each.
-func (t *Prepared) leaveOutEmpty(r *Reservation) (err error) {
-	empty := 0
-	for profile := range ProfilesOf(t.profiles) {
-		if profile.Samples().Len() == 0 {
-			empty++
-		}
-	}
-	t.empty += empty
-	switch empty {
-	case 0:
-	case t.profiles.ProfileCount():
-		t.profiles = pprofile.NewProfiles()
-	default:
-		hasSamples := func(p pprofile.Profile) bool { return p.Samples().Len() > 0 }
-		t.profiles, err = Keep(t.take(), t.report.Bytes, &merge.Options{}, hasSamples, r.Resize)
-	}
-	return err
 }

@@ -26,42 +26,33 @@ func ProfilesOf(pd pprofile.Profiles) iter.Seq[pprofile.Profile] {
 	}
 }
 
-// The functions below call reserve with the bytes that they hold in total, before they
-// allocate them. bytes is the memory of pd, which they release if their caller does.
-
-// Keep returns the Profiles of pd that keep selects.
-func Keep(pd pprofile.Profiles, bytes int, options *merge.Options, keep func(p pprofile.Profile) bool, reserve func(bytes int64) error) (pprofile.Profiles, error) {
-	window, err := Merge(pd, bytes, options, keep, reserve)
-	if err != nil {
-		return pprofile.NewProfiles(), err
+// Keep leaves the Profiles that keep selects. It takes the memory of a copy if that is free.
+func (t *Translated) Keep(keep func(p pprofile.Profile) bool, options *merge.Options, held *Reservation) error {
+	if err := held.tryTake(work, int64(t.Bytes)); err != nil {
+		return err
 	}
-	return Emit(window, bytes, reserve)
+	defer func() { held.shrink(work, held.held[work]-int64(t.Bytes)) }()
+	window, err := t.Merge(keep, options)
+	if err != nil {
+		return err
+	}
+	t.Profiles = pprofile.NewProfiles() // in the window now
+	t.Profiles = window.Emit("")
+	return nil
 }
 
-// Merge returns a window with the Profiles of pd that keep selects. The window, and the memory for
-// making it, are at most as large as pd.
-func Merge(pd pprofile.Profiles, bytes int, options *merge.Options, keep func(p pprofile.Profile) bool, reserve func(bytes int64) error) (*merge.Window, error) {
-	if err := reserve(2 * int64(bytes)); err != nil {
-		return nil, err
-	}
-	payload, err := merge.Check(pd, options)
+// Merge returns a window with the Profiles that keep selects. The window, and the memory for making it, are at most as
+// large as the Profiles.
+func (t *Translated) Merge(keep func(p pprofile.Profile) bool, options *merge.Options) (*merge.Window, error) {
+	payload, err := merge.Check(t.Profiles, options)
 	if err != nil {
 		return nil, err
 	}
 	n := 0
-	for p := range ProfilesOf(pd) {
+	for p := range ProfilesOf(t.Profiles) {
 		payload.Profiles[n].Skip = !keep(p)
 		n++
 	}
 	window := merge.NewWindow(options)
 	return window, window.Add(payload)
-}
-
-// Emit emits a window whose profiles take at most this many bytes. The order of the
-// output takes at most as much as the window.
-func Emit(window *merge.Window, bytes int, reserve func(bytes int64) error) (pprofile.Profiles, error) {
-	if err := reserve(2*int64(window.Size()) + int64(bytes)); err != nil {
-		return pprofile.NewProfiles(), err
-	}
-	return window.Emit(""), nil
 }

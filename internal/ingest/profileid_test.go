@@ -44,12 +44,14 @@ func newTestIngester(t *testing.T, next xconsumer.Profiles) *Ingester {
 // the order of the payloads.
 func ids(t *testing.T, payloads ...Payload) (all []pprofile.ProfileID) {
 	t.Helper()
-	in, seen := newTestIngester(t, consumertest.NewNop()), occurrences{}
+	batch := newTestIngester(t, consumertest.NewNop()).NewBatch(NewInFlight(1 << 30).Reserve(0))
 	for _, p := range payloads {
-		p.seen = seen
-		pd, _, err := in.Translate(p, func(int64) error { return nil })
-		require.NoError(t, err)
-		for _, profile := range profilesOf(pd).All() {
+		batch.Add(p)
+	}
+	require.NoError(t, batch.Translate(t.Context(), 1<<30))
+	for _, translated := range batch.Payloads() {
+		require.NoError(t, translated.Err())
+		for profile := range ProfilesOf(translated.Profiles) {
 			all = append(all, profile.ProfileID())
 		}
 	}

@@ -81,8 +81,7 @@ func TestInFlightLimit(t *testing.T) {
 	for range 2 {
 		other := b.inFlight.Reserve(0)
 		defer other.Release()
-		bytes := min(b.inFlight.MaxPayload(), 3<<20-b.inFlight.InUse())
-		require.NoError(t, other.Work(t.Context(), bytes, func() error { return other.Resize(bytes) }))
+		require.NoError(t, other.Extra(b.inFlight.MaxWork()/14*9))
 	}
 
 	got := b.push("", body)

@@ -46,7 +46,6 @@ type decoder struct {
 	invalid   int           // texts of labels that are not UTF-8
 	texts     int           // bytes of text that were read for attribute values
 	unchecked int           // bytes of these in the current sample, since the result was checked
-	memory    memory
 
 	values    []uint64 // of the current sample
 	ids       []uint64 // of its locations
@@ -96,7 +95,7 @@ var errEmpty = errors.New("the payload is empty")
 // a loop over one kind takes four fifths of the time of going from each sample to its
 // locations, their functions and their strings.
 var steps = [...]func(d *decoder) error{
-	(*decoder).readHeader, (*decoder).reserveEntries, (*decoder).readStrings, (*decoder).checkHeader,
+	(*decoder).readHeader, (*decoder).readStrings, (*decoder).checkHeader,
 	(*decoder).readMappings, (*decoder).readFunctions, (*decoder).readLocations,
 	(*decoder).readStacks, (*decoder).grow,
 	(*decoder).convertStrings, (*decoder).convertFunctions, (*decoder).convertLocations,
@@ -126,14 +125,9 @@ func (d *decoder) grow() error {
 	)
 	room := d.markFunctions()
 	room.Strings += headerStrings
-	output := min(room.OutputSize(), d.expansionLimit()) // it is less if entries are equal
 	samples := min(d.header.entries[profileSample].Count, len(d.data)/minSample)
 	room.Stacks = samples
 	values := min(d.header.entries[profileSample].Count*len(d.header.sampleTypes), d.expansionLimit()/valueSize)
-	inTables := room.StringBytes + roomSize*(room.Strings+room.Functions+room.Locations+room.Stacks+samples) + 8*values
-	if err := d.reserve(inTables + output); err != nil {
-		return err
-	}
 	d.tables.Grow(room)
 	d.matrices = slices.Grow(d.matrices, 1)
 	d.matrices[:1][0].grow(samples, values)

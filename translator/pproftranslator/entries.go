@@ -5,6 +5,7 @@ package pproftranslator
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
@@ -31,12 +32,7 @@ func readEntries[C any](d *decoder, field int, e *entries[C], read func(c *wire.
 			return err
 		}
 		if e.isSparse(id) && e.sparse == nil {
-			room := count - len(e.contents)
-			d.memory.maps += mapSize(room)
-			if err := d.reserve(0); err != nil {
-				return err
-			}
-			e.sparse = make(map[uint64]int32, room)
+			e.sparse = make(map[uint64]int32, count-len(e.contents))
 		}
 		e.contents = append(e.contents, content)
 		return e.add(id, int32(len(e.contents)))
@@ -157,7 +153,7 @@ func (d *decoder) readLocations() error {
 }
 
 // readLine appends a line to d.lines, with the number of its function.
-func (d *decoder) readLine(c *wire.Cursor) (err error) {
+func (d *decoder) readLine(c *wire.Cursor) error {
 	var f [lineColumn + 1]uint64
 	if readVarints(c, f[:]); c.Err != nil {
 		return c.Err
@@ -167,9 +163,7 @@ func (d *decoder) readLine(c *wire.Cursor) (err error) {
 		return fmt.Errorf("no function with id %d", f[lineFunction])
 	}
 	if len(d.lines) == cap(d.lines) { // growing step by step takes several times as much memory
-		if d.lines, err = grown(d, d.lines, max(d.countLines(), len(d.lines)+1)); err != nil {
-			return err
-		}
+		d.lines = slices.Grow(d.lines, max(d.countLines()-len(d.lines), 1))
 	}
 	d.lines = append(d.lines, dictionary.Line{Function: function, Line: int64(f[lineLine]), Column: int64(f[lineColumn])})
 	return nil

@@ -76,7 +76,7 @@ func hasZeroBesideRole(dict pprofile.ProfilesDictionary) bool {
 func FuzzRoundTrip(f *testing.F) {
 	addPprofSeeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		pd, report, err := (&Unmarshaler{}).UnmarshalReport(data, nil)
+		pd, report, err := (&Unmarshaler{}).UnmarshalReport(data)
 		if err != nil {
 			return // FuzzUnmarshal's
 		}

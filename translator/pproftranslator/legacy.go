@@ -17,15 +17,14 @@ const MaxLegacySize = 8 << 20
 // before protobuf, if each is of another location.
 const legacyWork = 64
 
-// ConvertLegacy returns a profile in a format from before protobuf as a message. It calls reserve with
-// the bytes of memory that this takes, except for those of data, before it takes them, and with those
-// of the message at the end.
-func ConvertLegacy(data []byte, reserve func(bytes int64) error) ([]byte, error) {
+// LegacyMemory is about how many bytes of memory it takes to convert a profile in a format from before protobuf, and to
+// translate it then.
+func LegacyMemory(data []byte) int64 { return legacyWork * int64(len(data)) }
+
+// ConvertLegacy returns a profile in a format from before protobuf as a message.
+func ConvertLegacy(data []byte) ([]byte, error) {
 	if len(data) > MaxLegacySize {
 		return nil, &LimitError{What: "size in bytes of a profile in a format from before protobuf", Limit: MaxLegacySize, Got: int64(len(data))}
-	}
-	if err := reserve(legacyWork * int64(len(data))); err != nil {
-		return nil, err
 	}
 	p, err := profile.ParseData(data)
 	if err != nil {
@@ -35,5 +34,5 @@ func ConvertLegacy(data []byte, reserve func(bytes int64) error) ([]byte, error)
 	if err := WritePprof(&message, p); err != nil {
 		return nil, err
 	}
-	return message.Bytes(), reserve(int64(message.Cap()))
+	return message.Bytes(), nil
 }

@@ -5,8 +5,6 @@ package pproftranslator_test
 
 import (
 	"encoding/binary"
-	"errors"
-	"math"
 	"testing"
 
 	"github.com/google/pprof/profile"
@@ -18,7 +16,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
-func reserveAll(int64) error { return nil }
 
 // legacyCPU is a CPU profile with one sample. The words of Java's have a 1 in the header, and no addresses but IDs.
 func legacyCPU(appendWord func([]byte, uint64) []byte, java uint64) []byte {
@@ -69,7 +66,7 @@ func requireLegacy(t *testing.T, data []byte) {
 	require.NotEmpty(t, want.Sample)
 	_, err = (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(data)
 	require.Error(t, err, "it is not protobuf")
-	message, err := pproftranslator.ConvertLegacy(data, reserveAll)
+	message, err := pproftranslator.ConvertLegacy(data)
 	require.NoError(t, err)
 	pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(message)
 	require.NoError(t, err)
@@ -97,27 +94,23 @@ func TestConvertLegacyReadsTheCorpus(t *testing.T) {
 }
 
 func TestConvertLegacyLimitsSizeAndMemory(t *testing.T) {
-	_, err := pproftranslator.ConvertLegacy(make([]byte, pproftranslator.MaxLegacySize+1), reserveAll)
+	_, err := pproftranslator.ConvertLegacy(make([]byte, pproftranslator.MaxLegacySize+1))
 	var limit *pproftranslator.LimitError
 	require.ErrorAs(t, err, &limit)
 	assert.EqualValues(t, 8<<20, limit.Limit)
 
-	data, full := legacyProfiles()["heap"], errors.New("full")
-	_, err = pproftranslator.ConvertLegacy(data, func(int64) error { return full })
-	require.ErrorIs(t, err, full)
-	least := int64(math.MaxInt64)
-	message, err := pproftranslator.ConvertLegacy(data, func(bytes int64) error {
-		least = min(least, bytes)
-		return nil
-	})
-	require.NoError(t, err)
-	assert.GreaterOrEqual(t, least, int64(len(message)))
+	for name, data := range legacyProfiles() {
+		message, err := pproftranslator.ConvertLegacy(data)
+		require.NoError(t, err)
+		memory := (&pproftranslator.Unmarshaler{}).Memory(message)
+		assert.LessOrEqual(t, int64(len(message))+memory, pproftranslator.LegacyMemory(data)+32<<10, name)
+	}
 }
 
 func TestConvertLegacyRejectsDamage(t *testing.T) {
 	for _, text := range []string{"heap profile: damaged\n", "--- symbol 1 ---\n", "\x00\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00"} {
 		require.True(t, pproftranslator.IsLegacy([]byte(text)), text)
-		_, err := pproftranslator.ConvertLegacy([]byte(text), reserveAll)
+		_, err := pproftranslator.ConvertLegacy([]byte(text))
 		require.ErrorContains(t, err, "pprof from before protobuf: ")
 	}
 	for _, text := range []string{"", "main;work 10\n", "heap_v2/524288\n  t*: 1: 2 [0: 0]\n", "{}"} {

@@ -191,7 +191,7 @@ func TestRoundTripRepairsInvalidUTF8_R9(t *testing.T) {
 		r := profiletest.NewRand(seed)
 		p := profiletest.GeneratePprof(r)
 		profiletest.BreakUTF8(r, p)
-		pd, report, err := (&Unmarshaler{}).UnmarshalReport(writePprof(t, p), nil)
+		pd, report, err := (&Unmarshaler{}).UnmarshalReport(writePprof(t, p))
 		require.NoError(t, err, "seed %d", seed)
 		invalid += report.InvalidStrings
 		profiletest.RequireConforms(t, pd) // protobuf-go reads it

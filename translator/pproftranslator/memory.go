@@ -4,23 +4,14 @@
 package pproftranslator
 
 import (
-	"errors"
 	"fmt"
-	"math/bits"
-	"unsafe"
+	"hash/maphash"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
-)
 
-// memory accounts for the memory of a translation: the decoder as it grows, and the result.
-type memory struct {
-	reserve   func(bytes int64) error // may be nil
-	before    int                     // bytes that the decoder kept from earlier payloads
-	reserved  int                     // bytes
-	maps      int                     // bytes of maps by id
-	checkAt   int                     // the size of the result in bytes at which to reserve more
-	omitZeros bool                    // there is no memory for zeros
-}
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
+)
 
 // Approximate memory of an entry in the decoder, in bytes.
 const (
@@ -28,75 +19,86 @@ const (
 	mappingEntrySize  = 20
 	functionEntrySize = 32
 	locationEntrySize = 24
-	sampleEntrySize   = 4  // besides its stack
-	roomSize          = 32 // in tables
+	lineEntrySize     = 24
+	frameEntrySize    = 4
+	sampleEntrySize   = 48  // with its identity, besides its frames and values
+	labelEntrySize    = 128 // of a distinct label
+	minMemory         = 16 << 10
+	roomSize          = 20 // in tables
 )
 
-// mapSize is the memory of a map by id with room for n entries: slots, of which an eighth is free,
-// in a number that is a power of two.
-func mapSize(n int) int { return (8 + 8 + 1) << bits.Len(uint(n+n/7)) }
-
-// minStep is the least by which the result grows between two reservations, in bytes.
-const minStep = 64 << 10
-
-// reserve reserves bytes in addition to those by which the decoder has grown.
-func (d *decoder) reserve(bytes int) error {
-	m := &d.memory
-	if m.reserve == nil {
-		return nil
+// Memory is about how many bytes of memory the translation of a message takes with its result, except for those of the
+// message, rather more than less: it counts entries, and takes them to be distinct. It does not look for errors.
+func (u *Unmarshaler) Memory(message []byte) int64 {
+	d := decoder{data: message, limits: u.Limits.withDefaults()}
+	if d.readHeader() != nil {
+		return 0 // the translation ends there
 	}
-	if bytes += d.retained() + m.maps - m.before; bytes > m.reserved {
-		if err := m.reserve(int64(bytes)); err != nil {
-			return err
-		}
-		m.reserved = bytes
-	}
-	return nil
-}
-
-// grown returns s with room for n elements in total, after reserving their memory.
-func grown[E any](d *decoder, s []E, n int) ([]E, error) {
-	if err := d.reserve(n * int(unsafe.Sizeof(*new(E)))); err != nil {
-		return s, err
-	}
-	return append(make([]E, 0, n), s...), nil
-}
-
-// reserveEntries reserves memory for the entries of the header.
-func (d *decoder) reserveEntries() error {
 	count := func(field int) int { return d.header.entries[field].Count }
-	return d.reserve(stringEntrySize*count(profileString) + mappingEntrySize*count(profileMapping) +
-		functionEntrySize*count(profileFunction) + locationEntrySize*count(profileLocation) + sampleEntrySize*count(profileSample))
+	frames, labels := d.countSamples()
+	texts, longest := d.countText()
+	repeated := 0 // bytes of long texts that are in the result again and again
+	if longest > 4<<10 {
+		repeated = min((labels+count(profileMapping)+len(d.header.comments))*longest, d.expansionLimit())
+	}
+	samples, types, lines := count(profileSample), len(d.header.sampleTypes), d.countLines()
+
+	decoder := stringEntrySize*count(profileString) + mappingEntrySize*count(profileMapping) + functionEntrySize*count(profileFunction) +
+		locationEntrySize*count(profileLocation) + lineEntrySize*lines + frameEntrySize*frames + (sampleEntrySize+8*types)*samples +
+		labelEntrySize*labels + roomSize*(count(profileString)+count(profileFunction)+count(profileLocation)+samples) + texts + repeated
+	result := dictionary.Room{
+		Strings: count(profileString), StringBytes: texts, Functions: count(profileFunction),
+		Locations: count(profileLocation), Lines: lines, Stacks: samples,
+	}.OutputSize() + frameEntrySize*frames + labelEntrySize*labels + sampleSize*types*samples + repeated
+	return int64(minMemory + decoder + min(result+result/8, zerosAllowance*d.expansionLimit()) + profileSize*(types+1))
 }
 
-// reserveSamples reserves memory for a result of this size, for one step of its growth, and for the
-// growth of the decoder meanwhile. A decoder that was larger before does not grow for a small result.
-func (d *decoder) reserveSamples(size int) error {
-	step := max(minStep, size/8)
-	d.memory.checkAt = size + step
-	result := d.resultSize(size + step)
-	return d.reserve(result + min(d.retained(), result)/4)
-}
-
-// reserveResult reserves the memory of the result. If only zeros make it too large, they
-// are omitted.
-func (d *decoder) reserveResult() error {
-	if d.memory.reserve == nil {
+// countText counts the bytes of all strings, and those of the longest.
+func (d *decoder) countText() (total, longest int) {
+	_ = d.each(profileString, func(c *wire.Cursor) error {
+		total += c.End - c.At
+		longest = max(longest, c.End-c.At)
 		return nil
-	}
-	if !d.omitsZeros() {
-		err := d.reserve(d.resultSize(d.size(d.valueCount())))
-		if _, tooLarge := errors.AsType[*LimitError](err); !tooLarge {
-			return err
-		}
-		d.memory.omitZeros = true
-	}
-	kept := 0
-	for i := range d.matrices {
-		kept += d.matrices[i].kept
-	}
-	return d.reserve(d.resultSize(d.size(kept)))
+	})
+	return total, longest
 }
+
+// countSamples counts the locations of all samples, and their labels: of runs of labels that come again and again, once.
+func (d *decoder) countSamples() (frames, labels int) {
+	var seen [256]uint64 // hashes
+	_ = d.each(profileSample, func(c *wire.Cursor) error {
+		var run position
+		count := 0
+		for start := c.At; c.Next(); start = c.At {
+			switch c.Field {
+			case sampleLocation:
+				frames += c.CountRepeated()
+			case sampleLabel:
+				if count++; count == 1 {
+					run.start = uint32(start)
+				}
+				run.stop = uint32(c.At)
+			}
+		}
+		if count > 0 {
+			hash := maphash.Bytes(runSeed, d.data[run.start:run.stop])
+			if known := &seen[uint8(hash)]; *known != hash {
+				*known, labels = hash, labels+count
+			}
+		}
+		return nil
+	})
+	return frames, labels
+}
+
+// Sizes in pdata, in bytes: of a Profile without samples, of a sample with its only
+// value and the pointer to it, and of an event. A value takes valueSize before that.
+const (
+	profileSize = 384
+	sampleSize  = 112
+	eventSize   = 16
+	valueSize   = 16
+)
 
 // resultSize returns about the memory that a result takes for which d.size returns size.
 func (d *decoder) resultSize(size int) int {
@@ -109,15 +111,6 @@ func (d *decoder) sizeOf(pd pprofile.Profiles) int {
 	return d.resultSize(d.size(pd.SampleCount() - timed))
 }
 
-// Sizes in pdata, in bytes: of a Profile without samples, of a sample with its only
-// value and the pointer to it, and of an event. A value takes valueSize before that.
-const (
-	profileSize = 384
-	sampleSize  = 112
-	eventSize   = 16
-	valueSize   = 16
-)
-
 // size returns about the memory that the result takes if it has so many samples without
 // a timestamp.
 func (d *decoder) size(samples int) int {
@@ -127,40 +120,26 @@ func (d *decoder) size(samples int) int {
 
 func (d *decoder) expansionLimit() int { return d.limits.Expansion*len(d.data) + 1<<20 }
 
-// checkSize rejects a payload that takes too much memory as OTLP even if zeros are
-// omitted, and reserves this memory from time to time.
+// checkSize rejects a payload that takes too much memory as OTLP even if zeros are omitted.
 func (d *decoder) checkSize() error {
 	kept, values := 0, 0
 	for i := range d.matrices {
 		kept += d.matrices[i].kept
 		values += len(d.matrices[i].values)
 	}
-	size := d.size(kept)
 	d.unchecked = 0
-	if err := d.checkExpansion(size + valueSize*values); err != nil {
-		return err
-	}
-	if size < d.memory.checkAt {
-		return nil
-	}
-	return d.reserveSamples(size)
+	return d.checkExpansion(d.size(kept) + valueSize*values)
 }
 
-// takeText accounts for so many bytes of text before they go into the result, small ones together: it rejects them if
-// the result may not be so large, and reserves their memory.
+// takeText rejects so many bytes of text before they go into the result if that may not be so large. Small texts are
+// checked together.
 func (d *decoder) takeText(size int) error {
-	if d.unchecked += size; d.unchecked < minStep {
+	const least = 64 << 10
+	if d.unchecked += size; d.unchecked < least {
 		return nil
 	}
 	d.unchecked = 0
-	if err := d.checkExpansion(d.size(0) + size); err != nil {
-		return err
-	}
-	more := 2 * size // in the decoder and in the result
-	if size >= minStep {
-		more += d.tables.Retained() // they may grow to twice their size
-	}
-	return d.reserve(d.resultSize(d.size(0)) + more)
+	return d.checkExpansion(d.size(0) + size)
 }
 
 // maxRereads is how often the result at its limit could be written before a payload is rejected for the
@@ -184,13 +163,9 @@ const zerosAllowance = 2
 
 // omitsZeros reports whether zeros take so much memory that they must be omitted.
 func (d *decoder) omitsZeros() bool {
-	return d.memory.omitZeros || d.size(d.valueCount()) > zerosAllowance*d.expansionLimit()
-}
-
-// valueCount is the number of values without a timestamp.
-func (d *decoder) valueCount() (n int) {
+	values := 0 // without a timestamp
 	for i := range d.matrices {
-		n += len(d.matrices[i].values)
+		values += len(d.matrices[i].values)
 	}
-	return n
+	return d.size(values) > zerosAllowance*d.expansionLimit()
 }

@@ -5,6 +5,7 @@ package pproftranslator
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
@@ -22,7 +23,7 @@ func (d *decoder) readStacks() error {
 	return d.each(profileSample, d.readStack)
 }
 
-func (d *decoder) readStack(c *wire.Cursor) (err error) {
+func (d *decoder) readStack(c *wire.Cursor) error {
 	if c.At == c.End { // early: it takes two bytes of the payload, but more in the tables
 		return fmt.Errorf("0 values for %d sample types", len(d.header.sampleTypes))
 	}
@@ -38,9 +39,8 @@ func (d *decoder) readStack(c *wire.Cursor) (err error) {
 	}
 	first, end := len(d.stacks), len(d.stacks)+len(d.ids)
 	if end > cap(d.stacks) { // as for lines
-		if d.stacks, err = grown(d, d.stacks, max(d.countFrames(), end)); err != nil {
-			return err
-		}
+		frames, _ := d.countSamples()
+		d.stacks = slices.Grow(d.stacks, max(frames, end)-first)
 	}
 	d.stacks = d.stacks[:end]
 	indices, stack := d.locations.indices, d.stacks[first:]
@@ -53,17 +53,6 @@ func (d *decoder) readStack(c *wire.Cursor) (err error) {
 	}
 	d.stackEnds = append(d.stackEnds, uint32(end))
 	return nil
-}
-
-// countFrames counts the location ids of all samples.
-func (d *decoder) countFrames() (n int) {
-	_ = d.each(profileSample, func(c *wire.Cursor) error {
-		for c.NextOf(sampleLocation) {
-			n += c.CountRepeated()
-		}
-		return nil
-	})
-	return n
 }
 
 // readSamples comes after the locations have been converted.

@@ -4,14 +4,19 @@
 package pproftranslator
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"math"
+	"strings"
 	"sync"
 
+	"github.com/klauspost/compress/gzip"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/gunzip"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
@@ -62,22 +67,19 @@ var decoders = sync.Pool{New: func() any { return &decoder{tables: dictionary.Ne
 // holds no reference to buf. The error is a *LimitError if buf exceeds one of the
 // Limits; any other names the malformed field and its index.
 func (u *Unmarshaler) UnmarshalProfiles(buf []byte) (pprofile.Profiles, error) {
-	pd, _, err := u.UnmarshalReport(buf, nil)
+	pd, _, err := u.UnmarshalReport(buf)
 	return pd, err
 }
 
-// UnmarshalReport is UnmarshalProfiles with a Report. Unless reserve is nil, it calls
-// reserve with the bytes of memory that the translation takes so far in total, except for
-// those of buf, before it takes them. An error of reserve ends the translation. If that
-// is a *LimitError because of values that are 0, it leaves these out instead.
-func (u *Unmarshaler) UnmarshalReport(buf []byte, reserve func(bytes int64) error) (pprofile.Profiles, Report, error) {
+// UnmarshalReport is UnmarshalProfiles with a Report.
+func (u *Unmarshaler) UnmarshalReport(buf []byte) (pprofile.Profiles, Report, error) {
 	limits := u.Limits.withDefaults()
 	data, err := Decompress(buf, limits.DecompressedSize)
 	if err != nil {
 		return pprofile.Profiles{}, Report{}, fmt.Errorf("pprof: %w", err)
 	}
 	d := decoders.Get().(*decoder)
-	d.limits, d.memory = limits, memory{reserve: reserve, before: d.retained()}
+	d.limits = limits
 	d.names = semconv.NewLabels(u.TimestampLabel, u.TraceIDLabel, u.SpanIDLabel, u.LinkLabels)
 	d.reset(data)
 	pd, report, err := d.translate()
@@ -93,19 +95,15 @@ func (d *decoder) translate() (pprofile.Profiles, Report, error) {
 		}
 		return pprofile.Profiles{}, Report{}, fmt.Errorf("pprof: %w", err)
 	}
-	err := d.reserveResult()
-	if err == nil {
-		d.write(pd)
-		err = d.tables.Err()
-	}
-	if err != nil {
+	d.write(pd)
+	if err := d.tables.Err(); err != nil {
 		return pprofile.Profiles{}, Report{}, fmt.Errorf("pprof: %w", err)
 	}
 	return pd, Report{InvalidStrings: d.tables.Repaired() + d.invalid, NegativeTimes: d.negative, Bytes: d.sizeOf(pd)}, nil
 }
 
 func (d *decoder) release() {
-	d.data, d.memory = nil, memory{}
+	d.data = nil
 	clear(d.labels.keys) // which refer to the payload
 	d.mappings.sparse, d.functions.sparse, d.locations.sparse = nil, nil, nil
 	d.tables.Release()
@@ -118,15 +116,34 @@ func (d *decoder) release() {
 // all its gzip members, in memory of its own. Past limit bytes it stops
 // with a *LimitError.
 func Decompress(buf []byte, limit int) ([]byte, error) {
-	if !gunzip.Is(buf) {
+	if len(buf) < 2 || buf[0] != 0x1f || buf[1] != 0x8b {
 		if len(buf) > limit {
 			return nil, &LimitError{What: "size in bytes", Limit: int64(limit), Got: int64(len(buf))}
 		}
 		return buf, nil
 	}
-	plain, err := gunzip.Decompress(buf, limit, func(int64) error { return nil })
-	if errors.Is(err, gunzip.ErrLimit) {
-		return nil, &LimitError{What: "decompressed size in bytes", Limit: int64(limit)}
+	reader, err := gzip.NewReader(bytes.NewReader(buf))
+	if err != nil {
+		return nil, errors.New("gzip: the header is malformed")
 	}
-	return plain, err
+	var plain bytes.Buffer
+	plain.Grow(min(GzipSize(buf), limit) + bytes.MinRead) // so that it never grows for one member
+	n, err := plain.ReadFrom(io.LimitReader(reader, int64(min(limit, math.MaxInt-1))+1))
+	switch {
+	case n > int64(limit):
+		return nil, &LimitError{What: "decompressed size in bytes", Limit: int64(limit)}
+	case err != nil:
+		return nil, fmt.Errorf("gzip: after %d decompressed bytes: %s", n, strings.TrimPrefix(err.Error(), "gzip: "))
+	}
+	return plain.Bytes(), nil
+}
+
+// GzipSize is the length in the trailer of the last member of gzip, as far as so few bytes can become
+// that many. If there is one member and it is not corrupt, that is the decompressed size.
+func GzipSize(data []byte) int {
+	const maxRatio = 1032 // bytes that one byte of gzip can become
+	if len(data) < 4 {
+		return 0
+	}
+	return int(min(int64(binary.LittleEndian.Uint32(data[len(data)-4:])), int64(len(data))*maxRatio))
 }

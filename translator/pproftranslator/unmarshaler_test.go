@@ -104,7 +104,7 @@ func TestUnmarshalRepairsKeys_R9(t *testing.T) {
 	m = m.bytes(profileSample, message(nil).packed(2, 1).
 		bytes(3, message(nil).varint(1, 7).varint(2, 6)).
 		bytes(3, message(nil).varint(1, 8).varint(3, 4)))
-	pd, report, err := (&Unmarshaler{}).UnmarshalReport(m, nil)
+	pd, report, err := (&Unmarshaler{}).UnmarshalReport(m)
 	require.NoError(t, err)
 	profiletest.RequireConforms(t, pd)
 	require.Positive(t, report.InvalidStrings)
@@ -121,7 +121,7 @@ func TestUnmarshalCountsAnInvalidStringOnce_R9(t *testing.T) {
 			"one": {"a\xff"}, "several": {"b\xff", fmt.Sprint(i % 500)},
 		}})
 	}
-	_, report, err := (&Unmarshaler{}).UnmarshalReport(encode(t, p), nil)
+	_, report, err := (&Unmarshaler{}).UnmarshalReport(encode(t, p))
 	require.NoError(t, err)
 	require.Equal(t, 2, report.InvalidStrings)
 }
@@ -466,7 +466,7 @@ func TestNegativeTimesBecomeZero_R7(t *testing.T) {
 		{math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64, 0},
 	} {
 		data := base().varint(profileTimeNanos, test.time).varint(profileDurationNanos, test.duration)
-		pd, report, err := (&Unmarshaler{}).UnmarshalReport(data, nil)
+		pd, report, err := (&Unmarshaler{}).UnmarshalReport(data)
 		require.NoError(t, err)
 		require.Equal(t, test.mended, report.NegativeTimes)
 		p := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)

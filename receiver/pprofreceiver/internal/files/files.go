@@ -118,7 +118,7 @@ func (r *Reader) handle(ctx context.Context, file *filewatch.File) error {
 	switch {
 	case err != nil && ctx.Err() != nil, errors.Is(err, filewatch.ErrChanged):
 		return err
-	case ingest.IsRetryable(err):
+	case ingest.IsRetryable(err), errors.Is(err, ingest.ErrInFlightLimit):
 		return &filewatch.RetryError{Err: err, Rejected: true}
 	}
 	ctx = context.WithoutCancel(ctx)
@@ -197,7 +197,7 @@ func (r *Reader) ingest(ctx context.Context, file *filewatch.File, attributes ma
 
 // pass passes a prepared payload of a file to the next consumer. A panic there is retried; one at the content of the
 // file would be the same each time.
-func (r *Reader) pass(ctx context.Context, file *filewatch.File, prepared *ingest.Prepared) (err error) {
+func (r *Reader) pass(ctx context.Context, file *filewatch.File, prepared *ingest.Translated) (err error) {
 	defer func() {
 		if _, panicked := errors.AsType[*ingest.PanicError](err); panicked {
 			err = &filewatch.RetryError{Err: err}
@@ -241,7 +241,7 @@ const unfinishedTime = time.Minute
 // returns the first error of a chunk after the others. It closes the file.
 func (r *Reader) ingestChunks(ctx context.Context, file *filewatch.File, recording *os.File, payload ingest.Payload, held *ingest.Reservation) (first error) {
 	defer func() { _ = recording.Close() }()
-	payload.Recording.Chunks = r.ingester.Chunks(recording, file.Size)
+	payload.Recording.Chunks, payload.Recording.Size = r.ingester.Chunks(recording, file.Size), file.Size
 	if time.Since(file.Modified).Abs() < unfinishedTime && payload.Recording.Chunks.Unfinished() {
 		return filewatch.ErrChanged // it soon has: what is read now would be read again
 	}
@@ -263,7 +263,7 @@ func (r *Reader) ingestChunks(ctx context.Context, file *filewatch.File, recordi
 		}
 		_, retry := errors.AsType[*filewatch.RetryError](err)
 		switch {
-		case retry, ctx.Err() != nil, errors.Is(err, filewatch.ErrChanged), ingest.IsRetryable(err):
+		case retry, ctx.Err() != nil, errors.Is(err, filewatch.ErrChanged), errors.Is(err, ingest.ErrInFlightLimit), ingest.IsRetryable(err):
 			return err
 		case first == nil:
 			first = err

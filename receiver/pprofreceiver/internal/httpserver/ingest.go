@@ -5,7 +5,6 @@ package httpserver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -28,26 +27,35 @@ func (s *Server) ingest(r *Request, path string, profiles []Profile) error {
 	if description > maxDescription {
 		return &pproftranslator.LimitError{What: "body: size in bytes of the attributes of all profiles", Limit: maxDescription, Got: description}
 	}
-	expected := description
-	for i := range profiles {
-		expected += ingest.ExpectedWork(profiles[i].Data)
-	}
-	var all prepared
-	err := r.reservation.Work(ctx, expected, func() (err error) {
-		all, err = s.prepare(r, description, profiles)
-		return err
-	})
-	if err != nil {
+	if err := r.reservation.Decompressed(ctx, description); err != nil {
 		return bodyError(ctx, err)
 	}
-	clear(profiles)
+	batch := s.ingester.NewBatch(r.reservation)
+	sender, _, _ := net.SplitHostPort(r.RemoteAddr)
+	for i := range profiles {
+		profiles[i].Sender = sender
+		batch.Add(profiles[i].Payload)
+		profiles[i].Data = nil // the batch has it
+	}
+	if err := batch.Translate(ctx, int(r.limit)); err != nil {
+		return bodyError(ctx, err)
+	}
 	r.reservation.FreeBody()
-	for i, err := range all.batch.Pass(ctx) {
+	var failures []error
+	for i, err := range batch.Pass(ctx) {
 		if err != nil {
-			all.failures = append(all.failures, fmt.Errorf("%s: %w", all.names[i], err))
+			failures = append(failures, r.failure(&profiles[i], err))
 		}
 	}
-	return s.combine(ctx, path, all.failures)
+	return s.combine(ctx, path, failures)
+}
+
+// failure is the error of one profile of a request.
+func (r *Request) failure(p *Profile, err error) error {
+	if r.stripped && ingest.Outcome(err) == ingest.OutcomeMalformed {
+		err = fmt.Errorf("%w; curl -d removes line feeds and NULs: use curl --data-binary", err)
+	}
+	return fmt.Errorf("%s: %w", p.Name, err)
 }
 
 // descriptionSize is the size of all attributes in bytes. Each profile gets a copy of
@@ -65,65 +73,6 @@ func descriptionSize(profiles []Profile) int64 {
 		}
 	}
 	return int64(total)
-}
-
-// prepared are the valid profiles of a request, and the failures of the others.
-type prepared struct {
-	batch    *ingest.Batch
-	names    []string
-	failures []error
-}
-
-// prepare decompresses and translates profiles, which have at most the limit of bytes in
-// total. The error concerns the request.
-func (s *Server) prepare(r *Request, description int64, profiles []Profile) (all prepared, err error) {
-	if err := r.reservation.Resize(description); err != nil {
-		return all, err
-	}
-	r.reservation.Keep()
-	all.batch = s.ingester.NewBatch()
-	sender, _, _ := net.SplitHostPort(r.RemoteAddr)
-	left, wasted := r.limit, int64(0)
-	for i := range profiles {
-		p := &profiles[i]
-		p.Sender = sender
-		if wasted > r.limit {
-			all.failures = append(all.failures, fmt.Errorf("%s: %w", p.Name, &pproftranslator.LimitError{
-				What: ingest.DecompressedSize + " of the rejected profiles before it", Limit: r.limit,
-			}))
-			continue
-		}
-		size, err := r.prepareOne(all.batch, p, left)
-		switch {
-		case ingest.MustRestart(err) || r.Context().Err() != nil:
-			return all, errors.Join(err, r.Context().Err())
-		case err != nil:
-			all.failures = append(all.failures, fmt.Errorf("%s: %w", p.Name, err))
-			wasted += min(r.reservation.Peak(), left)
-			if err := r.reservation.Resize(0); err != nil {
-				return all, err
-			}
-			continue
-		}
-		left -= int64(size)
-		all.names = append(all.names, p.Name)
-	}
-	return all, nil
-}
-
-// prepareOne takes at most limit bytes: the rest of the request's limit.
-func (r *Request) prepareOne(batch *ingest.Batch, p *Profile, limit int64) (size int, err error) {
-	if len(p.Data) == 0 {
-		return 0, malformed("empty, want a profile")
-	}
-	size, err = batch.Prepare(r.Context(), p.Payload, int(limit), r.reservation)
-	switch _, tooLarge := err.(*pproftranslator.LimitError); { //nolint:errorlint // those of max_in_flight are wrapped
-	case tooLarge && limit < r.limit:
-		err = &pproftranslator.LimitError{What: ingest.DecompressedSize + " of all profiles of the request", Limit: r.limit}
-	case err != nil && r.stripped:
-		err = fmt.Errorf("%w; curl -d removes line feeds and NULs: use curl --data-binary", err)
-	}
-	return size, err
 }
 
 // combine returns the failure that decides the client's reaction, and counts the others.

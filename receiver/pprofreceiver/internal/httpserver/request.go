@@ -120,28 +120,19 @@ func (r *Request) Message() ([]byte, error) {
 		return nil, err
 	}
 	if r.encoding != "" {
-		r.reservation.KeepBody()
-		body, err = ingest.Decompress(body, int(r.limit), func(bytes int64) error { return r.reservation.Body(r.Context(), bytes) })
-		if err != nil {
-			return nil, bodyError(r.Context(), err)
-		}
-		// The compressed body is no longer needed.
-		r.reservation.FreeBody()
-		if err := r.reservation.Body(r.Context(), int64(cap(body))); err != nil {
+		if body, err = r.reservation.Decompress(r.Context(), body, int(r.limit)); err != nil {
 			return nil, bodyError(r.Context(), err)
 		}
 	}
-	r.reservation.KeepBody()
 	return body, nil
 }
 
 // Reserve reserves bytes for a copy of parts of the body, for as long as the request
 // takes.
 func (r *Request) Reserve(bytes int64) error {
-	if err := r.reservation.Body(r.Context(), bytes); err != nil {
+	if err := r.reservation.Decompressed(r.Context(), bytes); err != nil {
 		return bodyError(r.Context(), err)
 	}
-	r.reservation.KeepBody()
 	return nil
 }
 

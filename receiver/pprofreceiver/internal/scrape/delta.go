@@ -37,9 +37,8 @@ type deltaScrape struct {
 	body []byte
 	at   time.Time
 
-	next      *baseline // nil if the profile has nothing cumulative
-	isDelta   bool
-	restarted bool // the target; reported
+	next    *baseline // nil if the profile has nothing cumulative
+	isDelta bool
 }
 
 // payload makes the payload of a scrape.
@@ -58,17 +57,9 @@ func (j *job) payload(data []byte, at time.Time) ingest.Payload {
 // delta includes it; everything else is lost with an error. within is ctx with the timeout of the
 // scrape, which does not limit the next consumer.
 func (d *deltaScrape) ingest(ctx, within context.Context) error {
-	payload := d.job.payload(d.body, d.at)
-	switch {
-	case d.job.cumulative:
-		payload.Temporality = ingest.Deltas(d.job.of.temporality)
-		payload.Transform = d.subtractBaseline
-	case d.job.of.sinceLast:
-		payload.Transform = d.setInterval
-	}
-	prepared, err := d.ingester.Prepare(within, payload, d.held)
+	t, err := d.translate(within)
 	if err == nil {
-		err = d.ingester.Pass(ctx, prepared)
+		err = d.ingester.Pass(ctx, t)
 	}
 	_, rejected := errors.AsType[*ingest.PipelineError](err)
 	switch {
@@ -121,20 +112,71 @@ func sampleTypeOf(pd pprofile.Profiles, p pprofile.Profile) string {
 	return pd.Dictionary().StringTable().At(int(p.SampleType().TypeStrindex()))
 }
 
-// without drops the Profiles of some sample types from a translated pprof of this memory in bytes.
-func (d *deltaScrape) without(drop func(sampleType string) bool, pd pprofile.Profiles, bytes int) (pprofile.Profiles, error) {
-	keep := func(p pprofile.Profile) bool { return !drop(sampleTypeOf(pd, p)) }
-	return ingest.Keep(pd, bytes, mergeOptions, keep, d.held.Resize)
+// translate translates a scrape, and turns what it counts since the start of its process into deltas.
+func (d *deltaScrape) translate(ctx context.Context) (*ingest.Translated, error) {
+	payload := d.job.payload(d.body, d.at)
+	if !d.job.cumulative {
+		t, err := d.ingester.Prepare(ctx, payload, d.held)
+		if err == nil && d.job.of.sinceLast {
+			err = d.setInterval(t)
+		}
+		return t, err
+	}
+	payload.Temporality, payload.KeepEmpty = ingest.Deltas(d.job.of.temporality), true
+	payloads := []ingest.Payload{payload}
+	if d.job.baseline != nil {
+		payload.Data, payload.Arrived = d.job.baseline.body, d.job.baseline.at
+		payloads = append(payloads, payload)
+	}
+	batch := d.ingester.NewBatch(d.held)
+	for _, payload := range payloads {
+		batch.Add(payload)
+	}
+	if err := batch.Translate(ctx, len(payloads)*int(d.config.MaxDecompressedSize)); err != nil {
+		return nil, err
+	}
+	all := batch.Payloads()
+	for _, t := range all {
+		if err := t.Err(); err != nil {
+			return nil, err
+		}
+	}
+	t := all[0]
+	if err := d.checkCumulative(t.Profiles); err != nil {
+		return nil, err
+	}
+	if d.next == nil {
+		return t, t.LeaveOutEmpty(d.held)
+	}
+	instant := func(p pprofile.Profile) bool { return !d.isCumulative(sampleTypeOf(t.Profiles, p)) }
+	count := t.Profiles.ProfileCount()
+	var err error
+	if len(all) > 1 {
+		err = d.subtract(t, all[1])
+	}
+	if errors.Is(err, merge.ErrRestarted) {
+		d.job.logger.Debug("Target restarted; delta baseline reset", zap.Error(err))
+		d.settings.Metrics.ReceiverPprofBaselineResets.Add(ctx, 1, d.settings.Metrics.Attributes(d.job.attributes...))
+		all[1].Profiles = pprofile.NewProfiles()
+		d.held.ShrinkWork(int64(t.Bytes))
+	}
+	if len(all) == 1 || errors.Is(err, merge.ErrRestarted) {
+		if err := t.Keep(instant, mergeOptions, d.held); err != nil {
+			return nil, err
+		}
+		return t, t.LeaveOutEmpty(d.held)
+	}
+	if err != nil {
+		return nil, err
+	}
+	d.isDelta = true
+	t.Empty += max(0, count-t.Profiles.ProfileCount()) // those in which nothing has changed
+	d.held.ShrinkWork(int64(t.Bytes))
+	return t, t.LeaveOutEmpty(d.held)
 }
 
-func (d *deltaScrape) isCumulative(sampleType string) bool {
-	return d.job.of.temporality(sampleType) == sampletypes.Cumulative
-}
-
-// subtractBaseline replaces the cumulative Profiles of pd by their deltas. Without a
-// baseline of the same process it drops them. empty is the number of Profiles that are
-// left out because nothing has changed.
-func (d *deltaScrape) subtractBaseline(pd pprofile.Profiles, bytes int) (result pprofile.Profiles, empty int, err error) {
+// checkCumulative finds out whether a scrape has cumulative Profiles, which make it the next baseline.
+func (d *deltaScrape) checkCumulative(pd pprofile.Profiles) error {
 	for p := range ingest.ProfilesOf(pd) {
 		sampleType := sampleTypeOf(pd, p)
 		if !d.isCumulative(sampleType) {
@@ -145,115 +187,70 @@ func (d *deltaScrape) subtractBaseline(pd pprofile.Profiles, bytes int) (result 
 		for _, sample := range p.Samples().All() {
 			for _, v := range sample.Values().All() {
 				if v < 0 {
-					return pd, 0, fmt.Errorf("negative value %d for cumulative sample type %s", v, sampleType)
+					return fmt.Errorf("negative value %d for cumulative sample type %s", v, sampleType)
 				}
 			}
 		}
 	}
-	if d.next == nil {
-		return pd, 0, nil
-	}
-	if d.job.baseline != nil {
-		count := pd.ProfileCount()
-		result, err = d.delta(pd, bytes)
-		if err == nil {
-			d.isDelta = true
-			return result, max(0, count-result.ProfileCount()), nil
-		}
-		if !errors.Is(err, merge.ErrRestarted) {
-			return result, 0, err
-		}
-		d.reportRestart(err)
-		if pd, bytes, err = d.translate(d.next, d.held.Resize); err != nil { // delta has released it
-			return pd, 0, err
-		}
-	}
-	result, err = d.without(d.isCumulative, pd, bytes)
-	return result, 0, err
+	return nil
 }
 
-// reportRestart logs and counts that the target is another process, once: the work on a scrape
-// that waits for memory starts again.
-func (d *deltaScrape) reportRestart(err error) {
-	if d.restarted {
-		return
-	}
-	d.restarted = true
-	d.job.logger.Debug("Target restarted; delta baseline reset", zap.Error(err))
-	d.settings.Metrics.ReceiverPprofBaselineResets.Add(context.Background(), 1, d.settings.Metrics.Attributes(d.job.attributes...))
+func (d *deltaScrape) isCumulative(sampleType string) bool {
+	return d.job.of.temporality(sampleType) == sampletypes.Cumulative
 }
 
-// translate translates a cumulative scrape.
-func (d *deltaScrape) translate(of *baseline, reserve func(bytes int64) error) (pprofile.Profiles, int, error) {
-	payload := d.job.payload(of.body, of.at)
-	payload.Temporality = ingest.Deltas(payload.Temporality)
-	return d.ingester.Translate(payload, reserve)
-}
-
-// delta is pd minus the baseline. It releases pd once that is in a window, before it
-// translates the baseline. The error wraps merge.ErrRestarted if they are of different
-// processes.
-func (d *deltaScrape) delta(pd pprofile.Profiles, bytes int) (result pprofile.Profiles, err error) {
-	held := int64(2 * endSize * pd.Dictionary().MappingTable().Len())
-	reserve := func(bytes int64) error { return d.held.Resize(held + bytes) }
-	if err := reserve(int64(bytes)); err != nil {
-		return pprofile.NewProfiles(), err
-	}
-	ends := endsOf(pd.Dictionary())
-	window, err := ingest.Merge(pd, bytes, mergeOptions, func(pprofile.Profile) bool { return true }, reserve)
-	if err == nil {
-		held += int64(window.Size())
-		err = d.subtract(window, ends, reserve)
-	}
-	if err != nil {
-		return pprofile.NewProfiles(), err
-	}
-	return ingest.Emit(window, bytes, d.held.Resize)
-}
-
-// subtract subtracts the baseline from a window with the scrape, whose mappings have these
-// ends.
-func (d *deltaScrape) subtract(window *merge.Window, ends map[mapping]uint64, reserve func(bytes int64) error) error {
-	before, bytes, err := d.translate(d.job.baseline, reserve)
-	if err == nil {
-		err = reserve(2 * int64(bytes)) // as ingest.Merge
-	}
-	if err != nil {
+// subtract subtracts the translated baseline from a scrape. The error wraps merge.ErrRestarted if they are of different
+// processes; then the scrape has not changed.
+func (d *deltaScrape) subtract(t, before *ingest.Translated) error {
+	all := func(pprofile.Profile) bool { return true }
+	// The window, and the order of its output, take at most as much as the scrape.
+	if err := d.held.Extra(int64(t.Bytes)); err != nil {
 		return err
 	}
 	start, _ := interval(d.job.baseline, d.next)
-	for p := range ingest.ProfilesOf(before) {
+	for p := range ingest.ProfilesOf(before.Profiles) {
 		p.SetTime(start)
 		p.SetDurationNano(0)
 	}
-	extendMappings(before.Dictionary(), ends)
-	earlier, err := merge.Check(before, mergeOptions)
+	extendMappings(before.Profiles.Dictionary(), endsOf(t.Profiles.Dictionary()))
+	window, err := t.Merge(all, mergeOptions)
 	if err != nil {
 		return err
 	}
-	return window.Subtract(earlier, d.isCumulative)
+	earlier, err := merge.Check(before.Profiles, mergeOptions)
+	if err != nil {
+		return err
+	}
+	if err := window.Subtract(earlier, d.isCumulative); err != nil {
+		return err
+	}
+	before.Profiles, t.Profiles = pprofile.NewProfiles(), pprofile.NewProfiles() // both are in the window
+	t.Profiles = window.Emit("")
+	return nil
 }
 
 // setInterval sets the interval of deltas that the target computes: it responds with the values of the time
 // since the previous request. The first answer has no known start and is dropped.
-func (d *deltaScrape) setInterval(pd pprofile.Profiles, bytes int) (result pprofile.Profiles, empty int, err error) {
-	isDelta := func(sampleType string) bool { return d.job.of.temporality(sampleType) == sampletypes.Delta }
+func (d *deltaScrape) setInterval(t *ingest.Translated) error {
+	pd := t.Profiles
+	isDelta := func(p pprofile.Profile) bool {
+		return d.job.of.temporality(sampleTypeOf(pd, p)) == sampletypes.Delta
+	}
 	d.next = &baseline{at: d.at}
 	for p := range ingest.ProfilesOf(pd) {
 		d.next.target = p.Time()
 	}
 	if d.job.baseline == nil {
-		result, err = d.without(isDelta, pd, bytes)
-		return result, 0, err
+		return t.Keep(func(p pprofile.Profile) bool { return !isDelta(p) }, mergeOptions, d.held)
 	}
 	start, duration := interval(d.job.baseline, d.next)
 	for p := range ingest.ProfilesOf(pd) {
-		if isDelta(sampleTypeOf(pd, p)) {
+		if isDelta(p) {
 			p.SetTime(start)
 			p.SetDurationNano(duration)
 		}
 	}
-	return pd, 0, nil
+	return nil
 }
 
 // clockTolerance is how much more time may pass between two scrapes by the target's clock than by the
@@ -283,9 +280,6 @@ type mapping struct {
 func mappingOf(d pprofile.ProfilesDictionary, m pprofile.Mapping) mapping {
 	return mapping{m.MemoryStart(), m.MemoryLimit(), d.StringTable().At(int(m.FilenameStrindex()))}
 }
-
-// endSize is about the memory of an end in a map, in bytes.
-const endSize = 128
 
 // endsOf returns the ends of mappings, by mapping and by start and file alone.
 func endsOf(d pprofile.ProfilesDictionary) map[mapping]uint64 {
