@@ -16,7 +16,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
-
 // legacyCPU is a CPU profile with one sample. The words of Java's have a 1 in the header, and no addresses but IDs.
 func legacyCPU(appendWord func([]byte, uint64) []byte, java uint64) []byte {
 	var content []byte
