@@ -104,64 +104,56 @@ func (l *Labels) Role(key string) Role {
 
 // Link collects the ids in the labels of a sample. The first valid id of a role counts.
 type Link struct {
-	ids [DecimalRootSpanID + 1][16]byte // a span id takes the first 8 bytes
-	has [DecimalRootSpanID + 1]bool
+	ids [DecimalRootSpanID + 1][16]byte // a span id takes the first 8 bytes; zero is none
 }
 
 // Add adds a label with a single value, a number or a text.
 func (l *Link) Add(r Role, isNumber bool, text []byte, number int64) {
-	isDecimal := r >= DecimalSpanID
+	var id [16]byte
+	switch r {
+	case TraceID, OtherTraceID:
+		id = readHex(text, 16)
+	case SpanID, OtherSpanID:
+		id = readHex(text, 8)
+	case DecimalSpanID, DecimalRootSpanID:
+		if !isNumber {
+			n, err := strconv.ParseUint(string(text), 10, 64)
+			if err != nil {
+				return
+			}
+			number = int64(n)
+		}
+		binary.BigEndian.PutUint64(id[:], uint64(number))
+	default:
+		return
+	}
 	if r == DecimalSpanID {
-		r = OtherSpanID // whichever comes first
+		r = OtherSpanID // the first of both
 	}
-	if r < TraceID || l.has[r] {
-		return
+	if l.ids[r] == [16]byte{} {
+		l.ids[r] = id
 	}
-	if !isDecimal {
-		size := 8
-		if r == TraceID || r == OtherTraceID {
-			size = 16
-		}
-		l.has[r] = readHex(l.ids[r][:size], text)
-		return
-	}
-	id := uint64(number)
-	if !isNumber {
-		var err error
-		if id, err = strconv.ParseUint(string(text), 10, 64); err != nil {
-			return
-		}
-	}
-	binary.BigEndian.PutUint64(l.ids[r][:], id)
-	l.has[r] = id != 0
 }
 
 // IDs returns the ids of the link, if the labels make one: both ids of the pair that a
 // link replaces go before any other, a span before its local root. replaces reports
 // that the link says everything that the pair said.
 func (l *Link) IDs() (traceID [16]byte, spanID [8]byte, replaces, ok bool) {
-	trace, hasTrace := l.first(TraceID, OtherTraceID)
-	span, hasSpan := l.first(SpanID, OtherSpanID, DecimalRootSpanID)
-	if !hasTrace || !hasSpan {
-		return traceID, spanID, false, false
+	var none [16]byte
+	traceID = cmp.Or(l.ids[TraceID], l.ids[OtherTraceID])
+	span := cmp.Or(l.ids[SpanID], l.ids[OtherSpanID], l.ids[DecimalRootSpanID])
+	if traceID == none || span == none {
+		return none, spanID, false, false
 	}
-	return l.ids[trace], [8]byte(l.ids[span][:8]), trace == TraceID && span == SpanID, true
+	return traceID, [8]byte(span[:8]), l.ids[TraceID] != none && l.ids[SpanID] != none, true
 }
 
-func (l *Link) first(roles ...Role) (Role, bool) {
-	for _, r := range roles {
-		if l.has[r] {
-			return r, true
+// readHex reads an id of exactly size bytes as lower-case hexadecimal digits. It is zero if they are something else.
+func readHex(digits []byte, size int) (id [16]byte) {
+	if len(digits) == 2*size && !bytes.ContainsAny(digits, "ABCDEF") {
+		if _, err := hex.Decode(id[:], digits); err != nil {
+			return [16]byte{}
 		}
 	}
-	return None, false
-}
-
-// readHex reads exactly 2*len(id) lower-case hexadecimal digits that are not all zero.
-func readHex(id, digits []byte) bool {
-	if len(digits) != 2*len(id) || bytes.ContainsAny(digits, "ABCDEF") {
-		return false
-	}
-	_, err := hex.Decode(id, digits)
-	return err == nil && len(bytes.Trim(id, "\x00")) > 0
+	return id
 }
