@@ -16,9 +16,9 @@ import (
 type thread struct {
 	name, nameKey int32
 	id, idKey     int32
-	// context are the values of the last sample from slotContextOf on. set and link are those of that sample: many have
-	// the same context.
-	context   []uint64
+	// from and to are where decoder.contexts has the context of the last sample. set and link are those of that sample:
+	// many have the same context.
+	from, to  int
 	set, link int32
 }
 
@@ -29,9 +29,14 @@ func (d *decoder) attributesOf(e *event) (set, link int32) {
 	v := d.values
 	number := d.number(poolThread, v[slotThread], (*decoder).newThread)
 	t, context := &d.threads[number], v[slotContextOf:]
-	if slices.Equal(context, t.context) {
+	if slices.Equal(context, d.contexts[t.from:t.to]) {
 		return t.set, t.link
 	}
+	if len(context) > t.to-t.from {
+		t.from = len(d.contexts)
+		d.contexts = append(jfr.Grow(&d.Memory, d.contexts, len(context)), context...)
+	}
+	t.to = t.from + copy(d.contexts[t.from:], context)
 	d.attributes, d.keys = d.attributes[:0], d.keys[:0]
 	if t.name != 0 {
 		d.keys, d.attributes = append(d.keys, t.nameKey), append(d.attributes, t.name)
@@ -56,7 +61,6 @@ func (d *decoder) attributesOf(e *event) (set, link int32) {
 	if v[slotSpanName] != 0 {
 		addString(d, "span_name", []byte(d.labels.strings[int64(v[slotSpanName])]))
 	}
-	t.context = append(jfr.Grow(&d.Memory, t.context[:0], len(context)), context...)
 	t.set, t.link = d.tables.AttributeSet(d.attributes), link
 	return t.set, t.link
 }

@@ -53,6 +53,7 @@ type decoder struct {
 	settingsAt         []int32   // where events with settings are
 	methods            []method  // the first one is unknown
 	threads            []thread  // the first one is unknown
+	contexts           []uint64  // of threads: values of their last samples from slotContextOf on
 	stack, stackBefore []int32   // the locations of the stack that was read last, and of the one before
 	stackEnd           int       // where it ends, or 0
 	locationOf         jfr.Table // by method, frame type and line
@@ -160,7 +161,7 @@ func (d *decoder) translateChunk(to pprofile.ScopeProfilesSlice) error {
 	d.locationOf.Reset()
 	d.rows, d.timedValues, d.settingsAt = d.rows[:0], d.timedValues[:0], d.settingsAt[:0]
 	d.stackEnd, d.last = 0, 0
-	d.methods, d.threads = append(d.methods[:0], method{}), append(d.threads[:0], thread{})
+	d.methods, d.threads, d.contexts = append(d.methods[:0], method{}), append(d.threads[:0], thread{}), d.contexts[:0]
 	for i := range d.families {
 		d.families[i].reset()
 	}

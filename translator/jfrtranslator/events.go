@@ -188,11 +188,10 @@ func (d *decoder) bindEvent(class int32) (*event, error) {
 	steps := d.Compile(class, func(f *jfr.Field) jfr.Slot { return d.eventSlot(e, f) })
 	e.read = jfr.Trim(steps)
 	e.scan, e.keyLast = jfr.Keyed(steps, slotThread)
-	e.defaults = jfr.Grow(&d.Memory, e.defaults, int(slotAttributes)+len(e.attributes))
 	if d.Err != nil {
 		return nil, fmt.Errorf("type %s: %w", name, d.Err)
 	}
-	e.defaults = e.defaults[:int(slotAttributes)+len(e.attributes)]
+	e.defaults = make([]uint64, int(slotAttributes)+len(e.attributes)) // less than the metadata of the fields take
 	e.defaults[slotCount] = 1
 	for _, s := range []jfr.Slot{slotThread, slotStack, slotState} {
 		e.defaults[s] = noConstant

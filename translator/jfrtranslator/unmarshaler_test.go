@@ -556,7 +556,8 @@ func TestReaderTakesTheMemoryOfOneChunk_J2(t *testing.T) {
 	}
 	c := ddprof()
 	for i := range 2000 {
-		c.Event("datadog.ExecutionSample", 1000, 1, 1, 1, 1, 1, int64(1)<<62+int64(i), int64(1)<<61+int64(i), 5)
+		c.Constant("java.lang.Thread", uint64(10+i), "os", i, "java", 0)
+		c.Event("datadog.ExecutionSample", 1000, 10+i, 1, 1, 1, 1, int64(1)<<62+int64(i), int64(1)<<61+int64(i), 5)
 	}
 	r := newReader(bytes.Repeat(recording(c, other), 50))
 	for {
