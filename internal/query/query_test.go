@@ -10,7 +10,6 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -548,25 +547,4 @@ func TestFailedRecordsAreLeftOut_V1(t *testing.T) {
 	assert.Equal(t, map[string]int64{"cpu": 3}, pprofSums(p))
 	require.Len(t, failed, 1)
 	assert.ErrorContains(t, failed[0], "record 2 at byte")
-}
-
-// Some fail when they are read and some when they are merged, which goroutines of their own do.
-func TestFailuresComeOneAtATime(t *testing.T) {
-	unread, unmerged := payload(t, cpu(0, 1)), payload(t, cpu(0, 1))
-	sample := func(pd pprofile.Profiles) pprofile.Sample {
-		return pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0)
-	}
-	sample(unread).SetStackIndex(99)
-	attributes := unmerged.Dictionary().AttributeTable()
-	for _, value := range []string{"a", "b"} {
-		sample(unmerged).AttributeIndices().Append(int32(attributes.Len()))
-		attributes.AppendEmpty().Value().SetStr(value)
-	}
-	const each = 20
-	s := source(t, slices.Repeat([]pprofile.Profiles{unread, unmerged}, each)...)
-	failed := 0
-	s.Failed = func(error) error { failed++; return nil } // the race detector watches
-	_, err := s.Merge(t.Context(), &query.Selection{}, true)
-	require.ErrorIs(t, err, query.ErrEmpty)
-	assert.Equal(t, 2*each, failed)
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -109,25 +108,19 @@ const windowShare = 4
 // selected. A sum beyond int64 is an error, too. Scopes of snapshots lose their version.
 func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (*Result, error) {
 	options := &merge.Options{Snapshots: merge.SnapshotsLatest, SnapshotSampleTypes: sampletypes.SnapshotSampleTypes}
-	window := merge.NewWindow(options)
-	var failing sync.Mutex
-	one := Source{s.Files, s.Options, func(err error) error {
-		failing.Lock()
-		defer failing.Unlock()
-		return s.Failed(err)
-	}}
-	payloads := make(chan prepared) // a payload is decoded while the one before it is merged
+	window, limit := merge.NewWindow(options), s.Options.MaxMemory/windowShare
+	payloads := make(chan *merge.Payload) // one is decoded while the one before it is merged
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		defer close(payloads)
-		return one.Each(ctx, sel, func(record *archive.Record, pd pprofile.Profiles) error {
+		return s.Each(ctx, sel, func(record *archive.Record, pd pprofile.Profiles) error {
 			normalize(pd, total)
 			payload, err := merge.Check(pd, options)
 			if err != nil {
 				return record.Fail(err)
 			}
 			select {
-			case payloads <- prepared{payload, archive.Error{File: record.File, Record: record.Number, Offset: record.Offset}}:
+			case payloads <- payload:
 				return nil
 			case <-ctx.Done():
 				return ctx.Err()
@@ -135,9 +128,12 @@ func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (*Result
 		})
 	})
 	group.Go(func() error {
-		for p := range payloads {
-			if err := one.addTo(window, p); err != nil {
-				return err
+		for payload := range payloads {
+			if err := window.Add(payload); err != nil {
+				return fmt.Errorf("the selection does not fit into one profile: %w; %s", err, narrow)
+			}
+			if int64(window.Size()) > limit {
+				return fmt.Errorf("the selection takes more than %d MiB of memory, a quarter of the memory limit; %s", limit>>20, narrow)
 			}
 		}
 		return nil
@@ -152,31 +148,6 @@ func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (*Result
 		return nil, fmt.Errorf("a sum does not fit into 64 bits; %s", narrow)
 	}
 	return &Result{Profiles: window.Emit(""), Superseded: window.Counts().Superseded}, nil
-}
-
-// prepared is a payload for a window.
-type prepared struct {
-	payload *merge.Payload
-	// place is the error of its record without a reason.
-	place archive.Error
-}
-
-// addTo merges a payload into window, and releases it.
-func (s *Source) addTo(window *merge.Window, p prepared) error {
-	err := window.Add(p.payload)
-	if _, full := errors.AsType[*dictionary.OverflowError](err); full {
-		return fmt.Errorf("the selection does not fit into one profile: %w; %s", err, narrow)
-	}
-	if err != nil {
-		p.place.Err = err
-		if err := s.Failed(&p.place); err != nil {
-			return err
-		}
-	}
-	if limit := s.Options.MaxMemory / windowShare; int64(window.Size()) > limit {
-		return fmt.Errorf("the selection takes more than %d MiB of memory, a quarter of the memory limit; %s", limit>>20, narrow)
-	}
-	return nil
 }
 
 const narrow = "select less, by service, type or time"
