@@ -34,17 +34,12 @@ func CheckTotals(pprofs ...*profile.Profile) error {
 	return nil
 }
 
-// mergePprofs is profile.Merge for pprofs with any sample types. Sums that would wrap are an error.
+// mergePprofs is profile.Merge for pprofs with any sample types, of which a value that a pprof does not have is 0. Sums
+// that would wrap are an error.
 func mergePprofs(pprofs []*profile.Profile) (*profile.Profile, error) {
 	if err := CheckTotals(pprofs...); err != nil {
 		return nil, err
 	}
-	unite(pprofs)
-	return profile.Merge(pprofs)
-}
-
-// unite gives all pprofs, whose totals fit, the sample types of all, in one order. A value that a pprof does not have is 0.
-func unite(pprofs []*profile.Profile) {
 	var types []*profile.ValueType
 	place := func(t *profile.ValueType) int {
 		return slices.IndexFunc(types, func(have *profile.ValueType) bool { return *have == *t })
@@ -57,9 +52,6 @@ func unite(pprofs []*profile.Profile) {
 		}
 	}
 	for _, p := range pprofs {
-		if slices.EqualFunc(p.SampleType, types, func(a, b *profile.ValueType) bool { return *a == *b }) {
-			continue
-		}
 		for _, s := range p.Sample {
 			values := make([]int64, len(types))
 			for i, v := range s.Value {
@@ -69,6 +61,7 @@ func unite(pprofs []*profile.Profile) {
 		}
 		p.SampleType = types
 	}
+	return profile.Merge(pprofs)
 }
 
 // Difference returns p minus base times factor, with the time of p. Samples whose difference is 0 are left out.
