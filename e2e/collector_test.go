@@ -83,27 +83,15 @@ func start(t *testing.T, window, exporterKeys string) *collector {
 	address := freeAddress(t)
 	files := filepath.Join(t.TempDir(), "profiles")
 	return run(t, address, files, fmt.Sprintf(`
-receivers:
-  pprof:
-    server:
-      endpoint: %s
-      max_decompressed_size: %d
-processors:
-  profiles_dedup:
-    window: %s
+receivers: {pprof: {server: {endpoint: %s, max_decompressed_size: %d}}}
+processors: {profiles_dedup: {window: %s}}
 exporters:
   profiles_file:
     directory: %s
 %s
 service:
-  telemetry:
-    metrics:
-      level: none
-  pipelines:
-    profiles:
-      receivers: [pprof]
-      processors: [profiles_dedup]
-      exporters: [profiles_file]
+  telemetry: {metrics: {level: none}}
+  pipelines: {profiles: {receivers: [pprof], processors: [profiles_dedup], exporters: [profiles_file]}}
 `, address, maxDecompressed, window, files, exporterKeys))
 }
 

@@ -36,6 +36,12 @@ const (
 	partitions = 8
 )
 
+// kafkaProgram returns the path of the distribution with Kafka.
+func kafkaProgram(t *testing.T) string {
+	t.Helper()
+	return builtProgram(t, "OTELCOL_PROFILES_KAFKA_BIN", "otelcol-profiles-kafka", "make build-kafka")
+}
+
 // newBroker starts a Kafka broker in this process, with the topic and the message size of
 // config/README.md.
 func newBroker(t *testing.T, options ...kfake.Opt) *kfake.Cluster {

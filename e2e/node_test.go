@@ -25,7 +25,6 @@ func nodeProgram(t *testing.T) string {
 func TestNode(t *testing.T) {
 	parallel(t)
 	path := nodeProgram(t)
-	requireCollectorSet(t, path, "v0.160.0", contrib+"processor/k8sattributesprocessor")
 	kubernetes := newCluster(1)
 	api := httptest.NewServer(kubernetes)
 	defer api.Close()

@@ -32,31 +32,14 @@ func TestPersistentQueueSurvivesKill_E14(t *testing.T) {
 	begin := func() *collector {
 		address := freeAddress(t)
 		return run(t, address, files, fmt.Sprintf(`
-extensions:
-  file_storage:
-    directory: %s
-    create_directory: true
-    fsync: true
-receivers:
-  pprof:
-    server:
-      endpoint: %s
+extensions: {file_storage: {directory: %s, create_directory: true, fsync: true}}
+receivers: {pprof: {server: {endpoint: %s}}}
 exporters:
-  profiles_file:
-    directory: %s
-    group_by: [service.name]
-    rotation: { max_age: 100ms }
-    sending_queue:
-      storage: file_storage
+  profiles_file: {directory: %s, group_by: [service.name], rotation: {max_age: 100ms}, sending_queue: {storage: file_storage}}
 service:
   extensions: [file_storage]
-  telemetry:
-    metrics:
-      level: none
-  pipelines:
-    profiles:
-      receivers: [pprof]
-      exporters: [profiles_file]
+  telemetry: {metrics: {level: none}}
+  pipelines: {profiles: {receivers: [pprof], exporters: [profiles_file]}}
 `, storage, address, files))
 	}
 	var services []string

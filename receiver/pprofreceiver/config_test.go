@@ -4,14 +4,12 @@
 package pprofreceiver
 
 import (
-	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/confmap"
-	"go.opentelemetry.io/collector/consumer/consumertest"
 )
 
 func TestSectionsAreOptional(t *testing.T) {
@@ -24,19 +22,6 @@ func TestSectionsAreOptional(t *testing.T) {
 	require.NoError(t, err)
 	assert.False(t, cfg.Server.HasValue())
 	assert.True(t, cfg.Self.HasValue())
-}
-
-// The strict pass must not use up what the second one reads.
-func TestKeepAliveCanBeDisabled(t *testing.T) {
-	for config, closes := range map[string]bool{"": false, ", keepalive: {enabled: false}": true} {
-		b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0"+config+"}", consumertest.NewNop())
-		request, err := http.NewRequest(http.MethodPost, b.url("/v1/pprof"), nil)
-		require.NoError(t, err)
-		response, err := b.client.Do(request)
-		require.NoError(t, err)
-		require.NoError(t, response.Body.Close())
-		assert.Equal(t, closes, response.Close, config)
-	}
 }
 
 func TestUnknownKeysAreRejected(t *testing.T) {

@@ -103,14 +103,6 @@ func TestStatuses_R10(t *testing.T) {
 	})
 }
 
-func TestCompressionAlgorithmsAreObeyed(t *testing.T) {
-	good := plain(t, samplePprof("/bin/app", 3))
-	b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, compression_algorithms: [\"\", zstd]}", consumertest.NewNop())
-	assert.Equal(t, 204, b.push("", profiletest.Zstd(t, good), "Content-Encoding", "zstd").status)
-	assert.Equal(t, 415, b.push("", profiletest.Gzip(t, good), "Content-Encoding", "gzip").status)
-	assert.Equal(t, 204, b.push("", profiletest.Gzip(t, good)).status, "pprof's own gzip is not a Content-Encoding")
-}
-
 func TestBodyLimit(t *testing.T) {
 	good := plain(t, samplePprof("/bin/app", 3))
 	b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_request_body_size: 1000}", consumertest.NewNop())

@@ -157,12 +157,6 @@ type hostWith map[component.ID]component.Component
 
 func (h hostWith) GetExtensions() map[component.ID]component.Component { return h }
 
-func TestUnknownAuthenticator(t *testing.T) {
-	b := newTestReceiver(t, "server: {endpoint: 127.0.0.1:0, auth: {authenticator: nobody}}", consumertest.NewNop())
-	require.Error(t, b.Start(t.Context(), hostWith{}))
-	require.NoError(t, b.Shutdown(t.Context()))
-}
-
 var (
 	doormanID        = component.MustNewID("doorman")
 	attributeEncoder = attribute.DefaultEncoder()
