@@ -146,14 +146,10 @@ func (c *callStacks) add(s callStack, record plog.LogRecord) {
 	for _, f := range s.frames {
 		sample.Location = append(sample.Location, c.location(f))
 	}
-	texts := map[string]string{"thread.name": s.threadName, "thread.state": s.threadState, labelEvent: text(attributes, labelEvent)}
-	if id := record.TraceID(); !id.IsEmpty() {
-		texts[labelTraceID] = id.String()
-	}
-	if id := record.SpanID(); !id.IsEmpty() {
-		texts[labelSpanID] = id.String()
-	}
-	for key, text := range texts {
+	for key, text := range map[string]string{
+		"thread.name": s.threadName, "thread.state": s.threadState, labelEvent: text(attributes, labelEvent),
+		labelTraceID: record.TraceID().String(), labelSpanID: record.SpanID().String(),
+	} {
 		if text != "" {
 			sample.Label[key] = []string{text}
 		}

@@ -88,71 +88,70 @@ func (c *splunkConnector) count(ctx context.Context, outcome string, records int
 // returns an error only of the next consumer or of memory: a permanent one if a retry cannot
 // succeed.
 func (c *splunkConnector) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
-	payloads := c.collect(ctx, ld)
-	reservation := c.inFlight.Reserve(inFlightWait)
-	defer reservation.Release()
-	batch := c.ingester.NewBatch(reservation)
+	held := c.inFlight.Reserve(inFlightWait)
+	defer held.Release()
 	var retryable, permanent []error
-	for len(payloads) > 0 {
-		part, err := c.prepare(ctx, reservation, batch, payloads)
-		if err != nil {
-			for _, p := range payloads {
-				c.count(ctx, ingest.OutcomeRetryable, len(p.records))
-			}
-			return errors.Join(append(retryable, err)...)
+	report := func(p *payload, err error) {
+		switch c.report(ctx, p.service, len(p.records), err) {
+		case ingest.OutcomeRetryable:
+			retryable = append(retryable, err)
+		case ingest.OutcomeRejected, ingest.OutcomePanic:
+			permanent = append(permanent, err)
 		}
-		for _, r := range part.rejections {
-			c.report(ctx, r)
-		}
-		for i, err := range part.batch.Pass(ctx) {
-			r := part.prepared[i]
-			r.err = err
-			switch c.report(ctx, r) {
-			case outcomeAccepted:
-			case ingest.OutcomeRetryable:
-				retryable = append(retryable, err)
-			default:
-				permanent = append(permanent, err)
-			}
-		}
-		reservation.FreeWork()
-		batch, payloads = part.batch.Next(), payloads[part.taken:]
 	}
-	switch {
-	case len(retryable) > 0:
+	batch := c.ingester.NewBatch(held)
+	var translated []*payload // in batch
+	pass := func() {
+		for i, err := range batch.Pass(ctx) {
+			report(translated[i], err)
+		}
+		held.FreeWork()
+		batch, translated = batch.Next(), nil
+	}
+	for _, p := range c.collect(ctx, ld) {
+		err := c.translate(ctx, p, batch, held)
+		if _, tooLarge := errors.AsType[*pproftranslator.LimitError](err); tooLarge && len(translated) > 0 {
+			pass() // alone it may not be too large
+			err = c.translate(ctx, p, batch, held)
+		}
+		for _, err := range p.rejections {
+			c.report(ctx, p.service, 1, err)
+		}
+		switch {
+		case err != nil:
+			report(p, err)
+		case len(p.records) > 0:
+			translated = append(translated, p)
+		}
+	}
+	pass()
+	if len(retryable) > 0 {
 		return errors.Join(retryable...)
-	case len(permanent) > 0:
+	}
+	if len(permanent) > 0 {
 		return consumererror.NewPermanent(errors.Join(permanent...))
 	}
 	return nil
 }
 
-// result is the outcome of so many records of a service.
-type result struct {
-	service string
-	records int
-	err     error
-}
-
-// report counts records, and logs those that are rejected.
-func (c *splunkConnector) report(ctx context.Context, r result) (outcome string) {
-	outcome = outcomeOf(r.err)
-	c.count(ctx, outcome, r.records)
+// report counts records of a service with one outcome, and logs those that are rejected.
+func (c *splunkConnector) report(ctx context.Context, service string, records int, err error) (outcome string) {
+	switch {
+	case err == nil:
+		outcome = outcomeAccepted
+	case errors.Is(err, errUnsupported), errors.Is(err, ingest.ErrJFR):
+		outcome = outcomeUnsupported
+	case errors.Is(err, ingest.ErrInFlightLimit), ctx.Err() != nil:
+		outcome = ingest.OutcomeRetryable
+	default:
+		outcome = ingest.Outcome(err)
+	}
+	c.count(ctx, outcome, records)
 	switch outcome {
 	case outcomeAccepted, ingest.OutcomeRetryable, ingest.OutcomePanic: // a panic was logged with its stack
 	default:
-		c.logger.Warn("Rejected profiling log records", zap.String("service", r.service),
-			zap.Int("records", r.records), zap.String("outcome", outcome), zap.Error(r.err))
+		c.logger.Warn("Rejected profiling log records", zap.String("service", service),
+			zap.Int("records", records), zap.String("outcome", outcome), zap.Error(err))
 	}
 	return outcome
-}
-
-func outcomeOf(err error) string {
-	switch {
-	case err == nil:
-		return outcomeAccepted
-	case errors.Is(err, errUnsupported), errors.Is(err, ingest.ErrJFR):
-		return outcomeUnsupported
-	}
-	return ingest.Outcome(err)
 }

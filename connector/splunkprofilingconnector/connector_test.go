@@ -388,6 +388,17 @@ func TestRetryableErrorsComeFirst(t *testing.T) {
 	assert.Len(t, distinct, len(first), "equal records of a request are several profiles")
 }
 
+func TestMemoryThatOthersHoldIsRetryable(t *testing.T) {
+	h := newHarness(t, nil)
+	others := h.connector.inFlight.Reserve(0)
+	defer others.Release()
+	require.NoError(t, others.Decompressed(t.Context(), int64(h.connector.config.MaxInFlight)/32*5))
+	err := h.connector.ConsumeLogs(t.Context(), logs("shop", pprofRecord("cpu", javaCPU(t)), textRecord(`"main" #1`)))
+	require.ErrorIs(t, err, ingest.ErrInFlightLimit)
+	assert.False(t, consumererror.IsPermanent(err))
+	assert.Equal(t, map[string]int64{"retryable": 1, "malformed": 1}, h.outcomes())
+}
+
 func profileIDs(all []pprofile.Profiles) (ids []string) {
 	for _, pd := range all {
 		for _, rp := range pd.ResourceProfiles().All() {

@@ -5,15 +5,16 @@ package splunkprofilingconnector
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
-	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
 // payload becomes one profile. It is a record that is pprof, or the records of one scope
@@ -24,6 +25,8 @@ type payload struct {
 	service  string
 	records  []plog.LogRecord
 	size     int // of their bodies, in bytes
+	// rejections are the errors of records that were left out of records.
+	rejections []error
 }
 
 // maxTexts bounds the bodies that are text in a payload, in bytes, so that a large request
@@ -47,7 +50,7 @@ func (c *splunkConnector) collect(ctx context.Context, ld plog.Logs) []*payload 
 				}
 				f, err := formOf(record)
 				if err != nil {
-					c.report(ctx, result{service, 1, err})
+					c.report(ctx, service, 1, err)
 					continue
 				}
 				p := texts[f]
@@ -67,87 +70,83 @@ func (c *splunkConnector) collect(ctx context.Context, ld plog.Logs) []*payload 
 	return payloads
 }
 
-// part is the first payloads of a request, as many as fit into the memory that one request
-// may take.
-type part struct {
-	batch      *ingest.Batch
-	prepared   []result // in the order of the batch, without the records that are rejected
-	rejections []result
-	taken      int // number of payloads that it deals with
-}
-
-// prepare translates the first payloads. The error is retryable and concerns all.
-func (c *splunkConnector) prepare(ctx context.Context, r *ingest.Reservation, batch *ingest.Batch, payloads []*payload) (part, error) {
-	done := part{batch: batch.Next(), taken: len(payloads)}
-	for i, p := range payloads {
-		err := c.add(ctx, &done, p, r)
-		r.FreeBody()
-		_, tooLarge := errors.AsType[*pproftranslator.LimitError](err)
-		switch {
-		case errors.Is(err, ingest.ErrInFlightLimit) || ctx.Err() != nil:
-			return done, errors.Join(err, ctx.Err())
-		case tooLarge && len(done.prepared) > 0:
-			done.taken = i
-			return done, nil
-		case err != nil:
-			done.rejections = append(done.rejections, result{p.service, len(p.records), err})
-		}
-	}
-	return done, nil
-}
-
-// add adds a payload to a part.
-func (c *splunkConnector) add(ctx context.Context, to *part, p *payload, r *ingest.Reservation) (err error) {
+// translate adds a payload to a batch. Records that are text and cannot be read become rejections.
+func (c *splunkConnector) translate(ctx context.Context, p *payload, to *ingest.Batch, held *ingest.Reservation) (err error) {
 	defer ingest.Recover(c.logger, &err)
+	defer held.FreeBody()
 	var message []byte
-	var rejections []result
 	if p.form.text {
-		message, rejections, err = c.callStacks(ctx, p, r)
+		message, err = c.callStacks(ctx, p, held)
 	} else {
-		message, err = p.form.pprof(ctx, p.records[0], c.config.Timestamps, int(c.config.MaxDecompressedSize), r)
+		message, err = c.pprof(ctx, p, held)
 	}
-	if err != nil {
+	if err != nil || len(p.records) == 0 {
 		return err
 	}
-	if len(rejections) < len(p.records) {
-		data := p.form.payload(p.resource)
-		data.Data, data.TimeRange.End = message, timeOf(p.records[0])
-		if err := to.batch.AddTranslated(ctx, data, int(ingest.MaxPayload)); err != nil {
-			return err
-		}
-		to.prepared = append(to.prepared, result{service: p.service, records: len(p.records) - len(rejections)})
+	if err := held.Decompressed(ctx, int64(len(message))); err != nil {
+		return err
 	}
-	to.rejections = append(to.rejections, rejections...)
-	return nil
+	data := p.form.payload(p.resource)
+	data.Data, data.TimeRange.End = message, timeOf(p.records[0])
+	return to.AddTranslated(ctx, data, int(ingest.MaxPayload))
 }
 
 // memoryOfLine bounds the memory that a line of a call stack takes in addition to its text.
 const memoryOfLine = 512
 
-// callStacks returns the pprof message of records that are text, and rejects those that
-// cannot be read.
-func (c *splunkConnector) callStacks(ctx context.Context, p *payload, r *ingest.Reservation) (message []byte, rejections []result, err error) {
+// callStacks returns the pprof message of records that are text.
+func (c *splunkConnector) callStacks(ctx context.Context, p *payload, held *ingest.Reservation) ([]byte, error) {
 	memory := int64(0)
 	for _, record := range p.records {
 		text := record.Body().Str()
 		memory += 4*int64(len(text)) + memoryOfLine*int64(2+strings.Count(text, "\n"))
 	}
-	free, err := r.Temporary(ctx, memory)
+	free, err := held.Temporary(ctx, memory)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer free()
 	stacks := newCallStacks(p.form.allocation)
-	for _, record := range p.records {
+	p.records = slices.DeleteFunc(p.records, func(record plog.LogRecord) bool {
 		stack, err := parseCallStack(record.Body().Str())
 		if err != nil {
-			rejections = append(rejections, result{p.service, 1, fmt.Errorf("call stack: %w", err)})
-			continue
+			p.rejections = append(p.rejections, fmt.Errorf("call stack: %w", err))
+			return true
 		}
 		stacks.add(stack, record)
+		return false
+	})
+	return encode(&stacks.p, stacks.moments, p.form.period, c.config.Timestamps)
+}
+
+// pprof returns the pprof message of a record, completed.
+func (c *splunkConnector) pprof(ctx context.Context, p *payload, held *ingest.Reservation) ([]byte, error) {
+	encoded := p.records[0].Body().Str()
+	if err := held.Decompressed(ctx, int64(base64.StdEncoding.DecodedLen(len(encoded)))); err != nil {
+		return nil, err
 	}
-	if message, err = encode(&stacks.p, stacks.moments, p.form.period, c.config.Timestamps); err == nil {
-		err = r.Decompressed(ctx, int64(len(message)))
+	data, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		return nil, fmt.Errorf("the body is not base64: %w", err)
 	}
-	return message, rejections, err
+	if ingest.Compression(data) != "gzip" {
+		return nil, errors.New("the body is not gzip in base64")
+	}
+	if data, err = held.Decompress(ctx, data, int(c.config.MaxDecompressedSize)); err != nil {
+		return nil, err
+	}
+	memory, err := memoryOfPprof(data)
+	if err != nil {
+		return nil, fmt.Errorf("pprof: %w", err)
+	}
+	free, err := held.Temporary(ctx, memory)
+	if err != nil {
+		return nil, err
+	}
+	defer free()
+	message, err := completePprof(data, !p.form.allocation, c.config.Timestamps)
+	if err != nil {
+		return nil, fmt.Errorf("pprof: %w", err)
+	}
+	return message, nil
 }

@@ -4,8 +4,6 @@
 package splunkprofilingconnector
 
 import (
-	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 
@@ -112,36 +110,4 @@ func timeOf(record plog.LogRecord) pcommon.Timestamp {
 		return at
 	}
 	return record.ObservedTimestamp()
-}
-
-// pprof returns the pprof message of a record.
-func (f form) pprof(ctx context.Context, record plog.LogRecord, timestamps bool, limit int, r *ingest.Reservation) ([]byte, error) {
-	encoded := record.Body().Str()
-	if err := r.Decompressed(ctx, int64(base64.StdEncoding.DecodedLen(len(encoded)))); err != nil {
-		return nil, err
-	}
-	data, err := base64.StdEncoding.DecodeString(encoded)
-	if err != nil {
-		return nil, fmt.Errorf("the body is not base64: %w", err)
-	}
-	if ingest.Compression(data) != "gzip" {
-		return nil, errors.New("the body is not gzip in base64")
-	}
-	if data, err = r.Decompress(ctx, data, limit); err != nil {
-		return nil, err
-	}
-	memory, err := memoryOfPprof(data)
-	if err != nil {
-		return nil, fmt.Errorf("pprof: %w", err)
-	}
-	free, err := r.Temporary(ctx, memory)
-	if err != nil {
-		return nil, err
-	}
-	defer free()
-	message, err := completePprof(data, !f.allocation, timestamps)
-	if err != nil {
-		return nil, fmt.Errorf("pprof: %w", err)
-	}
-	return message, r.Decompressed(ctx, int64(len(message)))
 }
