@@ -6,13 +6,12 @@
 //
 // An Ingester takes a payload through these steps:
 //
-//  1. ReadAll reads the body. Its Reservation holds these and all later bytes within the limit of
-//     InFlight.
-//  2. Prepare waits for the memory of the work, decompresses the payload (decompress.go),
-//     translates it (translate.go, jfr.go), describes it with the sender's information: resource,
-//     profile type, temporality, time, profile IDs (describe.go), and keeps only the bytes of the
-//     result reserved.
-//  3. Pass calls the next consumer and returns its answer. The caller then calls Release.
+//  1. ReadAll reads the body. The Reservation of the request holds these and all later bytes within the limit of
+//     InFlight: what a stage needs is taken before it begins (inflight.go).
+//  2. Batch.Translate decompresses the payloads of a request (decompress.go), estimates the work and takes it,
+//     translates them (translate.go, jfr.go), and describes them with the sender's information: resource,
+//     profile type, temporality, time, profile IDs (describe.go). The reservation then keeps the results.
+//  3. Batch.Pass calls the next consumer and returns its answers. The caller then calls Release.
 //
 // It promises:
 //

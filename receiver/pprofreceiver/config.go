@@ -38,8 +38,8 @@ type Config struct {
 	Self configoptional.Optional[self.Config] `mapstructure:"self"`
 
 	// MaxInFlight limits the memory of all profiles in progress, in all sections, from the
-	// first byte of a profile until the next component has answered. One request, scrape or
-	// file may take half of it, and its body as sent a sixteenth. A share is that of the memory limit of the process. All
+	// first byte of a profile until the next component has answered. Work on one request, scrape or
+	// file may take seven sixteenths of it, and its body as sent a sixteenth. A share is that of the memory limit of the process. All
 	// pprof receivers of a process with the same value share it. Default: 25%.
 	MaxInFlight config.Size `mapstructure:"max_in_flight"`
 

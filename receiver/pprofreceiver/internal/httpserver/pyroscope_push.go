@@ -14,11 +14,11 @@ import (
 const PushPath = "/push.v1.PusherService/Push"
 
 func readPush(r *Request) (push Push, err error) {
-	read, contentType := readPushRequest, r.MediaType
+	read, memory, contentType := readPushRequest, memoryOfLabels, r.MediaType
 	switch contentType {
 	case mediaTypeConnectProto:
 	case mediaTypeJSON:
-		read, push.Response = readPushRequestJSON, []byte("{}")
+		read, memory, push.Response = readPushRequestJSON, memoryOfJSON, []byte("{}")
 	default:
 		return push, unsupported("Content-Type: must be %s or %s, as in unary calls of the Connect protocol", mediaTypeConnectProto, mediaTypeJSON)
 	}
@@ -30,7 +30,10 @@ func readPush(r *Request) (push Push, err error) {
 		return push, err
 	}
 	push.ContentType = contentType
-	all, err := read(message, r.Reserve)
+	if err := r.Reserve(memory(message)); err != nil {
+		return push, err
+	}
+	all, err := read(message)
 	if err == nil {
 		push.Profiles, err = profilesOf(all, r.ResourceAttributes)
 	}

@@ -44,10 +44,10 @@ func checkEntries(all []rawSeries) error {
 	return errors.Join(checkCount("series", len(all)), checkCount("samples", samples))
 }
 
-// readPushRequest reads a PushRequest. It checks and reserves each entry before it
+// readPushRequest reads a PushRequest. It checks each entry before it
 // allocates memory for it; Pyroscope's generated types would not. The profiles are parts
 // of message.
-func readPushRequest(message []byte, reserve func(bytes int64) error) (all []rawSeries, err error) {
+func readPushRequest(message []byte) (all []rawSeries, err error) {
 	c := wire.New(message)
 	for c.Next() {
 		if c.Field != pushRequestSeries {
@@ -56,7 +56,7 @@ func readPushRequest(message []byte, reserve func(bytes int64) error) (all []raw
 		if err := checkBytes(c); err != nil {
 			return nil, err
 		}
-		series, err := readSeries(c.Message(), reserve)
+		series, err := readSeries(c.Message())
 		if err != nil {
 			return nil, fmt.Errorf("series[%d]: %w", len(all), err)
 		}
@@ -68,7 +68,7 @@ func readPushRequest(message []byte, reserve func(bytes int64) error) (all []raw
 	return all, wireError(c)
 }
 
-func readSeries(c wire.Cursor, reserve func(bytes int64) error) (series rawSeries, err error) {
+func readSeries(c wire.Cursor) (series rawSeries, err error) {
 	for c.Next() {
 		if c.Field == seriesLabels || c.Field == seriesSamples {
 			if err := checkBytes(c); err != nil {
@@ -85,9 +85,6 @@ func readSeries(c wire.Cursor, reserve func(bytes int64) error) (series rawSerie
 				return series, err
 			}
 			name, value := fields[labelPairName], fields[labelPairValue]
-			if err := reserve(int64(len(name) + len(value))); err != nil {
-				return series, err
-			}
 			series.Labels = append(series.Labels, label{string(name), string(value)})
 		case seriesSamples:
 			if err := checkCount("samples", len(series.Samples)+1); err != nil {
@@ -153,13 +150,25 @@ func memoryOfJSON(message []byte) int64 {
 	return int64(copies*len(message)) + entryMemory*int64(min(jsonEntries(message), maxJSONEntries))
 }
 
+// memoryOfLabels is how much readPushRequest copies of message at most, in bytes: its labels.
+func memoryOfLabels(message []byte) (bytes int64) {
+	for c := wire.New(message); c.Next(); {
+		if c.Field != pushRequestSeries || c.Type != wire.BytesType {
+			continue
+		}
+		for series := c.Message(); series.Next(); {
+			if series.Field == seriesLabels && series.Type == wire.BytesType {
+				bytes += int64(series.Stop - series.Start)
+			}
+		}
+	}
+	return bytes
+}
+
 // readPushRequestJSON reads the JSON form of a PushRequest.
-func readPushRequestJSON(message []byte, reserve func(bytes int64) error) ([]rawSeries, error) {
+func readPushRequestJSON(message []byte) ([]rawSeries, error) {
 	if n := jsonEntries(message); n > maxJSONEntries {
 		return nil, &pproftranslator.LimitError{What: "braces and commas", Limit: maxJSONEntries, Got: int64(n)}
-	}
-	if err := reserve(memoryOfJSON(message)); err != nil {
-		return nil, err
 	}
 	var request struct {
 		Series []rawSeries `json:"series"`

@@ -14,12 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
-
-// unlimited reserves nothing.
-func unlimited(int64) error { return nil }
 
 // Entries are bounded before there is memory for them.
 func TestPushRequestChecksEntriesBeforeAllocating_R3(t *testing.T) {
@@ -30,7 +26,7 @@ func TestPushRequestChecksEntriesBeforeAllocating_R3(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := readPushRequest(message, unlimited)
+		_, err := readPushRequest(message)
 		runtime.ReadMemStats(&after)
 		require.ErrorContains(t, err, "limit of 256", name)
 		profiletest.Injected(t, fmt.Sprintf("1 requests of %d KiB of tiny entries", len(message)>>10))
@@ -38,15 +34,11 @@ func TestPushRequestChecksEntriesBeforeAllocating_R3(t *testing.T) {
 	}
 }
 
-// Labels are reserved before they are copied, whatever their series holds.
-func TestPushRequestReservesLabels_R3(t *testing.T) {
+// Labels are counted before they are copied, whatever their series holds.
+func TestMemoryOfLabels_R3(t *testing.T) {
 	message := profiletest.PushRequest(profiletest.RawSeries([]byte("profile"), "name", "value"), profiletest.RawSeries([]byte("profile"), "n", "v"))
-	var reserved int64
-	_, err := readPushRequest(message, func(bytes int64) error { reserved += bytes; return nil })
-	require.NoError(t, err)
-	assert.EqualValues(t, len("name"+"value"+"n"+"v"), reserved)
-	_, err = readPushRequest(message, func(int64) error { return ingest.ErrInFlightLimit })
-	require.ErrorIs(t, err, ingest.ErrInFlightLimit)
+	const fields = 2 * 2 * 2 // tags and lengths
+	assert.EqualValues(t, len("name"+"value"+"n"+"v")+fields, memoryOfLabels(message))
 	profiletest.Injected(t, "2 requests with labels")
 }
 
@@ -69,7 +61,7 @@ func TestPushRequestJSONAllocatesWhatIsReserved_R3(t *testing.T) {
 		body := []byte(message)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, _ = readPushRequestJSON(body, unlimited)
+		_, _ = readPushRequestJSON(body)
 		runtime.ReadMemStats(&after)
 		allocated := after.TotalAlloc - before.TotalAlloc
 		t.Logf("%s: %d KiB of a message of %d KiB, %d KiB reserved", name, allocated>>10, len(body)>>10, memoryOfJSON(body)>>10)
@@ -90,7 +82,7 @@ func FuzzReadPushRequest(f *testing.F) {
 		if isJSON {
 			read = readPushRequestJSON
 		}
-		all, err := read(message, unlimited)
+		all, err := read(message)
 		if err != nil {
 			return
 		}
