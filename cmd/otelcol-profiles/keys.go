@@ -107,8 +107,7 @@ func checkKind[F component.Factory](conf *confmap.Conf, kind string, factories m
 		if !known || err != nil {
 			continue
 		}
-		wrong, ours := errors.AsType[*config.Error](keys.Unmarshal(factory.CreateDefaultConfig()))
-		if ours {
+		if wrong, ours := errors.AsType[*config.Error](keys.Unmarshal(factory.CreateDefaultConfig())); ours {
 			errs = append(errs, wrong.At(kind+confmap.KeyDelimiter+strings.TrimSpace(name)))
 		}
 	}

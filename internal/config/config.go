@@ -152,8 +152,12 @@ func checkValue(path string, value any, into reflect.Type) string {
 	case into == reflect.TypeFor[time.Duration]():
 		_, err := time.ParseDuration(text)
 		ok, must = isText && err == nil || isNumber && reflect.ValueOf(value).IsZero(), "a duration with a unit, such as 30s"
-	case isText && isSize(path, into), into == reflect.TypeFor[Size]() && reflect.TypeOf(value).Kind() != reflect.Float64:
-		if _, err := ParseSize(fmt.Sprint(value)); err != nil {
+	case isText && isSize(path, into), into == reflect.TypeFor[Size]():
+		size := fmt.Sprint(value)
+		if number, isFloat := value.(float64); isFloat { // some sources write every number so
+			size = strconv.FormatFloat(number, 'f', -1, 64)
+		}
+		if _, err := ParseSize(size); err != nil {
 			return " " + err.Error()
 		}
 	case readsText(into):

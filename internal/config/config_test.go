@@ -126,7 +126,7 @@ func TestUnmarshalRejects(t *testing.T) {
 		"interval: 0.5":                              "interval is 0.5: must be a duration with a unit",
 		"server: {most: 1.5}":                        "server::most is 1.5: must be a whole number",
 		"targets: [{port: 1e30}]":                    "targets::0::port is 1e+30: must be a whole number",
-		"size: 1.5":                                  "'size' is 1.5: must be a whole number of bytes",
+		"size: 1.5":                                  "is invalid: size is \"1.5\": must be a whole number of bytes",
 		"server: {most: x}":                          "server::most is \"x\": must be a whole number",
 		"server: {bogus: 1, most: 1.5}\ninterval: 1": "interval is 1: must be a duration with a unit, such as 30s\nunknown key server::bogus\nserver::most is 1.5: must be a whole number",
 	} {

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
-	"go.opentelemetry.io/collector/confmap"
 )
 
 // Size is a number of bytes. It is written as a whole number with an optional unit: B, KiB, MiB,
@@ -39,11 +38,6 @@ var units = []struct {
 	size   Size
 }{{"TiB", TiB}, {"GiB", GiB}, {"MiB", MiB}, {"KiB", KiB}, {"TB", TB}, {"GB", GB}, {"MB", MB}, {"KB", KB}, {"B", B}}
 
-var (
-	_ confmap.ScalarUnmarshaler = (*Size)(nil)
-	_ fmt.Stringer              = Size(0)
-)
-
 // ParseSize reads a size such as `64MiB`, `500 KB`, `25%` or `1048576`. The error
 // reads on after the name of a key: `is "64mib": must be ...`.
 func ParseSize(text string) (Size, error) {
@@ -58,7 +52,7 @@ func ParseSize(text string) (Size, error) {
 	number = strings.TrimRight(number, " ")
 	// ParseUint also takes a sign, and digits above 63 bits are too large below.
 	if number == "" || strings.Trim(number, "0123456789") != "" || isShare && unit != B {
-		return 0, notASize(strconv.Quote(text))
+		return 0, fmt.Errorf("is %q: must be a whole number of bytes, a size with a unit (B, KiB, MiB, GiB, TiB, KB, MB, GB, TB) such as 64MiB, or a share of the memory limit such as 25%%", text)
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	switch {
@@ -78,29 +72,6 @@ func ParseSize(text string) (Size, error) {
 func (s *Size) UnmarshalText(text []byte) (err error) {
 	*s, err = ParseSize(string(text))
 	return err
-}
-
-// UnmarshalScalar implements confmap.ScalarUnmarshaler. Without it confmap
-// would silently truncate 1.5 to 1.
-func (s *Size) UnmarshalScalar(value confmap.ScalarValue) error {
-	switch v := value.GetRaw().(type) {
-	case *Size: // made by confmap with UnmarshalText
-		*s = *v
-		return nil
-	case float64: // some sources write every number as a float
-		if v != math.Trunc(v) {
-			return notASize(v)
-		}
-		return s.UnmarshalText([]byte(strconv.FormatFloat(v, 'f', -1, 64)))
-	case string, int, int64, uint64:
-		return s.UnmarshalText(fmt.Append(nil, v))
-	default:
-		return notASize(v)
-	}
-}
-
-func notASize(found any) error {
-	return fmt.Errorf("is %v: must be a whole number of bytes, a size with a unit (B, KiB, MiB, GiB, TiB, KB, MB, GB, TB) such as 64MiB, or a share of the memory limit such as 25%%", found)
 }
 
 // MarshalText implements encoding.TextMarshaler as String does.

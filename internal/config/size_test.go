@@ -21,6 +21,8 @@ type holder struct {
 	Pointer *Size `mapstructure:"pointer"`
 }
 
+func (h *holder) Unmarshal(conf *confmap.Conf) error { return Unmarshal(conf, h) }
+
 func decode(t *testing.T, yaml string) (holder, error) {
 	t.Helper()
 	got := holder{Size: 7}
@@ -64,7 +66,7 @@ func TestConfmapReads(t *testing.T) {
 
 func TestConfmapRejects(t *testing.T) {
 	for yaml, want := range map[string]string{
-		"size: 1.5":                  `is 1.5: must be a whole number of bytes`,
+		"size: 1.5":                  `is "1.5": must be a whole number of bytes`,
 		"size: '1.5'":                `is "1.5": must be a whole number of bytes`,
 		"size: 1.5MiB":               `is "1.5MiB": must be a whole number of bytes`,
 		"size: -1":                   `is "-1": must be a whole number of bytes`,
@@ -76,8 +78,8 @@ func TestConfmapRejects(t *testing.T) {
 		"size: MiB":                  `is "MiB": `,
 		"size: ''":                   `is "": `,
 		"size: lots":                 `is "lots": `,
-		"size: true":                 `is true: must be`,
-		"size: [1]":                  `is [1]: `,
+		"size: true":                 `is "true": must be`,
+		"size: [1]":                  `is "[1]": `,
 		"size: {a: 1}":               `expected type`,
 		"size: 9223372036854775808":  `must be at most 9223372036854775807 bytes`,
 		"size: 8388608TiB":           `must be at most 9223372036854775807 bytes`,
@@ -88,7 +90,7 @@ func TestConfmapRejects(t *testing.T) {
 		"size: -5%":                  `is "-5%": must be a whole number`,
 		"size: '%'":                  `is "%": must be a whole number`,
 		"size: 101%":                 `is "101%": must be at most 100%`,
-		"size: .nan":                 `is NaN: `,
+		"size: .nan":                 `is "NaN": `,
 	} {
 		t.Run(yaml, func(t *testing.T) {
 			_, err := decode(t, yaml)

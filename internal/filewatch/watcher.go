@@ -342,7 +342,7 @@ func (w *Watcher) retry(file *File, err *RetryError, path zap.Field) {
 	if err.Rejected {
 		s.resent = true
 		if w.rejected++; w.rejected%maxRejected == 0 {
-			w.resumeAt = time.Now().Add(w.backoff(w.rejected / maxRejected))
+			w.resumeAt = time.Now().Add(min(w.backoff(w.rejected/maxRejected), w.config.PollInterval))
 		}
 	}
 	place, _ := slices.BinarySearchFunc(w.queue, file, compare)

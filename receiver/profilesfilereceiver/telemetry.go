@@ -6,7 +6,7 @@ package profilesfilereceiver
 import (
 	"context"
 	"errors"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/receiver"
@@ -38,7 +38,8 @@ type telemetry struct {
 	*metadata.TelemetryBuilder
 	receiver attribute.KeyValue
 
-	files, damaged, accepted, rejected atomic.Int64 // since the start
+	mu     sync.Mutex
+	totals map[string]int64 // of files and records since the start, by outcome
 }
 
 func newTelemetry(set receiver.Settings, w *filewatch.Watcher) (*telemetry, error) {
@@ -46,7 +47,7 @@ func newTelemetry(set receiver.Settings, w *filewatch.Watcher) (*telemetry, erro
 	if err != nil {
 		return nil, err
 	}
-	t := &telemetry{TelemetryBuilder: builder, receiver: attribute.String("receiver", set.ID.String())}
+	t := &telemetry{TelemetryBuilder: builder, receiver: attribute.String("receiver", set.ID.String()), totals: map[string]int64{}}
 	of := metric.WithAttributes(t.receiver)
 	return t, errors.Join(
 		builder.RegisterReceiverProfilesFileWaitingFilesCallback(func(_ context.Context, o metric.Int64Observer) error {
@@ -67,25 +68,14 @@ func newTelemetry(set receiver.Settings, w *filewatch.Watcher) (*telemetry, erro
 		}))
 }
 
-func (t *telemetry) countFile(outcome string) {
-	switch outcome {
-	case fileSuccess:
-		t.files.Add(1)
-	case fileDamaged:
-		t.files.Add(1)
-		t.damaged.Add(1)
-	}
-	t.ReceiverProfilesFileFiles.Add(context.Background(), 1, metric.WithAttributes(t.receiver, attribute.String("outcome", outcome)))
-}
+func (t *telemetry) countFile(outcome string)   { t.count(t.ReceiverProfilesFileFiles, outcome) }
+func (t *telemetry) countRecord(outcome string) { t.count(t.ReceiverProfilesFileRecords, outcome) }
 
-func (t *telemetry) countRecord(outcome string) {
-	switch outcome {
-	case recordAccepted:
-		t.accepted.Add(1)
-	case recordRejected:
-		t.rejected.Add(1)
-	}
-	t.ReceiverProfilesFileRecords.Add(context.Background(), 1, metric.WithAttributes(t.receiver, attribute.String("outcome", outcome)))
+func (t *telemetry) count(counter metric.Int64Counter, outcome string) {
+	t.mu.Lock()
+	t.totals[outcome]++
+	t.mu.Unlock()
+	counter.Add(context.Background(), 1, metric.WithAttributes(t.receiver, attribute.String("outcome", outcome)))
 }
 
 func (t *telemetry) countRemovedRejected() {
@@ -98,7 +88,9 @@ func (t *telemetry) logTotals(logger *zap.Logger, once bool) {
 	if once {
 		log = logger.Info
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	log("Read all files",
-		zap.Int64("files", t.files.Load()), zap.Int64("damaged_files", t.damaged.Load()),
-		zap.Int64("records", t.accepted.Load()), zap.Int64("rejected_records", t.rejected.Load()))
+		zap.Int64("files", t.totals[fileSuccess]+t.totals[fileDamaged]), zap.Int64("damaged_files", t.totals[fileDamaged]),
+		zap.Int64("records", t.totals[recordAccepted]), zap.Int64("rejected_records", t.totals[recordRejected]))
 }
