@@ -177,7 +177,7 @@ func (e *fileExporter) write(group []string, pd pprofile.Profiles) error {
 		return e.rejection(reasonOf(err), err)
 	}
 	if err != nil {
-		e.countErrors(reasonOf(err), 1)
+		e.countError(reasonOf(err))
 		showStrings(e.codec, pd, data)
 	}
 	return err
@@ -185,7 +185,7 @@ func (e *fileExporter) write(group []string, pd pprofile.Profiles) error {
 
 // rejection counts an error and makes it permanent.
 func (e *fileExporter) rejection(reason string, err error) error {
-	e.countErrors(reason, 1)
+	e.countError(reason)
 	return consumererror.NewPermanent(err)
 }
 

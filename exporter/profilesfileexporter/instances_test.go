@@ -37,7 +37,7 @@ func TestMetricsTellExportersApart(t *testing.T) {
 		for n := range 2 + i {
 			require.NoError(t, e.consume(t.Context(), numbered(n, "a")))
 		}
-		e.countErrors(reasonConvert, 1)
+		e.countError(reasonConvert)
 		require.NoError(t, e.shutdown(t.Context()))
 	}
 

@@ -27,7 +27,7 @@ type queueing struct {
 
 func (q queueing) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
 	if reason, err := q.e.checkQueueable(pd); err != nil {
-		q.e.countErrors(reason, 1)
+		q.e.countError(reason)
 		return consumererror.NewPermanent(err)
 	}
 	return q.Profiles.ConsumeProfiles(ctx, pd)

@@ -57,8 +57,8 @@ func reasonOf(err error) string {
 	return "other"
 }
 
-func (e *fileExporter) countErrors(reason string, n int) {
-	e.count(e.telemetry.ExporterProfilesFileErrors, int64(n), attribute.String("reason", reason))
+func (e *fileExporter) countError(reason string) {
+	e.count(e.telemetry.ExporterProfilesFileErrors, 1, attribute.String("reason", reason))
 }
 
 // countRecord counts a record. other is set if its group is beyond max_groups.
@@ -126,13 +126,13 @@ func (e *fileExporter) logFileRemoved(path string, size int64) {
 
 // reportDropped is for an item of the queue that cannot be restored.
 func (e *fileExporter) reportDropped(err error, size int) {
-	e.countErrors(reasonConvert, 1)
+	e.countError(reasonConvert)
 	e.logger.Error("Dropped queued item", zap.Error(err), zap.Int("bytes", size))
 }
 
 // reportError is for errors that no caller gets.
 func (e *fileExporter) reportError(err error) {
-	e.countErrors(reasonOf(err), 1)
+	e.countError(reasonOf(err))
 	fields := []zap.Field{zap.Error(err)}
 	if of, ok := errors.AsType[*fs.PathError](err); ok {
 		fields = append(fields, zap.String("op", of.Op), zap.String("path", of.Path))

@@ -17,6 +17,9 @@ import (
 const (
 	prefixSize = 4 // bytes of a length
 	lineFeed   = '\n'
+	// Up to this many bytes, copying a record next to its framing is cheaper than a
+	// second write.
+	maxCopied = 64 << 10
 	// Larger buffers are not kept for the next record.
 	maxPooled = 16 << 20
 )
@@ -39,18 +42,31 @@ func (e *encoder) release() {
 	}
 }
 
-// encode returns a record as it is written to a file, which is valid until release. The error is ErrInvalidRecord if
-// no file can hold the record.
-func (e *encoder) encode(format Format, record []byte) ([]byte, error) {
+// chunks are a record as it is written to a file: its framing and itself, or all in one.
+type chunks [][]byte
+
+func (c chunks) size() (n int64) {
+	for _, chunk := range c {
+		n += int64(len(chunk))
+	}
+	return n
+}
+
+// encode returns a record as it is written to a file, which is valid until release and may refer to the record. The
+// error is ErrInvalidRecord if no file can hold the record.
+func (e *encoder) encode(format Format, record []byte) (chunks, error) {
 	if err := format.Content.checkRecord(record); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalidRecord, err)
 	}
-	e.framed, e.compressed = slices.Grow(e.framed[:0], len(record)+prefixSize), e.compressed[:0]
+	prefix, suffix := binary.BigEndian.AppendUint32(nil, uint32(len(record))), []byte(nil)
 	if format.Content == OTLPJSON {
-		e.framed = append(append(e.framed, record...), lineFeed)
-	} else {
-		e.framed = append(binary.BigEndian.AppendUint32(e.framed, uint32(len(record))), record...)
+		prefix, suffix = nil, []byte{lineFeed}
 	}
+	if format.Compression == None && len(record) > maxCopied {
+		return chunks{prefix, record, suffix}, nil
+	}
+	e.framed, e.compressed = slices.Grow(e.framed[:0], len(record)+prefixSize), e.compressed[:0]
+	e.framed = append(append(append(e.framed, prefix...), record...), suffix...)
 	switch format.Compression {
 	case Gzip:
 		w := gzipWriters.Get().(*gzip.Writer)
@@ -58,16 +74,16 @@ func (e *encoder) encode(format Format, record []byte) ([]byte, error) {
 		w.Reset(e)
 		_, _ = w.Write(e.framed) // never fails: the encoder takes everything
 		_ = w.Close()
-		return e.compressed, nil
+		return chunks{e.compressed}, nil
 	case Zstd:
 		w, err := zstdEncoder()
 		if err != nil {
 			return nil, fmt.Errorf("compress record of %d bytes: %w", len(record), err)
 		}
 		e.compressed = w.EncodeAll(e.framed, e.compressed)
-		return e.compressed, nil
+		return chunks{e.compressed}, nil
 	}
-	return e.framed, nil
+	return chunks{e.framed}, nil
 }
 
 var gzipWriters = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}

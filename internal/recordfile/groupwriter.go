@@ -30,25 +30,27 @@ type groupWriter struct {
 }
 
 // append writes a record. After an error, the record is removed at once or by a later call.
-func (g *groupWriter) append(record Record, encoded []byte) error {
+func (g *groupWriter) append(record Record, encoded chunks) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
 		return ErrClosed
 	}
 	now := g.options.Now()
-	if err := g.openFile(int64(len(encoded)), now); err != nil {
+	if err := g.openFile(encoded.size(), now); err != nil {
 		return &fs.PathError{Op: "open file in", Path: g.path, Err: err}
 	}
 	f := g.file
 	if err := g.write(encoded, now); err != nil {
 		return &fs.PathError{Op: "write", Path: f.Path, Err: err}
 	}
-	f.accept(record, int64(len(encoded)))
+	f.index.Add(f.Size, encoded.size(), record.Summaries)
+	f.add(record, encoded.size())
+	f.torn = false
 	if reason := g.options.Rotation.due(f, anyRecord, now); reason != "" {
 		g.tryClose(reason)
 	}
-	g.options.RecordWritten(record, int64(len(encoded)), g.other)
+	g.options.RecordWritten(record, encoded.size(), g.other)
 	return nil
 }
 
@@ -84,8 +86,8 @@ func (g *groupWriter) checkPath() error {
 	}
 	g.report(&fs.PathError{Op: "find", Path: g.file.Path, Err: fmt.Errorf("file with %d records: %w; creating another file", g.file.Records, err)})
 	if g.closeFile(ByError) != nil && g.file != nil { // it may be in a directory that was moved
-		g.file.leavePartial()
-		g.releaseFile()
+		g.file.release()
+		g.file = nil
 	}
 	return nil
 }
@@ -108,7 +110,7 @@ func (g *groupWriter) create(now time.Time) error {
 }
 
 // write writes a record and syncs it if it must be on the disk now.
-func (g *groupWriter) write(encoded []byte, now time.Time) error {
+func (g *groupWriter) write(encoded chunks, now time.Time) error {
 	f := g.file
 	err := f.write(encoded, now)
 	synced := true
@@ -152,7 +154,8 @@ func (g *groupWriter) closeFile(reason Reason) error {
 		}
 	}
 	if err == nil || errors.Is(err, ErrGone) {
-		g.releaseFile()
+		f.release()
+		g.file = nil // the next append creates another one
 	}
 	if err != nil {
 		return &fs.PathError{Op: "close", Path: f.Path, Err: err}
@@ -161,13 +164,6 @@ func (g *groupWriter) closeFile(reason Reason) error {
 		g.options.FileClosed(f.ClosedFile)
 	}
 	return nil
-}
-
-// releaseFile makes the next append create a file.
-func (g *groupWriter) releaseFile() {
-	g.file.index.Release()
-	_ = g.file.dir.Close() // everything in it was synced
-	g.file = nil
 }
 
 // tick closes a file that is due, syncs, and retries failed writes.
@@ -210,8 +206,8 @@ func (g *groupWriter) close(reason Reason, force bool) error {
 	}
 	if force {
 		g.closed = true
-		g.file.leavePartial()
-		g.releaseFile()
+		g.file.release()
+		g.file = nil
 	}
 	return err
 }

@@ -173,10 +173,10 @@ func recoverFile(dir Dir, path string, name Name) (*RecoveredFile, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer func() { _ = file.Close() }() // after an error, the next recovery continues
 	f := newPartial(dir, path, name, file, name.Time, nil)
 	recovered := &RecoveredFile{Partial: f.Path}
 	if err := f.recover(recovered); err != nil {
-		_ = file.Close() // the next recovery continues
 		if errors.Is(err, errLocked) || errors.Is(err, ErrGone) {
 			err = nil
 		}

@@ -15,11 +15,12 @@ import (
 )
 
 // partialFile is a file that is being written. It holds the file's lock. Its states:
-//   - open: Reason is "". write adds a record, and accept or truncate follows.
+//   - open: Reason is "". write adds a record, which the owner accepts, or truncate follows.
 //   - closing: Reason is set. The file gets no more records. finalize renames it, or removes
-//     it if it has no records, for example after markForRemoval. It is retried after errors.
+//     it if it has no records. It is retried after errors.
 //   - renamed: as closing, but the name is no longer that of a partial file, and only the sync of the directory is left.
-//   - released: finalize returned nil or ErrGone, or leavePartial was called.
+//
+// Its owner closes it with release when finalize returned nil or ErrGone, or to leave an incomplete file.
 type partialFile struct {
 	ClosedFile // Size is the end of the last accepted record
 
@@ -62,7 +63,7 @@ func createPartial(dir Dir, path string, names *names, now time.Time, index *Ind
 			continue
 		}
 		if err != nil {
-			f.markForRemoval()
+			f.Reason = ByError
 		}
 		return f, err
 	}
@@ -116,24 +117,24 @@ func (f *partialFile) compare(named fs.FileInfo, err error) error {
 	}
 }
 
-// write writes a record after the last accepted one. Until accept is called, truncate undoes it.
-func (f *partialFile) write(encoded []byte, now time.Time) error {
+// write writes a record after the last accepted one. As long as torn is set, truncate undoes it.
+func (f *partialFile) write(encoded chunks, now time.Time) error {
 	f.torn = true
 	if f.unsyncedSince.IsZero() {
 		f.unsyncedSince = now
 	}
-	n, err := f.file.WriteAt(encoded, f.Size)
-	if err == nil && n != len(encoded) {
-		err = io.ErrShortWrite
+	at := f.Size
+	for _, chunk := range encoded {
+		n, err := f.file.WriteAt(chunk, at)
+		if err == nil && n != len(chunk) {
+			err = io.ErrShortWrite
+		}
+		if err != nil {
+			return err
+		}
+		at += int64(n)
 	}
-	return err
-}
-
-// accept makes the record that was written part of the file.
-func (f *partialFile) accept(record Record, size int64) {
-	f.index.Add(f.Size, size, record.Summaries)
-	f.add(record, size)
-	f.torn = false
+	return nil
 }
 
 // truncate removes the bytes after the last accepted record.
@@ -178,15 +179,12 @@ func (f *partialFile) syncName() error {
 	return nil
 }
 
-// finalize truncates, syncs, renames and closes the file, or removes it if it has no records.
-// After an error, another call continues; but ErrGone is final, and the file is closed.
+// finalize truncates, syncs and renames the file, or removes it if it has no records.
+// After an error, another call continues; but ErrGone is final.
 func (f *partialFile) finalize(names *names) error {
 	if f.name.Partial {
 		err := f.check()
 		switch {
-		case errors.Is(err, ErrGone):
-			f.leavePartial()
-			return err
 		case err == nil && f.Records > 0:
 			err = f.rename(names)
 		case err == nil:
@@ -201,11 +199,7 @@ func (f *partialFile) finalize(names *names) error {
 			return err
 		}
 	}
-	if err := f.syncName(); err != nil {
-		return err
-	}
-	_ = f.file.Close() // everything is on the disk
-	return nil
+	return f.syncName()
 }
 
 // rename gives the file its final name, or the next one that is free. The content is
@@ -231,16 +225,12 @@ func (f *partialFile) rename(names *names) error {
 	}
 }
 
-// markForRemoval makes finalize remove the file.
-func (f *partialFile) markForRemoval() {
-	f.Reason, f.Records, f.Size, f.torn = ByError, 0, 0, true
-}
-
-// leavePartial closes the descriptor, and releases the lock, of a file that cannot be
-// finalized. The file keeps its .partial name, if it still exists.
-func (f *partialFile) leavePartial() {
+// release closes the file, which releases its lock. One that was not finalized keeps its .partial name, if it still exists.
+func (f *partialFile) release() {
 	_ = f.truncate() // a file that was moved still ends on a record
 	_ = f.file.Close()
+	_ = f.dir.Close() // everything in it was synced
+	f.index.Release()
 }
 
 // names generates the names of files in one directory.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,7 +98,7 @@ func encodeRecord(t testing.TB, format Format, record []byte) []byte {
 	e := new(encoder)
 	encoded, err := e.encode(format, record)
 	require.NoError(t, err)
-	return encoded
+	return slices.Concat(encoded...)
 }
 
 // fileOf returns the bytes of a file with the records 1 to n.
