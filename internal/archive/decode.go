@@ -42,10 +42,8 @@ func (r *Record) decode() (pprofile.Profiles, error) {
 			setDelta(pd)
 		}
 		return pd, err
-	case Pprof:
-		return r.decodePprof(r.Data)
-	case legacyPprof:
-		return r.decodeLegacy()
+	case Pprof, legacyPprof:
+		return r.decodePprof()
 	case JFR:
 		return r.chunk, nil
 	default:
@@ -84,20 +82,17 @@ func (r *Record) Fits(multiple int64) error {
 	return nil
 }
 
-func (r *Record) decodePprof(data []byte) (pprofile.Profiles, error) {
+func (r *Record) decodePprof() (pprofile.Profiles, error) {
+	data := r.Data
+	if r.Encoding == legacyPprof {
+		message, err := pproftranslator.ConvertLegacy(data)
+		if err != nil {
+			return pprofile.Profiles{}, err
+		}
+		data = message
+	}
 	limits := pproftranslator.Limits{DecompressedSize: int(r.options.maxRecord())}
 	return (&pproftranslator.Unmarshaler{Limits: limits}).UnmarshalProfiles(data)
-}
-
-func (r *Record) decodeLegacy() (pprofile.Profiles, error) {
-	if memory, limit := pproftranslator.LegacyMemory(r.Data), r.options.maxDecoded(); memory > limit {
-		return pprofile.Profiles{}, fmt.Errorf("the profile takes about %s of memory or more, the limit is %s: %s", mebibytes(memory), mebibytes(limit), r.options.raise())
-	}
-	message, err := pproftranslator.ConvertLegacy(r.Data)
-	if err != nil {
-		return pprofile.Profiles{}, err
-	}
-	return r.decodePprof(message)
 }
 
 // DecodedSize estimates the memory that the decoded record takes, before it is decoded. Of
@@ -117,6 +112,8 @@ func (r *Record) DecodedSize() (int64, error) {
 		return m.Size, nil
 	case Folded:
 		return int64(len(r.Data) + element*bytes.Count(r.Data, []byte("\n")) + 32*bytes.Count(r.Data, []byte(";"))), nil
+	case legacyPprof:
+		return pproftranslator.LegacyMemory(r.Data), nil
 	default:
 		return 2 * int64(len(r.Data)), nil
 	}
