@@ -109,10 +109,9 @@ func (c *Config) Validate() error {
 		checks.That(name != "", "resource_attributes: name", name, "the name of an attribute")
 		checks.That(utf8.ValidString(name) && utf8.ValidString(c.ResourceAttributes[name]), "resource_attributes: name", name, "valid UTF-8, as its value")
 	}
-	known := pproftranslator.DefaultLinkLabels()
-	links := slices.Concat([]string{c.Links.TraceID, c.Links.SpanID}, known.TraceIDs, known.SpanIDs, known.DecimalSpanIDs, known.DecimalRootSpanIDs)
+	isLink := c.TimestampLabel == c.Links.TraceID || c.TimestampLabel == c.Links.SpanID || pproftranslator.IsLinkLabel(c.TimestampLabel)
 	checks.That(c.TimestampLabel != "", "timestamp_label", c.TimestampLabel, "the name of a label")
-	checks.That(!slices.Contains(links, c.TimestampLabel), "timestamp_label", c.TimestampLabel, "another label than those of links")
+	checks.That(!isLink, "timestamp_label", c.TimestampLabel, "another label than those of links")
 	return checks.Err()
 }
 

@@ -4,7 +4,6 @@
 package pproftranslator
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"iter"
@@ -47,34 +46,7 @@ import (
 // mappings and locations other than build ids, pprof.mapping.has_* and
 // pprof.location.is_folded: the Marshaler discards these. Times and durations over
 // int64 become its maximum. Strings that are not UTF-8 are repaired with U+FFFD.
-type Marshaler struct {
-	// TimestampLabel is the numeric label for the timestamp of a sample, in
-	// nanoseconds since the epoch. Default: end_timestamp_ns.
-	TimestampLabel string
-	// TraceIDLabel and SpanIDLabel are the string labels for the ids of a link.
-	// Defaults: trace_id and span_id.
-	TraceIDLabel string
-	SpanIDLabel  string
-}
-
-var _ pprofile.Marshaler = Marshaler{}
-
-// MarshalProfiles returns the one pprof that pd holds as a protobuf message, not
-// compressed. It fails if pd holds none or more than one, and if ConvertProfiles fails.
-func (m Marshaler) MarshalProfiles(pd pprofile.Profiles) ([]byte, error) {
-	converted, err := m.ConvertProfiles(pd)
-	if err != nil {
-		return nil, err
-	}
-	if len(converted) != 1 {
-		return nil, fmt.Errorf("the profiles make %d pprofs, want exactly one", len(converted))
-	}
-	var buf bytes.Buffer
-	if err := WritePprof(&buf, converted[0]); err != nil {
-		return nil, err
-	}
-	return buf.Bytes(), nil
-}
+type Marshaler struct{}
 
 // ConvertProfiles returns the pprofs that pd holds, in the order of the first Profile of
 // each. WritePprof writes one without loss. They pass CheckValid, and equal input gives equal pprofs.
@@ -114,7 +86,7 @@ type Converted struct {
 // the error and continues with the next. A Profile with two attributes of one key is
 // excluded from its pprof, with an error of its own. An index outside its table is a
 // single error for all of pd. pd must not change meanwhile.
-func (m Marshaler) All(pd pprofile.Profiles) iter.Seq2[Converted, error] {
+func (Marshaler) All(pd pprofile.Profiles) iter.Seq2[Converted, error] {
 	return func(yield func(Converted, error) bool) {
 		if err := dictionary.Check(pd); err != nil {
 			yield(Converted{}, err)
@@ -125,8 +97,7 @@ func (m Marshaler) All(pd pprofile.Profiles) iter.Seq2[Converted, error] {
 			yield(Converted{}, err)
 			return
 		}
-		labels := semconv.NewLabels(m.TimestampLabel, m.TraceIDLabel, m.SpanIDLabel, LinkLabels{})
-		c := fromotlp.New(pd.Dictionary(), labels)
+		c := fromotlp.New(pd.Dictionary())
 		for i, rp := range pd.ResourceProfiles().All() {
 			executable := semconv.BaseName(fromotlp.TextOf(rp.Resource().Attributes(), semconv.ExecutableName))
 			for j, sp := range rp.ScopeProfiles().All() {

@@ -404,17 +404,15 @@ func TestLinks(t *testing.T) {
 		name        string
 		trace, span byte
 		attributes  map[string]any
-		m           Marshaler
 		want        string
 	}{
-		{"link", 1, 2, nil, Marshaler{}, "span_id:[" + hexSpan + "] trace_id:[" + hexTrace + "]"},
-		{"other names", 1, 2, nil, Marshaler{TraceIDLabel: "t", SpanIDLabel: "s"}, "s:[" + hexSpan + "] t:[" + hexTrace + "]"},
-		{"half a link is none", 1, 0, nil, Marshaler{}, ""},
-		{"attributes of the same names", 1, 2, map[string]any{"trace_id": "x", "span_id": 3}, Marshaler{}, "span_id:[" + hexSpan + "] trace_id:[" + hexTrace + " x] span_id:[3]"},
-		{"attributes that say the same", 1, 2, map[string]any{"trace_id": hexTrace, "span_id": hexSpan}, Marshaler{}, "span_id:[" + hexSpan + "] trace_id:[" + hexTrace + "]"},
-		{"attributes that the link came from", 1, 2, map[string]any{"otel_traceid": hexTrace, "otel_spanid": hexSpan}, Marshaler{}, "otel_spanid:[" + hexSpan + "] otel_traceid:[" + hexTrace + "]"},
-		{"Datadog's", 1, 2, map[string]any{"trace id": hexTrace, "span id": 2}, Marshaler{}, "trace id:[" + hexTrace + "] span id:[2]"},
-		{"attributes of another link", 9, 2, map[string]any{"otel_traceid": hexTrace, "otel_spanid": hexSpan}, Marshaler{}, "otel_spanid:[" + hexSpan + "] otel_traceid:[" + hexTrace + "] span_id:[" + hexSpan + "] trace_id:[00000000000000000000000000000009]"},
+		{"link", 1, 2, nil, "span_id:[" + hexSpan + "] trace_id:[" + hexTrace + "]"},
+		{"half a link is none", 1, 0, nil, ""},
+		{"attributes of the same names", 1, 2, map[string]any{"trace_id": "x", "span_id": 3}, "span_id:[" + hexSpan + "] trace_id:[" + hexTrace + " x] span_id:[3]"},
+		{"attributes that say the same", 1, 2, map[string]any{"trace_id": hexTrace, "span_id": hexSpan}, "span_id:[" + hexSpan + "] trace_id:[" + hexTrace + "]"},
+		{"attributes that the link came from", 1, 2, map[string]any{"otel_traceid": hexTrace, "otel_spanid": hexSpan}, "otel_spanid:[" + hexSpan + "] otel_traceid:[" + hexTrace + "]"},
+		{"Datadog's", 1, 2, map[string]any{"trace id": hexTrace, "span id": 2}, "trace id:[" + hexTrace + "] span id:[2]"},
+		{"attributes of another link", 9, 2, map[string]any{"otel_traceid": hexTrace, "otel_spanid": hexSpan}, "otel_spanid:[" + hexSpan + "] otel_traceid:[" + hexTrace + "] span_id:[" + hexSpan + "] trace_id:[00000000000000000000000000000009]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := newOTLP()
@@ -423,7 +421,7 @@ func TestLinks(t *testing.T) {
 				attributes = append(attributes, o.attr(key, v, ""))
 			}
 			addValue(o.profile(o.scope(), "cpu", ""), 0, 1, attributes...).SetLinkIndex(o.link(c.trace, c.span))
-			converted, err := c.m.ConvertProfiles(o.Profiles)
+			converted, err := Marshaler{}.ConvertProfiles(o.Profiles)
 			require.NoError(t, err)
 			got := converted[0].String()
 			got = got[strings.Index(got, "1:")+2 : strings.Index(got, "Locations")]
@@ -473,10 +471,6 @@ func TestTimestamps(t *testing.T) {
 		1: 0x1
 		2: 0x2
 		Mappings`, convertOne(t, o))
-
-	named, err := Marshaler{TimestampLabel: "when"}.ConvertProfiles(o.Profiles)
-	require.NoError(t, err)
-	require.Equal(t, map[string][]int64{"when": {30}}, named[0].Sample[0].NumLabel)
 }
 
 func TestProfilesWithValuesAndTimestampsMixed(t *testing.T) {
@@ -692,21 +686,6 @@ func TestSeveralResourcesAndScopes(t *testing.T) {
 			seen[entry] = true
 		}
 	}
-}
-
-func TestMarshalNeedsExactlyOnePprof(t *testing.T) {
-	o := newOTLP()
-	_, err := Marshaler{}.MarshalProfiles(o.Profiles)
-	require.EqualError(t, err, "the profiles make 0 pprofs, want exactly one")
-	addValue(o.profile(o.scope(), "cpu", "ns"), o.stackAt(1), 1)
-	buf, err := Marshaler{}.MarshalProfiles(o.Profiles)
-	require.NoError(t, err)
-	p, err := profile.ParseUncompressed(buf)
-	require.NoError(t, err)
-	requirePprof(t, "PeriodType:\nPeriod: 0\nSamples:\ncpu/ns\n1: 1\nLocations\n1: 0x1\nMappings", p)
-	o.profile(o.scope(), "cpu", "ns")
-	_, err = Marshaler{}.MarshalProfiles(o.Profiles)
-	require.EqualError(t, err, "the profiles make 2 pprofs, want exactly one")
 }
 
 func TestConvertedPprofsAreTheCallers(t *testing.T) {

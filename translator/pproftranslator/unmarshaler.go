@@ -36,17 +36,12 @@ type Unmarshaler struct {
 	// TraceIDLabel and SpanIDLabel are the string labels that a link replaces.
 	// Defaults: trace_id and span_id.
 	TraceIDLabel, SpanIDLabel string
-	// LinkLabels are labels that make a link and remain attributes.
-	LinkLabels LinkLabels
 }
 
 var _ pprofile.Unmarshaler = (*Unmarshaler)(nil)
 
-// LinkLabels are the names of labels that make a link and remain attributes.
-type LinkLabels = semconv.LinkLabels
-
-// DefaultLinkLabels returns the default names of these labels.
-func DefaultLinkLabels() LinkLabels { return semconv.DefaultLinkLabels() }
+// IsLinkLabel reports whether a label of this name may make a link and then remains an attribute.
+func IsLinkLabel(name string) bool { return semconv.IsLinkLabel(name) }
 
 // Report counts the repairs of a translation and measures its result.
 type Report struct {
@@ -80,7 +75,7 @@ func (u *Unmarshaler) UnmarshalReport(buf []byte) (pprofile.Profiles, Report, er
 	}
 	d := decoders.Get().(*decoder)
 	d.limits = limits
-	d.names = semconv.NewLabels(u.TimestampLabel, u.TraceIDLabel, u.SpanIDLabel, u.LinkLabels)
+	d.names = semconv.NewLabels(u.TimestampLabel, u.TraceIDLabel, u.SpanIDLabel)
 	d.reset(data)
 	pd, report, err := d.translate()
 	d.release() // not after a panic, which may leave it in any state

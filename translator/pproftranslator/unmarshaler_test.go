@@ -637,7 +637,7 @@ func TestUnmarshalOmitsZeros(t *testing.T) {
 		pd, err := (&Unmarshaler{}).UnmarshalProfiles(data)
 		require.NoError(t, err)
 		d := decoders.Get().(*decoder)
-		d.limits, d.names = Limits{}.withDefaults(), semconv.NewLabels("", "", "", LinkLabels{})
+		d.limits, d.names = Limits{}.withDefaults(), semconv.NewLabels("", "", "")
 		d.reset(data)
 		sparse := pprofile.NewProfiles()
 		require.NoError(t, d.decode(sparse.Dictionary()))

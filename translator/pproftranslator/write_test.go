@@ -4,6 +4,7 @@
 package pproftranslator
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/google/pprof/profile"
@@ -26,8 +27,9 @@ func TestEmptyLabelsSurvive(t *testing.T) {
 	}, ""))
 	addValue(p, 0, 5, o.attr("zero", int64(0), ""), o.attr("one", int64(1), ""), o.attr("text", "", ""))
 
-	data, err := Marshaler{}.MarshalProfiles(o.Profiles)
-	require.NoError(t, err)
+	var written bytes.Buffer
+	require.NoError(t, WritePprof(&written, convertOne(t, o)))
+	data := written.Bytes()
 	read, err := profile.ParseUncompressed(data)
 	require.NoError(t, err)
 	require.NoError(t, read.CheckValid())

@@ -38,8 +38,8 @@ type Converter struct {
 
 // New returns a Converter of a payload with the dictionary from, which must have passed
 // dictionary.Check.
-func New(from pprofile.ProfilesDictionary, names semconv.Labels) *Converter {
-	c := &Converter{from: from, tables: dictionary.New(0), names: names, labels: map[int32][]label{}}
+func New(from pprofile.ProfilesDictionary) *Converter {
+	c := &Converter{from: from, tables: dictionary.New(0), names: semconv.NewLabels("", "", ""), labels: map[int32][]label{}}
 	c.remap.Reset(from, c.tables)
 	return c
 }

@@ -8,36 +8,8 @@ import (
 	"cmp"
 	"encoding/binary"
 	"encoding/hex"
-	"slices"
 	"strconv"
 )
-
-// LinkLabels are the names of labels that make a link if the sample lacks the pair of
-// labels that a link replaces. They remain attributes. A nil list means the default
-// names: those of OpenTelemetry's integrations, Datadog's libraries and Pyroscope's.
-type LinkLabels struct {
-	// TraceIDs hold 32 lower-case hexadecimal digits.
-	TraceIDs []string
-	// SpanIDs hold 16 lower-case hexadecimal digits.
-	SpanIDs []string
-	// DecimalSpanIDs hold a span id as a decimal number.
-	DecimalSpanIDs []string
-	// DecimalRootSpanIDs hold the span id of the local root, used if no other label
-	// names a span.
-	DecimalRootSpanIDs []string
-}
-
-// DefaultLinkLabels returns the default names.
-func DefaultLinkLabels() LinkLabels {
-	return LinkLabels{
-		TraceIDs:           []string{"trace_id", "otel_traceid", "otel.traceid", "trace id"},
-		SpanIDs:            []string{"span_id", "otel_spanid", "otel.spanid", "profile_id"},
-		DecimalSpanIDs:     []string{"span id"},
-		DecimalRootSpanIDs: []string{"local root span id"},
-	}
-}
-
-var defaults = DefaultLinkLabels()
 
 // Role is the meaning of a label, beyond being an attribute.
 type Role uint8
@@ -52,54 +24,39 @@ const (
 	OtherTraceID // these make a link and remain attributes
 	OtherSpanID
 	DecimalSpanID
-	DecimalRootSpanID
+	DecimalRootSpanID // the span of the local root, used if no other label names a span
 )
 
-// Labels are the names of the labels that have a role.
-type Labels struct {
-	Timestamp, TraceID, SpanID string
-	Others                     LinkLabels
+// others are labels that make a link if the sample lacks the pair of labels that a link replaces: those of
+// OpenTelemetry's integrations, Datadog's libraries and Pyroscope's. They remain attributes.
+var others = map[string]Role{
+	"trace_id": OtherTraceID, "otel_traceid": OtherTraceID, "otel.traceid": OtherTraceID, "trace id": OtherTraceID,
+	"span_id": OtherSpanID, "otel_spanid": OtherSpanID, "otel.spanid": OtherSpanID, "profile_id": OtherSpanID,
+	"span id": DecimalSpanID, "local root span id": DecimalRootSpanID,
 }
 
-// NewLabels returns the names, with a default for each that is empty or nil.
-func NewLabels(timestamp, traceID, spanID string, others LinkLabels) Labels {
-	for _, list := range []struct{ names, defaults *[]string }{
-		{&others.TraceIDs, &defaults.TraceIDs},
-		{&others.SpanIDs, &defaults.SpanIDs},
-		{&others.DecimalSpanIDs, &defaults.DecimalSpanIDs},
-		{&others.DecimalRootSpanIDs, &defaults.DecimalRootSpanIDs},
-	} {
-		if *list.names == nil {
-			*list.names = *list.defaults
-		}
-	}
-	return Labels{
-		Timestamp: cmp.Or(timestamp, "end_timestamp_ns"),
-		TraceID:   cmp.Or(traceID, "trace_id"),
-		SpanID:    cmp.Or(spanID, "span_id"),
-		Others:    others,
-	}
+// IsLinkLabel reports whether a label of this name may make a link.
+func IsLinkLabel(key string) bool { return others[key] != Unknown }
+
+// Labels are the names of the labels that have a role.
+type Labels struct{ Timestamp, TraceID, SpanID string }
+
+// NewLabels returns the names, with a default for each that is empty.
+func NewLabels(timestamp, traceID, spanID string) Labels {
+	return Labels{cmp.Or(timestamp, "end_timestamp_ns"), cmp.Or(traceID, "trace_id"), cmp.Or(spanID, "span_id")}
 }
 
 // Role returns the role of the label with the given key.
 func (l *Labels) Role(key string) Role {
-	switch {
-	case key == l.Timestamp:
+	switch key {
+	case l.Timestamp:
 		return Timestamp
-	case key == l.TraceID:
+	case l.TraceID:
 		return TraceID
-	case key == l.SpanID:
+	case l.SpanID:
 		return SpanID
-	case slices.Contains(l.Others.TraceIDs, key):
-		return OtherTraceID
-	case slices.Contains(l.Others.SpanIDs, key):
-		return OtherSpanID
-	case slices.Contains(l.Others.DecimalSpanIDs, key):
-		return DecimalSpanID
-	case slices.Contains(l.Others.DecimalRootSpanIDs, key):
-		return DecimalRootSpanID
 	}
-	return None
+	return cmp.Or(others[key], None)
 }
 
 // Link collects the ids in the labels of a sample. The first valid id of a role counts.
