@@ -58,7 +58,7 @@ func (c *checker) checkSampleTypes(path string, sp *profilespb.ScopeProfiles) {
 	for i, v := range listed.GetArrayValue().GetValues() {
 		types[int64(i)] = c.stringOf(v)
 	}
-	complete := len(types) == 0 // each type has a profile
+	isListed := len(types) > 0 // otherwise, each type has a profile
 	var indices []int64
 	for _, v := range order.GetArrayValue().GetValues() {
 		indices = append(indices, v.GetIntValue())
@@ -67,12 +67,11 @@ func (c *checker) checkSampleTypes(path string, sp *profilespb.ScopeProfiles) {
 	for i := 0; ok && i < len(indices); i++ {
 		t := sp.GetProfiles()[i].GetSampleType()
 		unit := strings.NewReplacer("%", "%25", "/", "%2F").Replace(c.text(t.GetUnitStrindex()))
-		own, at := c.text(t.GetTypeStrindex())+"/"+unit, indices[i]
-		name, known := types[at]
-		if complete && !known {
-			types[at], name, known = own, own, true
+		own := c.text(t.GetTypeStrindex()) + "/" + unit
+		if !isListed && types[indices[i]] == "" {
+			types[indices[i]] = own
 		}
-		ok = known && name == own
+		ok = types[indices[i]] == own
 	}
 	for at := range types {
 		ok = ok && at >= 0 && at < int64(len(types))

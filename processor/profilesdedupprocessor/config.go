@@ -136,13 +136,12 @@ func (c *Config) Validate() error {
 		last := len(allowed) - 1
 		checks.That(slices.Contains(allowed, value), key, value, "%s or %s", strings.Join(allowed[:last], ", "), allowed[last])
 	}
-	const leastDuration = time.Millisecond
 	duration := func(key string, d time.Duration, zero string) {
 		must := "at least 1ms"
 		if zero != "" {
 			must = "0s (" + zero + ") or " + must
 		}
-		checks.That(d >= leastDuration || d == 0 && zero != "", key, d, "%s", must)
+		checks.That(d >= time.Millisecond || d == 0 && zero != "", key, d, "%s", must)
 	}
 	keys := func(key string, values []string, what string) {
 		for i, value := range values {

@@ -34,13 +34,11 @@ func (p *dedupProcessor) exportAll() {
 			p.export(part)
 			continue
 		}
-		timer := time.NewTimer(wait)
 		select {
-		case <-timer.C:
+		case <-time.After(wait):
 		case <-p.wake:
 		case <-p.ctx.Done():
 		}
-		timer.Stop()
 	}
 }
 
@@ -61,7 +59,6 @@ func (p *dedupProcessor) nextPartition() (part *partition, wait time.Duration, e
 	if p.exporting != nil && len(p.exporting.unsent) == 0 {
 		p.exporting = nil
 	}
-	p.seen.evict()
 	p.closeIfDue()
 	if w := p.exporting; w != nil && p.hasRoom() {
 		part, w.unsent = w.unsent[0], w.unsent[1:]

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -98,8 +97,12 @@ func (p *dedupProcessor) add(ctx context.Context, payload *merge.Payload, bytes 
 			w = p.newWindow()
 		}
 		if err := p.merge(w, payload); err != nil {
-			if errors.Is(err, errMergePanicked) && p.open != nil {
-				p.dropOpen()
+			if errors.Is(err, errMergePanicked) && p.open != nil { // it may be half-changed
+				p.open = nil
+				w.close()
+				for _, part := range w.unsent {
+					p.complete(part, errWindowPanicked, reasonPanic)
+				}
 			}
 			return nil, err
 		}
@@ -107,10 +110,7 @@ func (p *dedupProcessor) add(ctx context.Context, payload *merge.Payload, bytes 
 			p.open = w
 			p.wakeUp() // the goroutine waits until its end
 		}
-		own := w.register(payload, p.seen, p.acknowledgesLater())
-		if p.cfg.Acknowledge == acknowledgeOnFlush {
-			maps.Copy(waits, own)
-		}
+		w.register(payload, p.seen, p.acknowledgesLater(), waits)
 		p.closeIfDue()
 	}
 	p.telemetry.accepted(payload, profiles, samples, bytes)
@@ -133,16 +133,6 @@ func (p *dedupProcessor) awaitRoom(ctx context.Context, timeout <-chan time.Time
 	case <-ctx.Done():
 	}
 	return false
-}
-
-// dropOpen drops the open window, which a panic may have left half-changed. The caller holds mu.
-func (p *dedupProcessor) dropOpen() {
-	w := p.open
-	p.open = nil
-	w.close()
-	for _, part := range w.unsent {
-		p.complete(part, errWindowPanicked, reasonPanic)
-	}
 }
 
 // await returns the outcome of partitions, or the error of ctx if that ends before. An error goes before
@@ -169,7 +159,7 @@ func (p *dedupProcessor) sendAtOnce(ctx context.Context, payload *merge.Payload,
 		return p.reject(errStopping)
 	}
 	waits, others, _ := p.seen.skip(payload)
-	w.register(payload, p.seen, true)
+	w.register(payload, p.seen, true, waits)
 	p.mu.Unlock()
 
 	var invalid error
@@ -191,7 +181,6 @@ func (p *dedupProcessor) sendAtOnce(ctx context.Context, payload *merge.Payload,
 		return p.reject(invalid)
 	}
 
-	err := await(ctx, waits)
 	profiles, samples := 0, 0 // that the next consumer has accepted
 	for i := range payload.Profiles {
 		if profile := &payload.Profiles[i]; !profile.Skip && w.partitions[profile.Partition].err == nil {
@@ -199,12 +188,9 @@ func (p *dedupProcessor) sendAtOnce(ctx context.Context, payload *merge.Payload,
 			samples += profile.Samples
 		}
 	}
-	for _, part := range w.unsent { // of one, err may say which part it is of
-		own := partialerror.ForCaller(part.err)
-		if len(w.unsent) > 1 || err != nil {
-			own = forCallers(own)
-		}
-		err = preferRetryable(err, own)
+	err := await(ctx, waits)
+	if len(waits) == 1 && len(w.unsent) == 1 { // it may say which part of the payload failed
+		err = partialerror.ForCaller(w.unsent[0].err)
 	}
 	if err == nil {
 		p.telemetry.accepted(payload, profiles, samples, bytes)

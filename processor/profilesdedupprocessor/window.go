@@ -56,9 +56,8 @@ func (p *dedupProcessor) newWindow() *window {
 }
 
 // register adds the Profiles of payload that are not skipped to their partitions, and their keys to
-// seen: as acknowledged, or as pending until the outcome of the partition.
-func (w *window) register(payload *merge.Payload, seen *seenProfiles, pending bool) (touched partitionSet) {
-	touched = partitionSet{}
+// seen: as acknowledged, or as pending until the outcome of the partition, which its caller then waits for.
+func (w *window) register(payload *merge.Payload, seen *seenProfiles, pending bool, waits partitionSet) {
 	for i := range payload.Profiles {
 		profile := &payload.Profiles[i]
 		if profile.Skip {
@@ -69,19 +68,21 @@ func (w *window) register(payload *merge.Payload, seen *seenProfiles, pending bo
 			part = &partition{key: profile.Partition, window: w, done: make(chan struct{})}
 			w.partitions[part.key] = part
 		}
-		touched[part] = true
-		if profile.Key != (merge.Key{}) {
-			part.keys = append(part.keys, profile.Key)
-			w.keys++
-			if pending {
-				seen.pending[profile.Key] = part
-			} else {
-				seen.acknowledge(part, profile.Key)
-			}
+		if pending {
+			waits[part] = true
 		}
+		switch {
+		case profile.Key == merge.Key{}:
+			continue
+		case pending:
+			seen.pending[profile.Key] = part
+		default:
+			seen.acknowledge(part, profile.Key)
+		}
+		part.keys = append(part.keys, profile.Key)
+		w.keys++
 	}
 	w.size = w.merged.Size() + keySize*w.keys
-	return touched
 }
 
 // close ends the additions: the partitions are complete and can be sent.
@@ -117,7 +118,7 @@ func (p *dedupProcessor) maxWindow() int {
 // hasRoom reports whether a payload may be sent for the first time: if it is not accepted, the retry
 // queue needs room for it. The caller holds mu.
 func (p *dedupProcessor) hasRoom() bool {
-	return p.stopping || p.retrySize == 0 || p.retrySize < p.maxWindow()
+	return p.stopping || p.retrySize < p.maxWindow()
 }
 
 // closeIfDue closes the open window if its time has ended or it is full. The caller holds mu.
