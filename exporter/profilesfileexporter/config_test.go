@@ -157,22 +157,6 @@ func TestConfigAccepts(t *testing.T) {
 	}
 }
 
-func TestConfigReportsAllFaults(t *testing.T) {
-	cfg := &Config{
-		Rotation:  RotationConfig{MaxSize: -1, MaxAge: -1, MaxRecords: -1},
-		Retention: RetentionConfig{MaxFiles: -1, MaxAge: -1, MaxTotalSize: -1},
-		GroupBy:   []string{""},
-	}
-	err := confmap.Validate(cfg)
-	for _, key := range []string{
-		"directory", "format", "compression", "sync",
-		"rotation::max_size", "rotation::max_age", "rotation::max_records",
-		"retention::max_files", "retention::max_age", "retention::max_total_size", "group_by[0]", "max_groups", "max_open_files",
-	} {
-		assert.ErrorContains(t, err, key+" is ")
-	}
-}
-
 // TestRetentionThatKeepsNothing is rejected, with both keys.
 func TestRetentionThatKeepsNothing(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)

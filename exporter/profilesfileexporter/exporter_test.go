@@ -23,7 +23,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumererror"
-	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/exporter/xexporter"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -330,15 +329,6 @@ func TestLifecycle(t *testing.T) {
 		}
 		assert.Len(t, list(t, cfg.Directory), 3)
 	})
-}
-
-func TestOtherSignalsAreRejected(t *testing.T) {
-	factory := NewFactory()
-	set := exportertest.NewNopSettings(metadata.Type)
-	_, err := factory.CreateTraces(t.Context(), set, createDefaultConfig())
-	require.Error(t, err)
-	assert.Equal(t, "Development", factory.(xexporter.Factory).ProfilesStability().String())
-	var _ exporter.Factory = factory
 }
 
 var codecs = map[string]codec{formatProto: &protoCodec{}, formatJSON: &jsonCodec{}}

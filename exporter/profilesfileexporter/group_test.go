@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -189,43 +188,6 @@ func TestGroupNames(t *testing.T) {
 	assert.NotEqual(t, groupNameOf(a), groupNameOf(b))
 	m := pcommon.NewValueMap()
 	assert.NotEqual(t, groupNameOf(m), groupNameOf(pcommon.NewValueSlice()))
-}
-
-// TestManyGroupsInOnePayload_E12: the time goes with what a group reaches, not with
-// the whole dictionary.
-func TestManyGroupsInOnePayload_E12(t *testing.T) {
-	groups := profiletest.Rounds(t, 500, 10_000)
-	pd := pprofile.NewProfiles()
-	pd.Dictionary().StringTable().Append("")
-	pd.Dictionary().StackTable().AppendEmpty()
-	for i := range groups {
-		pd.Dictionary().StringTable().Append("of " + strconv.Itoa(i))
-		rp := pd.ResourceProfiles().AppendEmpty()
-		rp.Resource().Attributes().PutStr("service.name", fmt.Sprintf("service %d", i))
-		p := rp.ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
-		p.SampleType().SetTypeStrindex(int32(i + 1))
-		p.Samples().AppendEmpty().Values().Append(int64(i))
-	}
-	cfg := createDefaultConfig().(*Config)
-	cfg.Directory, cfg.GroupBy, cfg.Compression, cfg.Sync = t.TempDir(), []string{"service.name"}, compressionNone, syncNone
-	cfg.MaxOpenFiles, cfg.MaxGroups = 50, groups
-	e, _ := startExporter(t, cfg)
-	require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
-	require.NoError(t, e.Shutdown(t.Context()))
-	require.Len(t, list(t, cfg.Directory), groups)
-	readable := 0
-	for i := range groups {
-		of := *cfg
-		of.Directory = filepath.Join(cfg.Directory, fmt.Sprintf("service%%20%d", i))
-		records := plainRecords(t, &of)
-		require.Len(t, records, 1)
-		read, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(records[0])
-		require.NoError(t, err)
-		require.Contains(t, read.Dictionary().StringTable().AsRaw(), "of "+strconv.Itoa(i))
-		require.LessOrEqual(t, read.Dictionary().StringTable().Len(), 4)
-		readable += read.ProfileCount()
-	}
-	profiletest.Account(t, fmt.Sprintf("%d groups for %d open files", groups, cfg.MaxOpenFiles), groups, readable, 0)
 }
 
 // TestMaxGroups: the records of further groups are in one directory, are counted, and are logged once.

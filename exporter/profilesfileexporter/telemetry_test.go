@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"syscall"
 	"testing"
@@ -17,15 +16,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/exporter"
-	"go.opentelemetry.io/collector/exporter/exportertest"
-	"go.opentelemetry.io/collector/exporter/xexporter"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
-	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
@@ -53,58 +48,6 @@ func sums(t testing.TB, telemetry *componenttest.Telemetry) map[string]int64 {
 		}
 	}
 	return found
-}
-
-func TestTelemetry(t *testing.T) {
-	telemetry := componenttest.NewTelemetry()
-	defer func() { require.NoError(t, telemetry.Shutdown(context.Background())) }()
-	set := exportertest.NewNopSettings(metadata.Type)
-	set.TelemetrySettings = telemetry.NewTelemetrySettings()
-	cfg := createDefaultConfig().(*Config)
-	cfg.Directory = filepath.Join(t.TempDir(), "profiles")
-	cfg.Rotation.MaxRecords = 2
-	cfg.Retention.MaxFiles = 1
-	cfg.RetryOnFailure.Enabled = false
-	require.NoError(t, os.Mkdir(cfg.Directory, 0o700))
-	incomplete := recordfile.Name{Sequence: 9, Format: recordfile.Format{Content: recordfile.OTLPProto}, Partial: true}.String()
-	require.NoError(t, os.WriteFile(filepath.Join(cfg.Directory, incomplete), []byte("torn"), 0o600))
-
-	create := func(set exporter.Settings) xexporter.Profiles {
-		e, err := NewFactory().(xexporter.Factory).CreateProfiles(t.Context(), set, cfg)
-		require.NoError(t, err)
-		return e
-	}
-	e := create(set)
-	require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
-	raw := 0
-	for i := range 5 {
-		pd := numbered(i, "a")
-		record, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-		require.NoError(t, err)
-		raw += len(record)
-		require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
-	}
-	require.NoError(t, os.RemoveAll(cfg.Directory))
-	require.NoError(t, os.WriteFile(cfg.Directory, nil, 0o600))
-	require.Error(t, e.ConsumeProfiles(t.Context(), numbered(9, "a")))
-	require.NoError(t, os.Remove(cfg.Directory))
-	require.NoError(t, os.Mkdir(cfg.Directory, 0o700))
-	for i := range 4 {
-		require.NoError(t, e.ConsumeProfiles(t.Context(), numbered(i, "a")))
-		raw += len(must((&pprofile.ProtoMarshaler{}).MarshalProfiles(numbered(i, "a"))))
-	}
-	require.NoError(t, e.Shutdown(t.Context()))
-
-	got := sums(t, telemetry)
-	const prefix = "otelcol_exporter_profiles_file_"
-	assert.Equal(t, int64(9), got[prefix+"records"])
-	assert.Equal(t, int64(raw), got[prefix+"uncompressed_bytes"])
-	assert.Positive(t, got[prefix+"written_bytes"])
-	assert.Equal(t, int64(4), got[prefix+"files records"])
-	assert.Equal(t, int64(1), got[prefix+"recovered_files removed"])
-	assert.Equal(t, int64(1), got[prefix+"removed_files"])
-	assert.Positive(t, got[prefix+"errors removed"], "the directory")
-	assert.Equal(t, int64(1), got[prefix+"errors other"], "the record: not a directory")
 }
 
 func must[T any](result T, err error) T {

@@ -183,12 +183,3 @@ func TestRecoverySyncsDirectoriesAboveGroups(t *testing.T) {
 		require.NoError(t, w.Close())
 	}
 }
-
-// TestMaintainDoesNothingInVain: without limits and after the recovery, it does not look at the directory.
-func TestMaintainDoesNothingInVain(t *testing.T) {
-	f := faults{}
-	w := openTestWriter(t, t.TempDir(), Options{Format: allFormats[0], OpenDir: f.openDir})
-	calls := f.calls
-	w.Maintain()
-	assert.Equal(t, calls, f.calls)
-}

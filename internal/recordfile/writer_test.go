@@ -176,18 +176,6 @@ func TestAgeNeedsNoRecord(t *testing.T) {
 	assert.Equal(t, []int{1, 2, 3, 4}, readAll(t, dir, 10))
 }
 
-func TestTickInterval(t *testing.T) {
-	for want, options := range map[time.Duration]Options{
-		time.Second:            {Rotation: Rotation{MaxAge: time.Minute}, Sync: SyncInterval, SyncInterval: time.Hour},
-		300 * time.Millisecond: {Rotation: Rotation{MaxAge: 300 * time.Millisecond}, SyncInterval: time.Microsecond},
-		200 * time.Millisecond: {Sync: SyncInterval, SyncInterval: 200 * time.Millisecond},
-		time.Millisecond:       {Sync: SyncInterval, SyncInterval: time.Microsecond},
-	} {
-		options.Format = allFormats[0]
-		assert.Equal(t, want, openTestWriter(t, t.TempDir(), options).TickInterval())
-	}
-}
-
 // syncs counts what is synced.
 type syncs struct{ files, dirs int }
 
