@@ -6,7 +6,6 @@ package dictionary
 import (
 	"encoding/json"
 	"fmt"
-	"sync"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -33,11 +32,8 @@ func KeepFirstString(table pcommon.StringSlice) {
 // only read. A reference outside the string table is a *IndexError. Many references to one long string
 // are an error, too.
 func ResolveStrings(pd pprofile.Profiles) (pprofile.Profiles, error) {
-	if !mayRefer(pd) {
-		return pd, nil
-	}
 	hidden := collect(pd)
-	if sizeOf(hidden) == sizeOf(emptyValues(hidden.Len())) {
+	if hidden.Len() == 0 || sizeOf(hidden) == sizeOf(emptyValues(hidden.Len())) {
 		return pd, nil
 	}
 	r := resolver{strings: pd.Dictionary().StringTable(), room: minText + maxExpansion*(&pprofile.ProtoMarshaler{}).ProfilesSize(pd)}
@@ -62,72 +58,6 @@ func ResolveStrings(pd pprofile.Profiles) (pprofile.Profiles, error) {
 		}
 	}
 	return resolved, r.err
-}
-
-// probe shows whether a value that reads as empty is a reference: its size in protobuf.
-type probe struct {
-	holder pprofile.Profiles
-	value  pcommon.Value
-	empty  int // the size of holder with an empty value
-}
-
-var probes = sync.Pool{New: func() any {
-	p := &probe{holder: pprofile.NewProfiles()}
-	p.value = p.holder.ResourceProfiles().AppendEmpty().Resource().Attributes().PutEmpty("v")
-	p.empty = (&pprofile.ProtoMarshaler{}).ProfilesSize(p.holder)
-	return p
-}}
-
-// mayRefer reports whether pd may have references. It is quicker than collect for a payload with few
-// values that read as empty.
-func mayRefer(pd pprofile.Profiles) bool {
-	for _, a := range pd.Dictionary().AttributeTable().All() {
-		if valueMayRefer(a.Value()) {
-			return true
-		}
-	}
-	for _, rp := range pd.ResourceProfiles().All() {
-		if mapMayRefer(rp.Resource().Attributes()) {
-			return true
-		}
-		for _, sp := range rp.ScopeProfiles().All() {
-			if mapMayRefer(sp.Scope().Attributes()) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func valueMayRefer(v pcommon.Value) bool {
-	switch v.Type() {
-	case pcommon.ValueTypeEmpty:
-		p := probes.Get().(*probe)
-		defer probes.Put(p)
-		v.CopyTo(p.value)
-		return (&pprofile.ProtoMarshaler{}).ProfilesSize(p.holder) != p.empty
-	case pcommon.ValueTypeSlice:
-		for _, e := range v.Slice().All() {
-			if valueMayRefer(e) {
-				return true
-			}
-		}
-	case pcommon.ValueTypeMap:
-		return mapMayRefer(v.Map())
-	}
-	return false
-}
-
-func mapMayRefer(m pcommon.Map) bool {
-	if hasEmptyKey(m) {
-		return true
-	}
-	for _, v := range m.All() {
-		if valueMayRefer(v) {
-			return true
-		}
-	}
-	return false
 }
 
 // collect copies all that may be or hold a reference: values that read as empty, and maps with

@@ -201,26 +201,3 @@ func BenchmarkMergeMillion(b *testing.B) {
 			"empty-µs", times[0], "million-µs", times[1], "million/empty", times[1]/times[0])
 	}
 }
-
-// BenchmarkThousandPushes adds profiles of one service to a window that holds few of
-// them, and to one that holds a thousand.
-func BenchmarkThousandPushes(b *testing.B) {
-	var pushes []pprofile.Profiles
-	for seed := range uint64(20) { // samples vary, code does not
-		w := profiletest.Workload{Name: "service", Samples: 500 + int(seed)*10, MinDepth: 20, MaxDepth: 40, Functions: 400}
-		pushes = append(pushes, unmarshalPprof(b, encodePprof(w.Pprof(1))))
-	}
-	few, many := NewWindow(defaultOptions()), NewWindow(defaultOptions())
-	for i := range 1000 {
-		if i < len(pushes) {
-			require.NoError(b, add(few, pushes[i]))
-		}
-		require.NoError(b, add(many, pushes[i%len(pushes)]))
-	}
-	n := 0
-	adding := func(w *Window) func() {
-		return func() { require.NoError(b, add(w, pushes[n%len(pushes)])); n++ }
-	}
-	times := takeTurns(contestant{run: adding(few)}, contestant{run: adding(many)})
-	report(b, "pushes=1000", "twenty-µs", times[0], "thousand-µs", times[1], "thousand/twenty", times[1]/times[0])
-}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -58,21 +57,6 @@ func TestSnapshots_P14(t *testing.T) {
 			})
 		}
 	}
-}
-
-func TestLatestSnapshotOfCorpus_P14(t *testing.T) {
-	var series []pprofile.Profiles
-	for _, file := range profiletest.Corpus(t) {
-		if strings.HasPrefix(file.Name, "go-heap-series/") {
-			series = append(series, unmarshalPprof(t, file.Data))
-		}
-	}
-	options := defaultOptions()
-	options.Snapshots = SnapshotsLatest
-	out := merged(t, options, series...)
-	require.Equal(t, 4, out.ProfileCount())
-	expand.RequireSameSums(t, series[len(series)-1:], out)
-	profiletest.Injected(t, fmt.Sprintf("%d snapshots", len(series)))
 }
 
 func TestDropAttributes(t *testing.T) {

@@ -5,7 +5,6 @@ package merge
 
 import (
 	"bytes"
-	"fmt"
 	"testing"
 
 	"github.com/google/pprof/profile"
@@ -102,28 +101,4 @@ func TestSampleTypeOrderThatDoesNotFitIsDropped(t *testing.T) {
 		require.Empty(t, order)
 		require.Empty(t, list)
 	}
-}
-
-// A listed sample type takes less than a tenth of an allocation more than an element of any other attribute.
-func TestManyListedSampleTypes(t *testing.T) {
-	const scopeCount, typeCount = 100, 1024
-	allocations := func(list string) float64 {
-		pd := pprofile.NewProfiles()
-		pd.Dictionary().StringTable().Append("", "a")
-		scopes := pd.ResourceProfiles().AppendEmpty().ScopeProfiles()
-		for range scopeCount {
-			sp := scopes.AppendEmpty()
-			sp.Profiles().AppendEmpty().SampleType().SetTypeStrindex(1)
-			sp.Scope().Attributes().PutEmptySlice(sampletypes.OrderAttribute).AppendEmpty().SetInt(0)
-			types := sp.Scope().Attributes().PutEmptySlice(list)
-			types.AppendEmpty().SetStr("a/")
-			for i := range typeCount - 1 {
-				types.AppendEmpty().SetStr(fmt.Sprintf("%03x/", i))
-			}
-		}
-		return testing.AllocsPerRun(5, func() { require.NoError(t, add(NewWindow(&Options{}), pd)) })
-	}
-	other, listed := allocations("other"), allocations(sampletypes.ListAttribute)
-	t.Logf("%.0f allocations for listed sample types, %.0f for any other attribute", listed, other)
-	require.Less(t, listed, other+scopeCount*typeCount/10)
 }
