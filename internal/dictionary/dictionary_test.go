@@ -25,10 +25,6 @@ func TestTableAgreesWithMap(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		var table table
-		primaryOf := func([]byte) int32 { return noPrimary }
-		if seed%2 == 0 {
-			primaryOf = func(entry []byte) int32 { return max(-1, int32(entry[0])-'2') }
-		}
 		var order []string
 		known := map[string]int32{}
 		for range 2000 {
@@ -38,7 +34,7 @@ func TestTableAgreesWithMap(t *testing.T) {
 				clear(known)
 				order = order[:0]
 			case n == 1:
-				table.grow(r.IntN(50), r.IntN(500), r.IntN(20))
+				table.grow(r.IntN(50), r.IntN(500))
 			default:
 				entry := fmt.Sprint(10 + r.IntN(700))[r.IntN(2):]
 				want, ok := known[entry]
@@ -48,18 +44,7 @@ func TestTableAgreesWithMap(t *testing.T) {
 					order = append(order, entry)
 				}
 				table.content = append(table.content, entry...)
-				var added bool
-				var n int32
-				equals := func(n int32) bool { return string(table.at(n)) == entry }
-				if seed%2 == 0 {
-					start := table.size()
-					hash := func() uint32 { return hashOf([]byte(entry)) }
-					if n, added = table.number(primaryOf([]byte(entry)), math.MaxInt32, hash, equals); !added {
-						table.content = table.content[:start]
-					}
-				} else {
-					n, added = table.intern(math.MaxInt32)
-				}
+				n, added := table.intern(math.MaxInt32)
 				require.Equal(t, want, n)
 				require.Equal(t, !ok, added)
 			}
@@ -75,11 +60,6 @@ func TestTableAgreesWithMap(t *testing.T) {
 			}
 		}
 		require.Equal(t, table.index.used, used)
-		for _, n := range table.first {
-			if n != 0 {
-				used++
-			}
-		}
 		require.Equal(t, len(order), used, "each entry has one place")
 	}
 }

@@ -65,14 +65,6 @@ func equalLocations(l *Location, other pprofile.Location) bool {
 	return equalIndices(other.AttributeIndices(), l.Attributes)
 }
 
-// primaryOf is the function of the first line.
-func primaryOf(l *Location) int32 {
-	if len(l.Lines) == 0 {
-		return noPrimary
-	}
-	return l.Lines[0].Function
-}
-
 func equalIndices(s pcommon.Int32Slice, indices []int32) bool {
 	if s.Len() != len(indices) {
 		return false

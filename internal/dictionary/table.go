@@ -12,11 +12,6 @@ import (
 // table holds distinct entries. It numbers them from 0 in the order in which they are added.
 type table struct {
 	entries
-	// The primary index of an entry is one that few others share, such as the name of a
-	// function, or noPrimary. The first entry of each primary index is in first (its
-	// number plus one) and not in index: it is found without a hash and where the processor's
-	// cache was last, which saves 5 % of the translation of 2.4 MB.
-	first []int32
 	index Index
 	// next is the likely number of the next entry: payloads have entries in about the order of earlier ones.
 	// Looking there first makes the addition of a profile that is not new 3 times as fast.
@@ -29,10 +24,7 @@ type entries struct {
 	ends    []uint32 // where each entry ends in content
 }
 
-const (
-	noPrimary  = -1
-	maxContent = 1<<32 - 1
-)
+const maxContent = 1<<32 - 1
 
 // at returns entry i.
 func (t *entries) at(i int32) []byte {
@@ -75,9 +67,7 @@ func (t *table) intern(limit int) (n int32, added bool) {
 		t.content = t.content[:start]
 		return n, false
 	}
-	n, added = t.number(noPrimary, limit,
-		func() uint32 { return hashOf(entry) },
-		func(n int32) bool { return bytes.Equal(t.at(n), entry) })
+	n, added = t.number(limit, hashOf(entry), func(n int32) bool { return bytes.Equal(t.at(n), entry) })
 	if !added {
 		t.content = t.content[:start]
 	}
@@ -86,40 +76,18 @@ func (t *table) intern(limit int) (n int32, added bool) {
 }
 
 // number is intern for an entry that the caller keeps if it is new, and not in content.
-func (t *table) number(primary int32, limit int, hash func() uint32, equals func(n int32) bool) (n int32, added bool) {
-	if primary >= 0 {
-		if int(primary) >= len(t.first) {
-			t.first = append(t.first, make([]int32, int(primary)+1-len(t.first))...)
-		}
-		n = t.first[primary] - 1
-		if n < 0 {
-			if n = t.add(limit); n >= 0 {
-				t.first[primary] = n + 1
-			}
-			return n, n >= 0
-		}
-		if equals(n) {
-			return n, false
-		}
-	}
-	h := hash()
-	n, slot := t.index.Find(h, equals)
+func (t *table) number(limit int, hash uint32, equals func(n int32) bool) (n int32, added bool) {
+	n, slot := t.index.Find(hash, equals)
 	if n >= 0 {
 		return n, false
 	}
-	if n = t.add(limit); n >= 0 {
-		t.index.Insert(slot, h, n)
-	}
-	return n, n >= 0
-}
-
-// add numbers the entry at the end of content, or returns -1.
-func (t *table) add(limit int) int32 {
 	if t.len() >= limit || len(t.content) > maxContent {
-		return -1
+		return -1, false
 	}
+	n = int32(t.len())
 	t.ends = append(t.ends, uint32(len(t.content)))
-	return int32(t.len() - 1)
+	t.index.Insert(slot, hash, n)
+	return n, true
 }
 
 // size is the length of all entries.
@@ -132,19 +100,18 @@ func (t *table) size() int {
 
 // reset removes all entries and keeps the memory.
 func (t *table) reset() {
-	t.content, t.ends, t.first = t.content[:0], t.ends[:0], t.first[:0]
+	t.content, t.ends = t.content[:0], t.ends[:0]
 	t.index.Reset()
 	t.next = 0
 }
 
-// grow makes room for n more entries with content of this length, and with so many more primary
-// indices.
-func (t *table) grow(n, content, primaries int) {
-	t.ends, t.content, t.first = slices.Grow(t.ends, n), slices.Grow(t.content, content), slices.Grow(t.first, primaries)
-	t.index.Grow(max(0, n-primaries))
+// grow makes room for n more entries with content of this length.
+func (t *table) grow(n, content int) {
+	t.ends, t.content = slices.Grow(t.ends, n), slices.Grow(t.content, content)
+	t.index.Grow(n)
 }
 
 // retained is the memory that t holds on to, in bytes.
 func (t *table) retained() int {
-	return cap(t.content) + 4*cap(t.ends) + 4*cap(t.first) + t.index.Retained()
+	return cap(t.content) + 4*cap(t.ends) + t.index.Retained()
 }

@@ -119,10 +119,10 @@ func (n Room) OutputSize() int {
 
 // Grow makes room at once, which takes less than growing on the way.
 func (t *Tables) Grow(n Room) {
-	t.strings.grow(n.Strings, n.StringBytes, 0)
-	t.functions.grow(n.Functions, 0, n.Strings)
-	t.locations.grow(n.Locations, 0, n.Functions)
-	t.stacks.grow(n.Stacks, 0, 0)
+	t.strings.grow(n.Strings, n.StringBytes)
+	t.functions.grow(n.Functions, 0)
+	t.locations.grow(n.Locations, 0)
+	t.stacks.grow(n.Stacks, 0)
 	if t.writes {
 		t.dst.FunctionTable().EnsureCapacity(n.Functions + 1)
 		t.dst.LocationTable().EnsureCapacity(n.Locations + 1)
@@ -245,8 +245,7 @@ func (t *Tables) Function(f Function) int32 {
 	var added bool
 	if t.writes {
 		table := t.dst.FunctionTable()
-		i, added = t.functions.number(f.Name, t.limit,
-			func() uint32 { return hashFunction(&f) },
+		i, added = t.functions.number(t.limit, hashFunction(&f),
 			func(n int32) bool { return equalFunctions(&f, table.At(int(n))) })
 		if added {
 			f.Write(table.AppendEmpty())
@@ -276,8 +275,7 @@ func (t *Tables) Location(l Location) int32 {
 	var added bool
 	if t.writes {
 		table := t.dst.LocationTable()
-		i, added = t.locations.number(primaryOf(&l), t.limit,
-			func() uint32 { return hashLocation(&l) },
+		i, added = t.locations.number(t.limit, hashLocation(&l),
 			func(n int32) bool { return equalLocations(&l, table.At(int(n))) })
 		if added {
 			l.Write(table.AppendEmpty())
@@ -317,8 +315,7 @@ func (t *Tables) Stack(locations []int32) int32 {
 	var added bool
 	if t.writes {
 		table := t.dst.StackTable()
-		i, added = t.stacks.number(noPrimary, t.limit,
-			func() uint32 { return hashOf(bytesOf(locations)) },
+		i, added = t.stacks.number(t.limit, hashOf(bytesOf(locations)),
 			func(n int32) bool { return equalIndices(table.At(int(n)).LocationIndices(), locations) })
 		if added {
 			WriteStack(table.AppendEmpty(), locations)
