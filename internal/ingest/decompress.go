@@ -73,7 +73,7 @@ func readUpTo(from io.Reader, buf []byte) ([]byte, error) {
 	for len(buf) < cap(buf) {
 		n, err := from.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
-		if err == io.EOF { //nolint:errorlint // the end, as documented
+		if err == io.EOF {
 			return buf, nil
 		}
 		if err != nil {

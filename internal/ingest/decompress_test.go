@@ -40,7 +40,7 @@ func TestReadAllTakesTheBody_M1(t *testing.T) {
 		got, err := ReadAll(t.Context(), io.LimitReader(zeros{}, test.length), test.expected, r)
 		require.NoError(t, err)
 		assert.Len(t, got, int(test.length))
-		assert.EqualValues(t, test.held, f.InUse(), test)
+		assert.Equal(t, test.held, f.InUse(), test)
 		r.Release()
 	}
 	read := &io.LimitedReader{R: zeros{}, N: size}

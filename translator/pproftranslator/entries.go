@@ -4,6 +4,7 @@
 package pproftranslator
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -13,11 +14,12 @@ import (
 )
 
 // entries are the mappings, functions or locations of the payload, each with its content
-// as a C.
+// as a C. Ids usually are small and dense, and have an array. The others are in a map.
 type entries[C any] struct {
-	ids
-	contents []C     // by number
-	indices  []int32 // by number plus one
+	contents []C              // by number
+	indices  []int32          // by number plus one
+	dense    []int32          // by id up to the number of entries: the number of the entry plus one
+	sparse   map[uint64]int32 // likewise; nil until needed
 }
 
 // readEntries reads all entries of a field, including those that no sample reaches. read
@@ -31,12 +33,32 @@ func readEntries[C any](d *decoder, field int, e *entries[C], read func(c *wire.
 		if err != nil {
 			return err
 		}
-		if e.isSparse(id) && e.sparse == nil {
-			e.sparse = make(map[uint64]int32, count-len(e.contents))
-		}
 		e.contents = append(e.contents, content)
-		return e.add(id, int32(len(e.contents)))
+		switch number := int32(len(e.contents)); {
+		case id == 0:
+			return errReservedID
+		case e.find(id) != 0:
+			return fmt.Errorf("duplicate id %d", id)
+		case id < uint64(len(e.dense)):
+			e.dense[id] = number
+		default:
+			if e.sparse == nil {
+				e.sparse = make(map[uint64]int32, count-len(e.contents)+1)
+			}
+			e.sparse[id] = number
+		}
+		return nil
 	})
+}
+
+var errReservedID = errors.New("id 0 is reserved")
+
+// find returns the number of the entry with the given id plus one, or 0.
+func (e *entries[C]) find(id uint64) int32 {
+	if id < uint64(len(e.dense)) {
+		return e.dense[id]
+	}
+	return e.sparse[id]
 }
 
 func (e *entries[C]) retained() int {
