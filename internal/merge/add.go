@@ -32,11 +32,12 @@ func (w *Window) add(p *Payload, subtract bool) error {
 		from := &p.resources[i]
 		var r *resource // nil until one of its Profiles is not skipped
 		for j := range from.scopes {
-			scope := &from.scopes[j]
+			scoped := &from.scopes[j]
 			w.kept++
-			var into *scopeInto
-			for k := range scope.profiles {
-				profile, skip := &scope.profiles[k], p.Profiles[n].Skip
+			var into *scope // of the Profile before
+			var before *incoming
+			for k := range scoped.profiles {
+				profile, skip := &scoped.profiles[k], p.Profiles[n].Skip
 				n++
 				if skip {
 					continue
@@ -44,22 +45,16 @@ func (w *Window) add(p *Payload, subtract bool) error {
 				if r == nil {
 					r = w.resource(from)
 				}
-				if into == nil || into.slot != profile.slot || into.snapshot != profile.snapshot {
-					into = &scopeInto{w.scope(r, from, scope, profile), profile.slot, profile.snapshot}
+				if before == nil || before.slot != profile.slot || before.snapshot != profile.snapshot {
+					into = w.scope(r, from, scoped, profile)
 				}
-				a.profile(into.scope, profile, k, w.partitions[from.partition])
+				before = profile
+				a.profile(into, profile, k, w.partitions[from.partition])
 			}
 		}
 	}
 	a.count()
 	return nil
-}
-
-// scopeInto is the scope that Profiles of one slot go into.
-type scopeInto struct {
-	*scope
-	slot     slot
-	snapshot bool
 }
 
 // addition is the addition of one payload.
