@@ -130,8 +130,8 @@ func (b *Batch) decompress(ctx context.Context, payloads []*Translated, limit in
 		}
 		b.in.guard(t, func() (err error) {
 			p := &t.payload
-			if p.Data, err = b.held.decompressLayers(ctx, p.Data, left, sizes[i]); err == nil {
-				p.Recording.Labels, err = b.held.decompressLayers(ctx, p.Recording.Labels, limit, 0)
+			if p.Data, err = b.held.decompressWithin(ctx, p.Data, left, sizes[i]); err == nil {
+				p.Recording.Labels, err = b.held.decompressWithin(ctx, p.Recording.Labels, limit, 0)
 			}
 			return err
 		})

@@ -104,30 +104,28 @@ func Compression(buf []byte) string {
 // expansion is how many bytes it takes to remove the outer layer of compression: as many as the payload states, or as can
 // be expected. It is 0 without compression. A payload that states more than the limit is rejected.
 func expansion(buf []byte, limit int) (int64, error) {
-	stated, size := int64(0), int64(0)
+	stated, size, extra := int64(0), int64(0), int64(1) // one byte more, to see the end without growing
 	switch Compression(buf) {
 	case "":
 		return 0, nil
 	case "gzip":
 		stated = int64(pproftranslator.GzipSize(buf))
-		size = max(stated, minBuffer)
+		size, extra = max(stated, minBuffer), 1+gzipMemory
 	case "zstd":
 		var err error
 		if stated, size, err = zstdSize(buf); err != nil {
 			return 0, err
 		}
-		if stated <= int64(limit) {
-			// The decoder has no error of its own for output that does not fit. With room for
-			// one block more than limit, it has exceeded limit by then.
-			return min(size, int64(limit)) + maxZstdBlock, nil
-		}
+		// The decoder has no error of its own for output that does not fit. With room for
+		// one block more than limit, it has exceeded limit by then.
+		extra = maxZstdBlock
 	case "lz4":
 		size = max(4*int64(len(buf)), minBuffer)
 	}
 	if stated > int64(limit) {
 		return 0, &pproftranslator.LimitError{What: DecompressedSize, Limit: int64(limit)}
 	}
-	return min(size, int64(limit)) + 1, nil // one byte more, to see the end without growing
+	return min(size, int64(limit)) + extra, nil
 }
 
 // Decompress removes all layers of compression. The result has at most limit bytes; otherwise the error is a
@@ -140,18 +138,19 @@ func (r *Reservation) Decompress(ctx context.Context, buf []byte, limit int) ([]
 	if err != nil {
 		return nil, err
 	}
-	return r.decompressLayers(ctx, buf, limit, size)
+	return r.decompressWithin(ctx, buf, limit, size)
 }
 
-// decompressLayers is Decompress with so many bytes for the outer layer, which r holds. It takes what more it needs if
-// that is free. With an error, the result is what was decompressed before it, which r does not hold.
-func (r *Reservation) decompressLayers(ctx context.Context, buf []byte, limit int, taken int64) (_ []byte, err error) {
-	before := r.held[decompressed] - taken
+// decompressWithin is Decompress with so many bytes that r has taken for it. It takes what more it needs if that is free.
+// With an error, the result is what was decompressed before it, which r does not hold.
+func (r *Reservation) decompressWithin(ctx context.Context, buf []byte, limit int, taken int64) (_ []byte, err error) {
+	others := r.held[decompressed] - taken
 	defer func() {
 		if err != nil {
-			r.shrink(decompressed, before)
+			r.shrink(decompressed, others)
 		}
 	}()
+	outer := int64(0) // bytes of buf, once it is the content of a layer
 	for layer := 1; ; layer++ {
 		compression := Compression(buf)
 		if compression == "" {
@@ -164,83 +163,84 @@ func (r *Reservation) decompressLayers(ctx context.Context, buf []byte, limit in
 			return nil, fmt.Errorf("more than %d layers of compression", maxLayers)
 		}
 		size, err := expansion(buf, limit)
-		if err == nil && size > taken {
-			err = r.tryTake(decompressed, size-taken)
+		if err == nil {
+			err = r.resize(decompressed, others+outer+size)
 		}
 		if err != nil {
 			return nil, err
 		}
-		outer := r.held[decompressed] - before - max(size, taken)
-		r.shrink(decompressed, before+outer+size)
-		if buf, err = r.decompress(ctx, compression, buf, limit, int(size)); err != nil {
+		switch compression {
+		case "gzip":
+			buf, err = r.gunzip(buf, limit, size)
+		case "zstd":
+			buf, err = unzstd(buf, limit, size)
+		case "lz4":
+			buf, err = r.unlz4(ctx, buf, limit, size)
+		}
+		if err != nil {
 			return buf, err
 		}
-		r.shrink(decompressed, r.held[decompressed]-outer)
-		taken = 0
+		outer = int64(cap(buf))
+		r.shrink(decompressed, others+outer)
 	}
 }
 
-// decompress removes a layer, within so many bytes that r holds. A payload that has more than it states takes more as it
-// grows if that is free. r then holds the capacity of the result instead.
-func (r *Reservation) decompress(ctx context.Context, compression string, buf []byte, limit, size int) ([]byte, error) {
-	switch compression {
-	case "zstd":
-		decoder := zstdDecoders.Get().(*zstd.Decoder)
-		defer zstdDecoders.Put(decoder)
-		all := make([]byte, size)
-		plain, err := decoder.DecodeAll(buf, all[:0])
-		switch {
-		case errors.Is(err, zstd.ErrDecoderSizeExceeded) || len(plain) > limit:
-			return all, &pproftranslator.LimitError{What: DecompressedSize, Limit: int64(limit)}
-		case errors.Is(err, zstd.ErrWindowSizeExceeded):
-			return nil, &pproftranslator.LimitError{What: "zstd window in bytes", Limit: maxZstdWindow}
-		case err != nil:
-			return all, fmt.Errorf("zstd: %w", err)
-		}
-		return plain, nil
-	case "lz4":
-		memory := int64(2) << 22 // a compressed and a plain block, of the largest size
-		if len(buf) > 5 {
-			memory = 2 << (8 + 2*min(buf[5]>>4&7, 7)) // as the header states it
-		}
-		return r.readGrowing(ctx, "lz4", lz4.NewReader(bytes.NewReader(buf)), limit, size, memory)
-	}
+// gunzip decompresses all members within size bytes that r holds.
+func (r *Reservation) gunzip(buf []byte, limit int, size int64) ([]byte, error) {
 	reader := gzipReaders.Get().(*gzip.Reader)
 	defer gzipReaders.Put(reader)
 	if err := reader.Reset(bytes.NewReader(buf)); err != nil {
 		return nil, errors.New("gzip: the header is malformed")
 	}
-	return r.readGrowing(ctx, "gzip", reader, limit, size, gzipMemory)
+	return r.readGrowing("gzip", reader, limit, size-gzipMemory)
 }
 
-// readGrowing reads all of a stream, first within so many bytes that r holds. The reader takes so much memory beside them.
-func (r *Reservation) readGrowing(ctx context.Context, name string, from io.Reader, limit, size int, memory int64) ([]byte, error) {
-	free, err := r.Temporary(ctx, memory)
+// unlz4 decompresses all frames. The blocks of the decoder count as work.
+func (r *Reservation) unlz4(ctx context.Context, buf []byte, limit int, size int64) ([]byte, error) {
+	blocks := int64(2) << 22 // a compressed and a plain one, of the largest size
+	if len(buf) > 5 {
+		blocks = 2 << (8 + 2*min(buf[5]>>4&7, 7)) // as the header states it
+	}
+	free, err := r.Temporary(ctx, blocks)
 	if err != nil {
 		return nil, err
 	}
 	defer free()
-	out, readErr := readUpTo(from, make([]byte, 0, size))
-	for readErr == nil && len(out) == cap(out) && len(out) <= limit {
-		// The old buffer counts as work until it is copied.
-		freeOld, err := r.Temporary(ctx, int64(cap(out)))
-		if err != nil {
+	return r.readGrowing("lz4", lz4.NewReader(bytes.NewReader(buf)), limit, size)
+}
+
+// unzstd decompresses all frames within size bytes.
+func unzstd(buf []byte, limit int, size int64) ([]byte, error) {
+	decoder := zstdDecoders.Get().(*zstd.Decoder)
+	defer zstdDecoders.Put(decoder)
+	all := make([]byte, size)
+	plain, err := decoder.DecodeAll(buf, all[:0])
+	switch {
+	case errors.Is(err, zstd.ErrDecoderSizeExceeded) || len(plain) > limit:
+		return all, &pproftranslator.LimitError{What: DecompressedSize, Limit: int64(limit)}
+	case errors.Is(err, zstd.ErrWindowSizeExceeded):
+		return nil, &pproftranslator.LimitError{What: "zstd window in bytes", Limit: maxZstdWindow}
+	case err != nil:
+		return all, fmt.Errorf("zstd: %w", err)
+	}
+	return plain, nil
+}
+
+// readGrowing reads a stream to its end, first into size bytes that r holds. A stream that is longer than it states takes
+// more if that is free.
+func (r *Reservation) readGrowing(name string, from io.Reader, limit int, size int64) ([]byte, error) {
+	out, err := readUpTo(from, make([]byte, 0, size))
+	for err == nil && len(out) == cap(out) && len(out) <= limit {
+		larger := min(2*cap(out), limit+1)
+		if err := r.tryTake(decompressed, int64(larger)); err != nil {
 			return out, err
 		}
-		r.shrink(decompressed, r.held[decompressed]-int64(cap(out)))
-		size = min(2*cap(out), limit+1)
-		if err = r.tryTake(decompressed, int64(size)); err == nil {
-			out = append(make([]byte, 0, size), out...)
-		}
-		freeOld()
-		if err != nil {
-			return out, err
-		}
-		out, readErr = readUpTo(from, out)
+		r.shrink(decompressed, r.held[decompressed]-int64(cap(out))) // once it is copied
+		out, err = readUpTo(from, append(make([]byte, 0, larger), out...))
 	}
 	switch {
-	case readErr != nil:
-		return out, fmt.Errorf("%s: after %d decompressed bytes: %s", name, len(out), strings.TrimPrefix(readErr.Error(), name+": "))
+	case err != nil:
+		return out, fmt.Errorf("%s: after %d decompressed bytes: %s", name, len(out), strings.TrimPrefix(err.Error(), name+": "))
 	case len(out) > limit:
 		return out, &pproftranslator.LimitError{What: DecompressedSize, Limit: int64(limit)}
 	}

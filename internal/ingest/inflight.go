@@ -164,6 +164,15 @@ func (r *Reservation) tryTake(stage stage, bytes int64) error {
 	return nil
 }
 
+// resize makes a stage hold so many bytes. It does not wait.
+func (r *Reservation) resize(stage stage, bytes int64) error {
+	if more := bytes - r.held[stage]; more > 0 {
+		return r.tryTake(stage, more)
+	}
+	r.shrink(stage, bytes)
+	return nil
+}
+
 // shrink makes a stage hold no more than so many bytes.
 func (r *Reservation) shrink(stage stage, bytes int64) {
 	if freed := r.held[stage] - bytes; freed > 0 {
