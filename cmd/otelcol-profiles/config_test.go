@@ -59,14 +59,14 @@ func TestPrintedConfigIsValid(t *testing.T) {
 // The path of a key has the kind and the name of its component.
 func TestErrorsNameTheWholeKey(t *testing.T) {
 	for set, want := range map[string]string{
-		"receivers.pprof.server.endpont=a":       "unknown key receivers::pprof::server::endpont, did you mean endpoint?",
-		"receivers.pprof/two.server.endpont=a":   "unknown key receivers::pprof/two::server::endpont, did you mean endpoint?",
+		"receivers.pprof.server.endpont=a":       "unknown key receivers::pprof::server::endpont: must be one of ",
+		"receivers.pprof/two.server.endpont=a":   "unknown key receivers::pprof/two::server::endpont: must be one of ",
 		"receivers.pprof.server=localhost:4040":  "receivers::pprof::server is \"localhost:4040\": must be a section with keys of its own",
-		"receivers.pprof.self.profiels=[cpu]":    "unknown key receivers::pprof::self::profiels, did you mean profiles?",
+		"receivers.pprof.self.profiels=[cpu]":    "unknown key receivers::pprof::self::profiels: must be one of ",
 		"processors.profiles_dedup.window=10":    "processors::profiles_dedup::window is 10: must be a duration with a unit, such as 30s",
-		"processors.profiles_dedup.windw=10s":    "unknown key processors::profiles_dedup::windw, did you mean window?",
-		"exporters.profiles_file.sync_intervl=1": "unknown key exporters::profiles_file::sync_intervl, did you mean sync_interval?",
-		"extensions.profiles_view.directry=a":    "unknown key extensions::profiles_view::directry, did you mean directory?",
+		"processors.profiles_dedup.windw=10s":    "unknown key processors::profiles_dedup::windw: must be one of ",
+		"exporters.profiles_file.sync_intervl=1": "unknown key exporters::profiles_file::sync_intervl: must be one of ",
+		"extensions.profiles_view.directry=a":    "unknown key extensions::profiles_view::directry: must be one of ",
 	} {
 		out, err := program(t, "validate", "--set="+set)
 		require.Error(t, err, set)

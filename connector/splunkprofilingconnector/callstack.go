@@ -44,9 +44,10 @@ func parseCallStack(text string) (callStack, error) {
 		line = strings.TrimSpace(line)
 		switch {
 		case number == 1 && !isFrame(line):
-			s.thread(line)
+			s.readThread(line)
 		case number == 2 && !isFrame(line):
-			s.state(line)
+			_, state, _ := strings.Cut(line, ":") // the text after the colon, up to a space
+			s.threadState, _, _ = strings.Cut(strings.TrimSpace(state), " ")
 		case line == "" || strings.HasPrefix(line, "- "):
 		default:
 			f, err := parseFrame(line)
@@ -66,10 +67,10 @@ func parseCallStack(text string) (callStack, error) {
 // lines about the thread.
 func isFrame(line string) bool { return strings.HasPrefix(line, "at ") }
 
-// thread reads the line about the thread, as a JVM prints it:
+// readThread reads the line about the thread, as a JVM prints it:
 //
 //	"pool-1" #49 prio=5 os_prio=31 cpu=0.12ms elapsed=8.50s tid=0x7fde nid=0xba03 runnable
-func (s *callStack) thread(line string) {
+func (s *callStack) readThread(line string) {
 	if end := strings.LastIndexByte(line, '"'); end > 0 && line[0] == '"' {
 		s.threadName, line = line[1:end], line[end+1:]
 	}
@@ -81,12 +82,6 @@ func (s *callStack) thread(line string) {
 			s.threadOSID, _ = strconv.ParseInt(number, 0, 64)
 		}
 	}
-}
-
-// state reads the line with the state: the text after a colon, up to a space.
-func (s *callStack) state(line string) {
-	_, state, _ := strings.Cut(line, ":")
-	s.threadState, _, _ = strings.Cut(strings.TrimSpace(state), " ")
 }
 
 // parseFrame reads "at namespace.function(file:line:column)". Both "at " and the place may be
@@ -122,13 +117,12 @@ func parseFrame(line string) (frame, error) {
 type callStacks struct {
 	p         profile.Profile
 	moments   []moment
-	functions map[frame]*profile.Function // without their lines
 	locations map[frame]*profile.Location
 }
 
 // newCallStacks returns a collection of call stacks, whose values are bytes if they are of allocations.
 func newCallStacks(allocation bool) *callStacks {
-	c := &callStacks{functions: map[frame]*profile.Function{}, locations: map[frame]*profile.Location{}}
+	c := &callStacks{locations: map[frame]*profile.Location{}}
 	if allocation {
 		c.p.SampleType = []*profile.ValueType{{Type: "allocationSize", Unit: "bytes"}}
 	}
@@ -166,15 +160,10 @@ func (c *callStacks) location(f frame) *profile.Location {
 	if known := c.locations[f]; known != nil {
 		return known
 	}
-	named := frame{function: f.function, file: f.file}
-	function := c.functions[named]
-	if function == nil {
-		function = &profile.Function{ID: uint64(len(c.functions) + 1), Name: f.function, Filename: f.file}
-		c.functions[named] = function
-		c.p.Function = append(c.p.Function, function)
-	}
-	location := &profile.Location{ID: uint64(len(c.locations) + 1), Line: []profile.Line{{Function: function, Line: f.line}}}
+	id := uint64(len(c.locations) + 1) // equal functions become one in OTLP
+	function := &profile.Function{ID: id, Name: f.function, Filename: f.file}
+	location := &profile.Location{ID: id, Line: []profile.Line{{Function: function, Line: f.line}}}
 	c.locations[f] = location
-	c.p.Location = append(c.p.Location, location)
+	c.p.Function, c.p.Location = append(c.p.Function, function), append(c.p.Location, location)
 	return location
 }

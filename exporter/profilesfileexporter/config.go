@@ -153,8 +153,8 @@ func (c *Config) Validate() error {
 	var checks config.Checks
 	checks.That(c.Directory != "" && !strings.ContainsRune(c.Directory, 0), "directory", c.Directory, "the path of the directory of the files")
 	checks.That(c.Format == formatProto || c.Format == formatJSON, "format", c.Format, "proto or json (%s)", pprofReplacement)
-	oneOf(&checks, "compression", c.Compression, compressionNone, compressionGzip, compressionZstd)
-	oneOf(&checks, "sync", c.Sync, syncNone, syncInterval, syncRecord)
+	checks.OneOf("compression", c.Compression, compressionNone, compressionGzip, compressionZstd)
+	checks.OneOf("sync", c.Sync, syncNone, syncInterval, syncRecord)
 	checks.That(c.SyncInterval >= minDuration || c.SyncInterval == 0 && c.Sync != syncInterval, "sync_interval", c.SyncInterval, "%v or more", minDuration)
 	notNegative(&checks, "rotation::max_size", c.Rotation.MaxSize)
 	notNegative(&checks, "rotation::max_records", c.Rotation.MaxRecords)
@@ -209,10 +209,6 @@ func (c *Config) checkQueue(checks *config.Checks) {
 		"none or interval with a sending_queue in memory; or set sending_queue::storage, or sending_queue::wait_for_result: true")
 	checks.That(c.RetryOnFailure.Enabled, "retry_on_failure::enabled", c.RetryOnFailure.Enabled,
 		"true with a sending_queue (acknowledged profiles would be dropped at the first error); or set sending_queue::wait_for_result: true")
-}
-
-func oneOf(checks *config.Checks, key, value string, allowed ...string) {
-	checks.That(slices.Contains(allowed, value), key, value, "one of %s", strings.Join(allowed, ", "))
 }
 
 func notNegative[T int | config.Size](checks *config.Checks, key string, value T) {

@@ -115,7 +115,7 @@ func (r *reader) readSection(path string, section map[string]any, into reflect.T
 			r.read(at, section[key], into.Elem())
 		case into.Kind() != reflect.Struct || optional && key == "enabled":
 		case keys[key] == nil:
-			r.problems = append(r.problems, problem{"unknown key ", at, suggestion(key, keys)})
+			r.problems = append(r.problems, problem{"unknown key ", at, ": must be one of " + strings.Join(slices.Sorted(maps.Keys(keys)), ", ")})
 		default:
 			r.read(at, section[key], keys[key])
 		}
@@ -229,6 +229,11 @@ func (c *Checks) That(ok bool, key string, value any, must string, arguments ...
 func (c *Checks) Memory(key string, size, least, most Size) {
 	c.That(size >= least && size <= most, key, size, "at least %v and at most %v; a share is of the memory limit, which is %d MiB",
 		least, most, MemoryLimit()/MiB)
+}
+
+// OneOf notes, unless the value of a key is one of those allowed, that it is wrong.
+func (c *Checks) OneOf(key, value string, allowed ...string) {
+	c.That(slices.Contains(allowed, value), key, value, "one of %s", strings.Join(allowed, ", "))
 }
 
 // wrong is the error of a key with a wrong value.

@@ -6,7 +6,6 @@ package config
 import (
 	"fmt"
 	"math"
-	"math/bits"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -61,9 +60,8 @@ func ParseSize(text string) (Size, error) {
 	case err != nil || n > math.MaxInt64/int64(unit):
 		return 0, fmt.Errorf("is %q: must be at most %d bytes", text, int64(math.MaxInt64))
 	case isShare:
-		high, low := bits.Mul64(uint64(MemoryLimit()), uint64(n))
-		share, _ := bits.Div64(high, low, 100)
-		return Size(share), nil
+		limit := MemoryLimit()
+		return limit/100*Size(n) + limit%100*Size(n)/100, nil
 	}
 	return Size(n) * unit, nil
 }

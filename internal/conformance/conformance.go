@@ -100,18 +100,13 @@ const (
 )
 
 // Violations returns the findings that are not warnings.
-func (r *Report) Violations() []Finding { return r.filter(false) }
+func (r *Report) Violations() []Finding {
+	return slices.DeleteFunc(slices.Clone(r.Findings), Finding.IsWarning)
+}
 
 // Warnings returns the findings that are warnings.
-func (r *Report) Warnings() []Finding { return r.filter(true) }
-
-func (r *Report) filter(warning bool) (found []Finding) {
-	for _, f := range r.Findings {
-		if f.IsWarning() == warning {
-			found = append(found, f)
-		}
-	}
-	return found
+func (r *Report) Warnings() []Finding {
+	return slices.DeleteFunc(slices.Clone(r.Findings), func(f Finding) bool { return !f.IsWarning() })
 }
 
 // Check checks pd, which it does not change. Marshalling turns a string of a resource or

@@ -135,14 +135,10 @@ func (v version) sameContent(other version) bool {
 
 // identity is the part of a version that stays when its file is renamed, which sets the change time. It is zero on
 // systems without inodes.
-type identity struct {
-	device, inode uint64
-	size, modTime int64
-}
-
-func (v version) identity() identity {
+func (v version) identity() version {
 	if v.Inode == 0 {
-		return identity{}
+		return version{}
 	}
-	return identity{v.Device, v.Inode, v.Size, v.ModTime}
+	v.ChangeTime = 0
+	return v
 }

@@ -172,9 +172,9 @@ func (w *Watcher) poll() (listing time.Duration) {
 // update takes in the files that the poll of this time has found, and returns how many of them are not handled. Of several
 // links to one file it queues one: the next poll finds its checkpoint. w.mu is held.
 func (w *Watcher) update(files []*File, start time.Time) (unhandled int) {
-	taken := map[identity]bool{} // queued or in progress, maybe under a name that the file has no longer
-	take := func(file *File) {   // on systems with inodes
-		if id := file.version.identity(); id != (identity{}) {
+	taken := map[version]bool{} // queued or in progress, maybe under a name that the file has no longer
+	take := func(file *File) {  // on systems with inodes
+		if id := file.version.identity(); id != (version{}) {
 			taken[id] = true
 		}
 	}
@@ -199,7 +199,7 @@ func (w *Watcher) update(files []*File, start time.Time) (unhandled int) {
 		id := file.version.identity()
 		switch {
 		case s.checkpoint.Handled && s.checkpoint.Version.sameContent(file.version), s.removedAt.After(start):
-		case id != (identity{}) && handled()[id], w.StartAtEnd && !w.started: // renamed, or there at the first start
+		case id != (version{}) && handled()[id], w.StartAtEnd && !w.started: // renamed, or there at the first start
 			w.set(file, checkpoint{Version: file.version, Handled: true})
 		case file.Size == 0 && (w.NeverEmpty == nil || !w.NeverEmpty(file.Path)):
 		default:
@@ -225,8 +225,8 @@ func (w *Watcher) update(files []*File, start time.Time) (unhandled int) {
 }
 
 // handledIdentities are those of all files that were handled.
-func (w *Watcher) handledIdentities() map[identity]bool {
-	all := map[identity]bool{}
+func (w *Watcher) handledIdentities() map[version]bool {
+	all := map[version]bool{}
 	for _, s := range w.states {
 		if s.checkpoint.Handled {
 			all[s.checkpoint.Version.identity()] = true

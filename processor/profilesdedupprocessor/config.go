@@ -6,6 +6,7 @@ package profilesdedupprocessor
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -132,10 +133,6 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 // Validate returns errors that name the key, its value and what is allowed.
 func (c *Config) Validate() error {
 	var checks config.Checks
-	oneOf := func(key, value string, allowed ...string) {
-		last := len(allowed) - 1
-		checks.That(slices.Contains(allowed, value), key, value, "%s or %s", strings.Join(allowed[:last], ", "), allowed[last])
-	}
 	duration := func(key string, d time.Duration, zero string) {
 		must := "at least 1ms"
 		if zero != "" {
@@ -145,29 +142,27 @@ func (c *Config) Validate() error {
 	}
 	keys := func(key string, values []string, what string) {
 		for i, value := range values {
-			key := fmt.Sprintf("%s[%d]", key, i)
-			checks.That(value != "", key, value, "%s", what)
-			checks.That(value == "" || !slices.Contains(values[:i], value), key, value, "different from the others")
+			checks.That(value != "", fmt.Sprintf("%s[%d]", key, i), value, "%s", what)
 		}
 	}
 
 	duration("window", c.Window, "no window")
-	oneOf("acknowledge", c.Acknowledge, acknowledgeOnReceive, acknowledgeOnFlush)
+	checks.OneOf("acknowledge", c.Acknowledge, acknowledgeOnReceive, acknowledgeOnFlush)
 	checks.That(c.Acknowledge != acknowledgeOnFlush || c.Window <= maxOnFlushWindow, "window", c.Window,
 		"at most %v with acknowledge on_flush, as clients wait for it", maxOnFlushWindow)
 	checks.That(c.MemoryLimit >= minMemoryLimit, "memory_limit", c.MemoryLimit, "at least %v", minMemoryLimit)
-	oneOf("snapshots", c.Snapshots, string(merge.SnapshotsKeep), string(merge.SnapshotsLatest), string(merge.SnapshotsSum))
+	checks.OneOf("snapshots", c.Snapshots, string(merge.SnapshotsKeep), string(merge.SnapshotsLatest), string(merge.SnapshotsSum))
 	keys("snapshot_sample_types", c.SnapshotSampleTypes, "a sample type, such as inuse_space")
-	oneOf("timestamps", c.Timestamps, timestampsKeep, timestampsDrop)
-	oneOf("granularity", c.Granularity, "address", "line", "function")
+	checks.OneOf("timestamps", c.Timestamps, timestampsKeep, timestampsDrop)
+	checks.OneOf("granularity", c.Granularity, slices.Sorted(maps.Keys(granularities))...)
 	keys("drop_sample_attributes", c.DropSampleAttributes, "the key of an attribute, such as thread.id")
 	keys("drop_resource_attributes", c.DropResourceAttributes, "the key of an attribute, such as service.instance.id")
 	keys("split_by", c.SplitBy, "the key of a resource attribute, such as service.name")
 	for i, name := range c.SplitBy {
 		key := fmt.Sprintf("split_by[%d]", i)
 		checks.That(!slices.Contains(c.DropResourceAttributes, name), key, name, "a key that is not listed in drop_resource_attributes")
-		inOtherCase := func(other string) bool { return strings.EqualFold(other, name) && other != name }
-		checks.That(!slices.ContainsFunc(c.SplitBy[:i], inOtherCase), key, name,
+		same := func(other string) bool { return strings.EqualFold(other, name) }
+		checks.That(!slices.ContainsFunc(c.SplitBy[:i], same), key, name,
 			"different from the others in more than case (client metadata keys are case-insensitive)")
 	}
 	duration("duplicate_ttl", c.DuplicateTTL, "no duplicates are dropped")

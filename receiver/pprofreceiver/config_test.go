@@ -28,7 +28,7 @@ func TestUnknownKeysAreRejected(t *testing.T) {
 	for yaml, key := range map[string]string{
 		"server: {}\nbogus: 1":                         "bogus",
 		"server: {bogus: 1}":                           "server::bogus",
-		"server: {max_decompressed_sise: 1MiB}":        "server::max_decompressed_sise, did you mean max_decompressed_size?",
+		"server: {max_decompressed_sise: 1MiB}":        "server::max_decompressed_sise",
 		"server: {http: {endpoint: localhost:1}}":      "server::http",
 		"server: {auth: {authenticator: a, bogus: 1}}": "server::auth::bogus",
 		"remote: {targets: [{endpoint: x, bogus: 1}]}": "remote::targets::0::bogus",
@@ -37,7 +37,7 @@ func TestUnknownKeysAreRejected(t *testing.T) {
 	} {
 		_, err := loadConfig(yaml)
 		require.Error(t, err, yaml)
-		assert.Contains(t, err.Error()+"\n", "unknown key "+key+"\n")
+		assert.Contains(t, err.Error(), "unknown key "+key+": must be one of ")
 		assert.NotContains(t, err.Error(), "Config", "no Go struct")
 	}
 }

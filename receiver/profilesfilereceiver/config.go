@@ -4,8 +4,6 @@
 package profilesfilereceiver
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -110,12 +108,9 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error { return config.Unmarshal(c
 // Validate checks all keys.
 func (c *Config) Validate() error {
 	var checks config.Checks
-	oneOf := func(key, value string, allowed ...string) {
-		checks.That(slices.Contains(allowed, value), key, value, "one of %s", strings.Join(allowed, ", "))
-	}
 	c.Watch.Check(&checks)
-	oneOf("start_at", c.StartAt, startAtBeginning, startAtEnd)
-	oneOf("after_read", c.AfterRead, afterReadKeep, afterReadDelete, afterReadMove)
+	checks.OneOf("start_at", c.StartAt, startAtBeginning, startAtEnd)
+	checks.OneOf("after_read", c.AfterRead, afterReadKeep, afterReadDelete, afterReadMove)
 	checks.That(c.AfterRead != afterReadMove || c.MoveTo != "", "move_to", c.MoveTo, "a directory, as after_read is move")
 	checks.That(c.AfterRead == afterReadMove || c.MoveTo == "", "move_to", c.MoveTo, "empty unless after_read is move")
 	checks.That(c.AfterRead != afterReadDelete || c.Rejected.Directory != "", "rejected::directory", c.Rejected.Directory,

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"go.uber.org/zap"
@@ -51,10 +52,11 @@ type openFile struct {
 	opened  *os.File       // holds the shared lock
 	sending sync.WaitGroup // records in progress
 
-	mu          sync.Mutex
-	progress    progress
-	damages     int  // parts that cannot be read
-	interrupted bool // by Shutdown
+	interrupted atomic.Bool // by Shutdown, which kept a record from being sent
+
+	mu       sync.Mutex
+	progress progress
+	damages  int // parts that cannot be read
 }
 
 // read is the Handler of the Watcher. It reads a file and starts to send its records; the file ends when all were sent.
@@ -68,7 +70,7 @@ func (r *fileReceiver) read(ctx context.Context, file *filewatch.File) {
 	r.watcher.Go(func() {
 		f.sending.Wait()
 		defer func() { _ = f.opened.Close() }() // only now: retention would count it as not sent
-		if f.interrupted {
+		if f.interrupted.Load() {
 			return
 		}
 		outcome := fileSuccess
@@ -134,7 +136,10 @@ func (r *fileReceiver) sendRecords(ctx context.Context, f *openFile) error {
 			r.damaged(f, err)
 			continue
 		}
-		if f.isComplete(record.Number) {
+		f.mu.Lock()
+		complete := f.progress.has(record.Number)
+		f.mu.Unlock()
+		if complete {
 			continue
 		}
 		size, err := r.sizeOf(record)
@@ -142,8 +147,8 @@ func (r *fileReceiver) sendRecords(ctx context.Context, f *openFile) error {
 			r.damaged(f, fmt.Errorf("record %d: %w", record.Number, err))
 			continue
 		}
-		if r.acquire(ctx, size) != nil {
-			f.interrupt()
+		if r.slots.Acquire(ctx, 1) != nil || r.memory.Acquire(ctx, size) != nil { // Shutdown: both are used no more
+			f.interrupted.Store(true)
 			return nil
 		}
 		own := *record
@@ -175,26 +180,12 @@ func (r *fileReceiver) damaged(f *openFile, err error) {
 	log("Skipped an unreadable part of the file", zap.String("path", f.Path), zap.String("error", text))
 }
 
-// isComplete reports whether a record need not be sent again.
-func (f *openFile) isComplete(number int) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.progress.has(number)
-}
-
 // complete notes that a record need not be sent again, and stores that.
 func (r *fileReceiver) complete(f *openFile, number int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.progress.add(number)
 	r.watcher.SaveProgress(f.File, f.progress)
-}
-
-// interrupt notes that Shutdown kept a record from being sent.
-func (f *openFile) interrupt() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.interrupted = true
 }
 
 // afterRead deletes or moves a file, or leaves it. The error is ErrRemoved if it did one of the former. A damaged

@@ -32,18 +32,6 @@ func (r *fileReceiver) sizeOf(record *archive.Record) (int64, error) {
 	return size, err
 }
 
-// acquire waits until a record of this size may be in progress. The error is that of ctx.
-func (r *fileReceiver) acquire(ctx context.Context, size int64) error {
-	if err := r.slots.Acquire(ctx, 1); err != nil {
-		return err
-	}
-	err := r.memory.Acquire(ctx, size)
-	if err != nil {
-		r.slots.Release(1)
-	}
-	return err
-}
-
 // send sends a record until it is accepted or kept as rejected, or until Shutdown. Each attempt decodes its bytes, since
 // the next consumer may change its payload.
 func (r *fileReceiver) send(ctx context.Context, f *openFile, record *archive.Record) {
@@ -60,7 +48,7 @@ func (r *fileReceiver) send(ctx context.Context, f *openFile, record *archive.Re
 		case err == nil:
 			r.telemetry.countRecord(recordAccepted)
 		case ctx.Err() != nil:
-			f.interrupt()
+			f.interrupted.Store(true)
 			return
 		default:
 			err = r.failed(record, err)
@@ -74,7 +62,7 @@ func (r *fileReceiver) send(ctx context.Context, f *openFile, record *archive.Re
 		log = r.logger.Debug
 		select {
 		case <-ctx.Done():
-			f.interrupt()
+			f.interrupted.Store(true)
 			return
 		case <-time.After(wait/2 + rand.N(wait)): // many sidecars do not retry at once
 		}
