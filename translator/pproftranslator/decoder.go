@@ -34,10 +34,10 @@ type decoder struct {
 	mappings      entries[mapping]
 	functions     entries[dictionary.Function]
 	locations     entries[location]
-	lines         []dictionary.Line // of all locations, one after the other
-	stacks        []int32           // of all samples, one after the other: numbers of locations plus one
-	stackEnds     []uint32          // where each ends
-	frameTypes    [frameCount]int32 // by type: the index of its attribute plus one
+	lines         []dictionary.Line   // of all locations, one after the other
+	stacks        []int32             // of all samples, one after the other: numbers of locations plus one
+	stackEnds     []uint32            // where each ends
+	frameTypes    map[frameType]int32 // the index of its attribute plus one
 
 	tables    *dictionary.Tables
 	matrices  []valueMatrix // of samples without a timestamp
@@ -70,7 +70,7 @@ func (d *decoder) reset(data []byte) {
 	d.matrices = d.matrices[:0]
 	d.events.reset()
 	d.labels.keyNumbers, d.labels.keys = d.labels.keyNumbers[:0], d.labels.keys[:0]
-	clear(d.frameTypes[:])
+	d.frameTypes = map[frameType]int32{}
 	d.negative, d.invalid, d.texts, d.unchecked = 0, 0, 0, 0
 }
 

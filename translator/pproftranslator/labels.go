@@ -5,7 +5,7 @@ package pproftranslator
 
 import (
 	"bytes"
-	"encoding/binary"
+	"cmp"
 	"fmt"
 	"hash/maphash"
 	"slices"
@@ -18,8 +18,7 @@ import (
 // label is one value of a label, and its key.
 type label struct {
 	labelValue
-	role   semconv.Role
-	prefix uint64 // of its key
+	role semconv.Role // of its key
 }
 
 // labelValue holds string indices of the payload, except for number.
@@ -42,9 +41,8 @@ type labelReader struct {
 
 // attributeKey is a string that is the key of a label.
 type attributeKey struct {
-	text   []byte // as valid UTF-8
-	role   semconv.Role
-	prefix uint64 // the first 8 bytes, for a quick comparison
+	text []byte // as valid UTF-8
+	role semconv.Role
 }
 
 // labelRun is a run of labels without a timestamp, and their meaning.
@@ -94,59 +92,27 @@ func (d *decoder) readLabels(at position, s *sample) error {
 func (d *decoder) parseLabels(at position) error {
 	c := wire.Cursor{Data: d.data, At: int(at.start), End: int(at.stop)}
 	m := wire.Cursor{Data: d.data}
-	all, sorted := d.labels.all[:0], true
+	all := d.labels.all[:0]
 	for c.NextOf(sampleLabel) {
 		m.Enter(&c)
 		var f [labelNumUnit + 1]uint64
 		readVarints(&m, f[:])
 		v := labelValue{f[labelKey], f[labelString], f[labelNumber], f[labelNumUnit]}
-		err := m.Err
-		if err == nil {
-			err = c.Err
-		}
-		if err == nil {
-			err = d.checkLabel(&v)
-		}
-		if err != nil {
+		if err := cmp.Or(m.Err, c.Err, d.checkLabel(&v)); err != nil {
 			return fmt.Errorf("label[%d]: %w", len(all), err)
 		}
 		if len(all) >= d.limits.Labels {
 			return &LimitError{What: "labels", Limit: int64(d.limits.Labels)}
 		}
-		key := d.key(v.key)
-		all = append(all, label{v, key.role, key.prefix})
-		sorted = sorted && (len(all) == 1 || all[len(all)-2].prefix < key.prefix)
+		all = append(all, label{v, d.key(v.key).role})
 	}
-	if !sorted {
-		d.sortLabels(all)
-	}
+	slices.SortStableFunc(all, d.compareKeys)
 	d.labels.all = all
 	return nil
 }
 
-// sortLabels sorts labels by key. It takes a third of the time of the library for few.
-func (d *decoder) sortLabels(all []label) {
-	if len(all) > 16 {
-		slices.SortStableFunc(all, d.compareKeys)
-		return
-	}
-	for i := 1; i < len(all); i++ {
-		l, at := all[i], i
-		for at > 0 && (all[at-1].prefix > l.prefix || all[at-1].prefix == l.prefix && d.compareKeys(all[at-1], l) > 0) {
-			all[at] = all[at-1]
-			at--
-		}
-		all[at] = l
-	}
-}
-
 func (d *decoder) compareKeys(a, b label) int {
-	switch {
-	case a.prefix < b.prefix:
-		return -1
-	case a.prefix > b.prefix:
-		return 1
-	case a.key == b.key:
+	if a.key == b.key {
 		return 0
 	}
 	one, other := d.key(a.key).text, d.key(b.key).text
@@ -158,10 +124,7 @@ func (d *decoder) compareKeys(a, b label) int {
 func (d *decoder) key(i uint64) *attributeKey {
 	r := &d.labels
 	if r.keyNumbers[i] == 0 {
-		text := d.tables.Valid(d.bytes(i))
-		var prefix [8]byte
-		copy(prefix[:], text)
-		r.keys = append(r.keys, attributeKey{text, d.names.Role(string(d.bytes(i))), binary.BigEndian.Uint64(prefix[:])})
+		r.keys = append(r.keys, attributeKey{d.tables.Valid(d.bytes(i)), d.names.Role(string(d.bytes(i)))})
 		r.keyNumbers[i] = int32(len(r.keys))
 	}
 	return &r.keys[r.keyNumbers[i]-1]
@@ -245,7 +208,7 @@ func (d *decoder) readRoles(s *sample) (replaces bool) {
 // sameKeys is the number of labels at the start of all that have the key of the first.
 func (d *decoder) sameKeys(all []label) int {
 	n := 1
-	for n < len(all) && all[n].prefix == all[0].prefix && d.compareKeys(all[n], all[0]) == 0 {
+	for n < len(all) && d.compareKeys(all[n], all[0]) == 0 {
 		n++
 	}
 	return n

@@ -3,7 +3,10 @@
 
 package pproftranslator
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Limits bound the content of one payload. A field that is 0 means its default,
 // which no honest profile meets.
@@ -29,23 +32,14 @@ type Limits struct {
 const maxDecompressedSize = 1<<32 - 1
 
 func (l Limits) withDefaults() Limits {
-	for _, d := range []struct {
-		field *int
-		value int
-	}{
-		{&l.DecompressedSize, 64 << 20},
-		{&l.Samples, 4 << 20},
-		{&l.StackDepth, 64 << 10},
-		{&l.Labels, 4 << 10},
-		{&l.StringLength, 1 << 20},
-		{&l.Expansion, 8},
-	} {
-		if *d.field <= 0 {
-			*d.field = d.value
-		}
+	return Limits{
+		DecompressedSize: min(cmp.Or(max(l.DecompressedSize, 0), 64<<20), maxDecompressedSize),
+		Samples:          cmp.Or(max(l.Samples, 0), 4<<20),
+		StackDepth:       cmp.Or(max(l.StackDepth, 0), 64<<10),
+		Labels:           cmp.Or(max(l.Labels, 0), 4<<10),
+		StringLength:     cmp.Or(max(l.StringLength, 0), 1<<20),
+		Expansion:        cmp.Or(max(l.Expansion, 0), 8),
 	}
-	l.DecompressedSize = min(l.DecompressedSize, maxDecompressedSize)
-	return l
 }
 
 // LimitError says that a payload is over one of the Limits.
