@@ -213,17 +213,6 @@ func TestUnreadableFilesAreReportedOnce(t *testing.T) {
 	}
 }
 
-func TestLongNamesShiftOnlyTheirRow(t *testing.T) {
-	long := strings.Repeat("service-", 40)
-	payloads := []pprofile.Profiles{typed(t, cpuPprof(4e9), "cpu", time.Hour), typed(t, cpuPprof(4e9), "cpu", time.Hour)}
-	payloads[1].ResourceProfiles().At(0).Resource().Attributes().PutStr("service.name", long)
-	lines := strings.Split(succeed(t, "ls", written(t, "", payloads)), "\n")
-	require.Len(t, lines, 6)
-	assert.Regexp(t, `^SERVICE   TYPE  SAMPLE TYPE  PROFILES  SAMPLES  SUM    FROM +TO$`, lines[0])
-	assert.Regexp(t, `^checkout  cpu   cpu          1         1        4s     \d`, lines[1])
-	assert.Regexp(t, `^`+long+`  cpu   cpu          1         1        4s     \d`, lines[3])
-}
-
 func TestHelpFitsIntoATerminal(t *testing.T) {
 	for _, command := range append((&app{}).command().Commands(), &cobra.Command{}) {
 		for line := range strings.Lines(succeed(t, command.Name(), "--help")) {

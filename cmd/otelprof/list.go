@@ -9,8 +9,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"text/tabwriter"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -77,28 +77,13 @@ func tableOf(rows []query.Row) [][]string {
 	return table
 }
 
-// writeTable aligns the columns. A cell that is longer than widest is written whole and shifts the rest of its row
-// only.
+// writeTable aligns the columns.
 func writeTable(w io.Writer, rows [][]string) error {
-	const widest = 40
-	widths := map[int]int{}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
-		for i, cell := range row {
-			if width := utf8.RuneCountInString(cell); width <= widest {
-				widths[i] = max(widths[i], width)
-			}
-		}
+		_, _ = fmt.Fprintln(table, strings.Join(row, "\t")) // Flush returns the error
 	}
-	for _, row := range rows {
-		var line strings.Builder
-		for i, cell := range row {
-			fmt.Fprintf(&line, "%-*s  ", widths[i], cell)
-		}
-		if _, err := fmt.Fprintln(w, strings.TrimRight(line.String(), " ")); err != nil {
-			return err
-		}
-	}
-	return nil
+	return table.Flush()
 }
 
 // cell makes text fit into a table: without control characters, and not empty.

@@ -43,8 +43,7 @@ func main() {
 
 // app is one run of the program.
 type app struct {
-	stdout, stderr io.Writer // a write to one of them removes the progress bar
-	bar            progress
+	stdout, stderr io.Writer
 	now            time.Time // that relative times refer to
 	maxMemory      string
 	strict         bool
@@ -53,20 +52,10 @@ type app struct {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	return newApp(stdout, stderr).run(ctx, args)
-}
-
-func newApp(stdout, stderr io.Writer) *app {
-	a := &app{bar: progress{terminal: stderr, after: progressAfter}, now: time.Now()}
-	a.stdout, a.stderr = a.bar.removedFor(stdout), a.bar.removedFor(stderr)
-	return a
-}
-
-func (a *app) run(ctx context.Context, args []string) int {
+	a := &app{stdout: stdout, stderr: stderr, now: time.Now()}
 	root := a.command()
 	root.SetArgs(args)
 	command, err := root.ExecuteContextC(ctx)
-	a.bar.clear()
 	switch {
 	case err == nil && !a.wrong:
 		return exitOK
@@ -161,10 +150,9 @@ func (a *app) source(paths []string) (*query.Source, error) {
 	if len(files) == 0 && len(failed) == 0 {
 		return nil, fmt.Errorf("no files in %s", strings.Join(paths, ", "))
 	}
-	a.bar.start(files)
 	return &query.Source{
 		Files:   files,
-		Options: archive.Options{MaxMemory: int64(limit), Setting: "--max-memory", Progress: a.bar.add},
+		Options: archive.Options{MaxMemory: int64(limit), Setting: "--max-memory"},
 		Failed:  a.failed,
 	}, nil
 }

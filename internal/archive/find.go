@@ -43,19 +43,17 @@ func Find(paths []string) (files []File, failed []error) {
 			failed = append(failed, err)
 		case info.IsDir():
 			files, failed = appendBelow(files, failed, path, paths)
-		case !isIndex(filepath.Base(path)): // as a pattern of the shell may name one
+		case !strings.HasSuffix(path, recordfile.IndexSuffix): // as a pattern of the shell may name one
 			index, err := os.Lstat(path + recordfile.IndexSuffix)
 			files = append(files, File{path, info.Size(), info.ModTime().UnixNano(), err == nil && index.Mode().IsRegular()})
 		}
 	}
-	return withoutRenamed(files, len(paths) > 1), failed
+	return withoutRenamed(files), failed
 }
 
 // appendBelow appends the files below a directory. Hidden files count if they are named.
 func appendBelow(files []File, failed []error, directory string, named []string) ([]File, []error) {
-	root := directory + string(filepath.Separator) // so that a link is followed
-	unsearchable := ""                             // a directory whose files cannot be looked at: they fail alike
-
+	root := directory + string(filepath.Separator)                                     // so that a link is followed
 	_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error { // the function returns no error
 		of, isIndex := strings.CutSuffix(path, recordfile.IndexSuffix)
 		switch {
@@ -75,14 +73,13 @@ func appendBelow(files []File, failed []error, directory string, named []string)
 		default:
 			info, err := entry.Info()
 			if errors.Is(err, fs.ErrNotExist) && isPartial(path) { // it has just been closed
-				path = closedPath(path)
+				path = strings.TrimSuffix(path, partialSuffix)
 				info, err = os.Lstat(path)
 			}
 			switch {
 			case err == nil:
 				files = append(files, File{Path: path, Size: info.Size(), Modified: info.ModTime().UnixNano()})
-			case !errors.Is(err, fs.ErrNotExist) && filepath.Dir(path) != unsearchable: // else it has just been removed
-				unsearchable = filepath.Dir(path)
+			case !errors.Is(err, fs.ErrNotExist): // else it has just been removed
 				failed = append(failed, err)
 			}
 		}
@@ -91,23 +88,15 @@ func appendBelow(files []File, failed []error, directory string, named []string)
 	return files, failed
 }
 
-// isIndex reports whether a name is that of the index of one of the exporter's files.
-func isIndex(name string) bool {
-	of, found := strings.CutSuffix(name, recordfile.IndexSuffix)
-	_, ours := recordfile.ParseName(of)
-	return found && ours
-}
-
 // withoutRenamed drops repeated files, which several paths may name in several ways, and incomplete files
 // that were closed, and so got their final name, while the directory was listed.
-func withoutRenamed(files []File, severalPaths bool) []File {
+func withoutRenamed(files []File) []File {
+	here, _ := os.Getwd() // once, as there may be 100,000 files
 	nameOf := func(path string) string {
-		if severalPaths && path != Stdin { // below one path there may be 100,000 files
-			if name, err := filepath.Abs(path); err == nil {
-				return name
-			}
+		if path == Stdin || filepath.IsAbs(path) {
+			return filepath.Clean(path)
 		}
-		return path
+		return filepath.Join(here, path)
 	}
 	seen := make(map[string]bool, len(files))
 	files = slices.DeleteFunc(files, func(f File) bool {
@@ -116,14 +105,9 @@ func withoutRenamed(files []File, severalPaths bool) []File {
 		seen[name] = true
 		return repeated
 	})
-	return slices.DeleteFunc(files, func(f File) bool { return isPartial(f.Path) && seen[closedPath(nameOf(f.Path))] })
+	return slices.DeleteFunc(files, func(f File) bool { return isPartial(f.Path) && seen[strings.TrimSuffix(nameOf(f.Path), partialSuffix)] })
 }
 
 const partialSuffix = ".partial"
 
 func isPartial(path string) bool { return strings.HasSuffix(path, partialSuffix) }
-
-// closedPath is the path that an incomplete file gets when it is closed.
-func closedPath(path string) string {
-	return strings.TrimSuffix(path, partialSuffix)
-}

@@ -16,6 +16,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
@@ -50,7 +51,7 @@ func open(path string) (*os.File, error) {
 	}
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) && isPartial(path) {
-		return os.Open(closedPath(path))
+		return os.Open(strings.TrimSuffix(path, partialSuffix))
 	}
 	return f, err
 }

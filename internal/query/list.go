@@ -71,7 +71,6 @@ func (s *Source) List(ctx context.Context, sel *Selection) ([]Row, error) {
 		}
 		var err error
 		if summaries, ok := s.indexed(file, sel); ok {
-			s.progress(file.Size)
 			err = all.add(summaries, sel)
 		} else {
 			err = s.eachIn(ctx, file, &rest, func(record *archive.Record, pd pprofile.Profiles) error {

@@ -43,11 +43,7 @@ func (s *Source) Each(ctx context.Context, sel *Selection, visit func(*archive.R
 func (s *Source) eachIn(ctx context.Context, file archive.File, sel *Selection, visit func(*archive.Record, pprofile.Profiles) error) error {
 	part, found := s.selectedPart(file, sel)
 	if !found {
-		s.progress(file.Size)
 		return nil
-	}
-	if part.End > 0 {
-		s.progress(file.Size - (part.End - part.Start))
 	}
 	for record, err := range s.Options.RecordsIn(file, part) {
 		if ctx.Err() != nil {
@@ -64,13 +60,6 @@ func (s *Source) eachIn(ctx context.Context, file archive.File, sel *Selection, 
 		}
 	}
 	return nil
-}
-
-// progress reports bytes of files as read.
-func (s *Source) progress(n int64) {
-	if s.Options.Progress != nil {
-		s.Options.Progress(int(n))
-	}
 }
 
 func (s *Source) visit(record *archive.Record, sel *Selection, visit func(*archive.Record, pprofile.Profiles) error) error {

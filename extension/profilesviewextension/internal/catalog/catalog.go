@@ -31,7 +31,6 @@ type Catalog struct {
 	files  map[string]*file // by path
 	failed []error          // of the last listing
 	memory int64            // of details
-	clock  int64            // counts uses
 }
 
 // New returns the catalog of a directory, which may not exist yet. The details of its files take maxMemory
@@ -81,11 +80,9 @@ func (c *Catalog) drop(f *file) {
 	f.details = nil
 }
 
-// use loads the details of a file, and drops those that were used least if all take too much memory. It returns nil if
-// the file is gone. c.mu is held.
+// use loads the details of a file, and drops those of other files if all take too much memory. It returns nil if the file
+// is gone. c.mu is held.
 func (c *Catalog) use(f *file) details {
-	c.clock++
-	f.used = c.clock
 	if f.details != nil && !f.grown {
 		return f.details
 	}
@@ -98,8 +95,7 @@ func (c *Catalog) use(f *file) details {
 	c.memory += f.details.size()
 	loaded := f.details
 	if c.memory > c.maxMemory {
-		held := slices.SortedFunc(maps.Values(c.files), func(a, b *file) int { return cmp.Compare(a.used, b.used) })
-		for _, f := range held {
+		for _, f := range c.files {
 			if c.memory > c.maxMemory/4*3 { // so that it is some time before it is full again
 				c.drop(f)
 			}
@@ -227,7 +223,7 @@ func (c *Catalog) Unread() (paths []string) {
 func (c *Catalog) Read(path string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if f := c.files[path]; f != nil && !f.read && c.use(f) != nil {
-		f.used = 0 // no request has used it
+	if f := c.files[path]; f != nil && !f.read {
+		c.use(f)
 	}
 }

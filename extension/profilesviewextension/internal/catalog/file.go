@@ -74,7 +74,6 @@ type file struct {
 	profiles Extent // all Profiles
 	errs     []error
 	details  details // nil if they were dropped
-	used     int64   // when the details were last used
 	// readEnd is the offset after the records that were read, and records is their number.
 	readEnd int64
 	records int
