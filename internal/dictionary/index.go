@@ -49,7 +49,7 @@ func after(at uint32, slots []uint64) uint32 {
 func (x *Index) Insert(slot, hash uint32, number int32) {
 	x.slots[slot] = uint64(hash)<<32 | uint64(uint32(number)+1)
 	if x.used++; x.used*4 > len(x.slots)*3 {
-		x.resize(len(x.slots) * 5 / 4)
+		x.resize(len(x.slots) * 3 / 2)
 	}
 }
 

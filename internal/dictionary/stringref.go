@@ -166,12 +166,15 @@ func read(values pcommon.Slice) ([]reference, error) {
 	if err == nil {
 		err = json.Unmarshal(text, &all)
 	}
-	if err == nil && len(all.ResourceProfiles) == 1 && len(all.ResourceProfiles[0].Resource.Attributes) == 1 {
+	if err != nil {
+		return nil, fmt.Errorf("string references cannot be read: %w", err)
+	}
+	if len(all.ResourceProfiles) == 1 && len(all.ResourceProfiles[0].Resource.Attributes) == 1 {
 		if found := all.ResourceProfiles[0].Resource.Attributes[0].Value.Array.Values; len(found) == n {
 			return found, nil
 		}
 	}
-	return nil, fmt.Errorf("string references cannot be read: %w", err)
+	return nil, fmt.Errorf("string references cannot be read: want %d values", n)
 }
 
 // resolver copies values with strings in place of references.

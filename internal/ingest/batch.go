@@ -149,6 +149,9 @@ func (b *Batch) decompress(ctx context.Context, payloads []*Translated, limit in
 		default:
 			wasted += len(t.payload.Data)
 		}
+		if t.err != nil {
+			t.payload.Data = nil // which the reservation does not hold
+		}
 	}
 	return nil
 }

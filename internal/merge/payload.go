@@ -89,6 +89,11 @@ func (p *Payload) check(pd pprofile.Profiles, options *Options) (err error) {
 	if p.pd, err = dictionary.ResolveStrings(pd); err != nil {
 		return err
 	}
+	if p.pd != pd { // text in place of references takes more
+		if p.growth, err = dictionary.CheckGrowth(p.pd); err != nil {
+			return err
+		}
+	}
 	if len(options.DropSampleAttributes) > 0 {
 		for _, a := range p.pd.Dictionary().AttributeTable().All() {
 			p.dropped = append(p.dropped, slices.Contains(options.DropSampleAttributes, p.text(a.KeyStrindex())))

@@ -99,6 +99,7 @@ func (p *dedupProcessor) add(ctx context.Context, payload *merge.Payload, bytes 
 		if err := p.merge(w, payload); err != nil {
 			if errors.Is(err, errMergePanicked) && p.open != nil { // it may be half-changed
 				p.open = nil
+				p.freeRoom()
 				w.close()
 				for _, part := range w.unsent {
 					p.complete(part, errWindowPanicked, reasonPanic)

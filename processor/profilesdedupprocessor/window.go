@@ -146,12 +146,17 @@ func (p *dedupProcessor) closeWindow(why reason) (closed bool) {
 	p.open.close()
 	p.open, p.exporting = nil, p.open
 	p.telemetry.add(p.telemetry.ProcessorProfilesDedupFlushes, 1, why)
+	p.freeRoom()
+	p.wakeUp()
+	return true
+}
+
+// freeRoom wakes the payloads that wait for room: there is no open window any more. The caller holds mu.
+func (p *dedupProcessor) freeRoom() {
 	if p.room != nil {
 		close(p.room)
 		p.room = nil
 	}
-	p.wakeUp()
-	return true
 }
 
 // complete passes the outcome of a partition to the callers that wait for it, and logs and counts it
