@@ -60,9 +60,7 @@ var datadogLabels = map[string]string{
 }
 
 func readDatadog(r *Request) (push Push, err error) {
-	parts, err := r.Form(func(name, file string) bool {
-		return name == partEvent || isAttachedProfile(fileName(name, file))
-	})
+	parts, err := r.Form()
 	if err != nil {
 		return push, err
 	}

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -27,8 +26,8 @@ func (s *Server) ingest(r *Request, path string, profiles []Profile) error {
 	if description > maxDescription {
 		return &pproftranslator.LimitError{What: "body: size in bytes of the attributes of all profiles", Limit: maxDescription, Got: description}
 	}
-	if err := r.reservation.Decompressed(ctx, description); err != nil {
-		return bodyError(ctx, err)
+	if err := r.Reserve(description); err != nil {
+		return err
 	}
 	batch := s.ingester.NewBatch(r.reservation)
 	sender, _, _ := net.SplitHostPort(r.RemoteAddr)
@@ -44,18 +43,10 @@ func (s *Server) ingest(r *Request, path string, profiles []Profile) error {
 	var failures []error
 	for i, err := range batch.Pass(ctx) {
 		if err != nil {
-			failures = append(failures, r.failure(&profiles[i], err))
+			failures = append(failures, fmt.Errorf("%s: %w", profiles[i].Name, err))
 		}
 	}
 	return s.combine(ctx, path, failures)
-}
-
-// failure is the error of one profile of a request.
-func (r *Request) failure(p *Profile, err error) error {
-	if r.stripped && ingest.Outcome(err) == ingest.OutcomeMalformed {
-		err = fmt.Errorf("%w; curl -d removes line feeds and NULs: use curl --data-binary", err)
-	}
-	return fmt.Errorf("%s: %w", p.Name, err)
 }
 
 // descriptionSize is the size of all attributes in bytes. Each profile gets a copy of
@@ -75,34 +66,22 @@ func descriptionSize(profiles []Profile) int64 {
 	return int64(total)
 }
 
-// combine returns the failure that decides the client's reaction, and counts the others.
+// combine returns the failure that decides the client's reaction, and counts the others. A retry comes first.
 func (s *Server) combine(ctx context.Context, path string, failures []error) error {
 	if len(failures) == 0 {
 		return nil
 	}
-	rejections := make([]*Rejection, len(failures))
-	for i, err := range failures {
-		rejections[i] = rejectionOf(err)
-	}
-	decisive := slices.MaxFunc(rejections, func(a, b *Rejection) int { return a.precedence() - b.precedence() })
-	for _, rejection := range rejections {
-		if rejection != decisive {
-			s.countRejection(ctx, path, rejection)
+	byEffect := []int{http.StatusInternalServerError, http.StatusTooManyRequests, http.StatusServiceUnavailable}
+	decisive := rejectionOf(failures[0])
+	for _, err := range failures[1:] {
+		other := rejectionOf(err)
+		if slices.Index(byEffect, other.status) > slices.Index(byEffect, decisive.status) {
+			decisive, other = other, decisive
 		}
+		s.countRejection(ctx, path, other)
 	}
 	if others := len(failures) - 1; others > 0 {
 		decisive.message += fmt.Sprintf(" (and %d more profiles of this request were rejected)", others)
 	}
 	return decisive
-}
-
-// precedence ranks rejections by their effect: a retry comes first.
-func (r *Rejection) precedence() int {
-	switch r.status {
-	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
-		return 2
-	case http.StatusInternalServerError:
-		return 1
-	}
-	return 0
 }

@@ -35,12 +35,6 @@ const (
 
 const attributeAppName = "app_name"
 
-// Values of the attribute attachment of the metric of skipped attachments.
-const (
-	skippedPrevious = "previous_profile"
-	skippedOther    = "other"
-)
-
 // sampleTypeConfig describes one sample type.
 type sampleTypeConfig struct {
 	Units       string `json:"units"`
@@ -178,9 +172,7 @@ func (in *ingestion) folded(query url.Values) *foldedtranslator.Unmarshaler {
 // readForm returns the profile of a form and the number of skipped parts by kind.
 func (in *ingestion) readForm(r *Request) (profile []byte, skipped map[string]int, err error) {
 	const partProfile, partConfig, partPrevious, partJFR, partLabels = "profile", "sample_type_config", "prev_profile", "jfr", "labels"
-	parts, err := r.Form(func(name, _ string) bool {
-		return name == partProfile || name == partConfig || name == partJFR || name == partLabels
-	})
+	parts, err := r.Form()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -201,9 +193,9 @@ func (in *ingestion) readForm(r *Request) (profile []byte, skipped map[string]in
 		case partLabels:
 			in.recording.Labels = p.Body
 		case partPrevious: // the profile continues it and contains it
-			skipped[skippedPrevious]++
+			skipped["previous_profile"]++
 		default:
-			skipped[skippedOther]++
+			skipped["other"]++
 		}
 	}
 	if !found {

@@ -48,78 +48,49 @@ func checkEntries(all []rawSeries) error {
 // allocates memory for it; Pyroscope's generated types would not. The profiles are parts
 // of message.
 func readPushRequest(message []byte) (all []rawSeries, err error) {
-	c := wire.New(message)
-	for c.Next() {
-		if c.Field != pushRequestSeries {
-			continue
-		}
-		if err := checkBytes(c); err != nil {
-			return nil, err
-		}
-		series, err := readSeries(c.Message())
+	err = eachField(message, pushRequestSeries, func(_ uint64, content []byte) error {
+		series, err := readSeries(content)
 		if err != nil {
-			return nil, fmt.Errorf("series[%d]: %w", len(all), err)
+			return fmt.Errorf("series[%d]: %w", len(all), err)
 		}
 		all = append(all, series)
-		if err := checkEntries(all); err != nil {
-			return nil, err
-		}
-	}
-	return all, wireError(c)
+		return checkEntries(all)
+	})
+	return all, err
 }
 
-func readSeries(c wire.Cursor) (series rawSeries, err error) {
+func readSeries(message []byte) (series rawSeries, err error) {
+	err = eachField(message, seriesSamples, func(field uint64, content []byte) error {
+		var values [3][]byte
+		err := eachField(content, labelPairValue, func(field uint64, value []byte) error {
+			values[field] = value
+			return nil
+		})
+		if field == seriesLabels {
+			series.Labels = append(series.Labels, label{string(values[labelPairName]), string(values[labelPairValue])})
+		} else {
+			series.Samples = append(series.Samples, rawSample{values[rawSampleRawProfile]})
+		}
+		return errors.Join(err, checkCount("labels", len(series.Labels)), checkCount("samples", len(series.Samples)))
+	})
+	return series, err
+}
+
+// eachField calls read with the fields from 1 to the last known one, all of which are bytes. Fields of another type,
+// for example those of a pprof, would be lost silently.
+func eachField(message []byte, last uint64, read func(field uint64, content []byte) error) error {
+	c := wire.New(message)
 	for c.Next() {
-		if c.Field == seriesLabels || c.Field == seriesSamples {
-			if err := checkBytes(c); err != nil {
-				return series, err
-			}
+		if c.Field == 0 || c.Field > last {
+			continue
 		}
-		switch c.Field {
-		case seriesLabels:
-			if err := checkCount("labels", len(series.Labels)+1); err != nil {
-				return series, err
-			}
-			fields, err := readFields(c.Message())
-			if err != nil {
-				return series, err
-			}
-			name, value := fields[labelPairName], fields[labelPairValue]
-			series.Labels = append(series.Labels, label{string(name), string(value)})
-		case seriesSamples:
-			if err := checkCount("samples", len(series.Samples)+1); err != nil {
-				return series, err
-			}
-			fields, err := readFields(c.Message())
-			if err != nil {
-				return series, err
-			}
-			series.Samples = append(series.Samples, rawSample{fields[rawSampleRawProfile]})
+		if c.Type != wire.BytesType {
+			return fmt.Errorf("not a PushRequest: field %d has the wire type %d: must be %d", c.Field, c.Type, wire.BytesType)
+		}
+		if err := read(c.Field, c.Bytes()); err != nil {
+			return err
 		}
 	}
-	return series, wireError(c)
-}
-
-// readFields returns the fields 1 and 2 of a message, if they are bytes.
-func readFields(c wire.Cursor) (fields [3][]byte, err error) {
-	for c.Next() {
-		if c.Type == wire.BytesType && int(c.Field) < len(fields) {
-			fields[c.Field] = c.Bytes()
-		}
-	}
-	return fields, wireError(c)
-}
-
-// checkBytes rejects a known field of another type. Such messages, for example a pprof, would be
-// lost silently.
-func checkBytes(c wire.Cursor) error {
-	if c.Type != wire.BytesType {
-		return fmt.Errorf("not a PushRequest: field %d has the wire type %d: must be %d", c.Field, c.Type, wire.BytesType)
-	}
-	return nil
-}
-
-func wireError(c wire.Cursor) error {
 	if c.Err != nil {
 		return fmt.Errorf("not a PushRequest: %w", c.Err)
 	}

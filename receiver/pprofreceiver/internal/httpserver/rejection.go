@@ -123,7 +123,8 @@ func (r *Rejection) write(w http.ResponseWriter, request *http.Request, connect 
 		w.Header().Set("Accept-Post", mediaTypeConnectProto+", "+mediaTypeJSON)
 	}
 	marshal, answered := protojson.Marshal, mediaTypeJSON
-	if acceptsProtobuf(request.Header) {
+	mentioned := slices.Concat(request.Header.Values("Accept"), request.Header.Values("Content-Type"))
+	if strings.Contains(strings.ToLower(strings.Join(mentioned, ",")), mediaTypeProtobuf) {
 		marshal, answered = proto.Marshal, mediaTypeProtobuf
 	}
 	body, _ := marshal(&spb.Status{Code: int32(response.code), Message: message}) // a number and valid UTF-8 always marshal
@@ -138,14 +139,4 @@ func writeResponse(w http.ResponseWriter, status int, mediaType string, body []b
 	header.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // an error means that the client disconnected
-}
-
-func acceptsProtobuf(header http.Header) bool {
-	values := strings.Join(slices.Concat(header.Values("Accept"), header.Values("Content-Type")), ",")
-	for value := range strings.SplitSeq(values, ",") {
-		if mediaType, _, err := mime.ParseMediaType(value); err == nil && mediaType == mediaTypeProtobuf {
-			return true
-		}
-	}
-	return false
 }

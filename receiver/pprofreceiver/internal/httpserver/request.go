@@ -13,7 +13,6 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/http"
-	"net/textproto"
 	"net/url"
 	"strings"
 	"unicode/utf8"
@@ -57,7 +56,6 @@ type Request struct {
 
 	boundary    string // of a form
 	encoding    string // "" if the body has no Content-Encoding
-	stripped    bool   // the body is gzip without the bytes that curl -d removes
 	limit       int64  // bytes of all profiles, decompressed
 	reservation *ingest.Reservation
 }
@@ -104,11 +102,9 @@ func (r *Request) Profile() ([]byte, error) {
 	if len(body) == 0 {
 		return nil, malformed("body: empty, want a profile")
 	}
-	compression := ingest.Compression(body)
-	if r.encoding != "" && compression != r.encoding {
+	if r.encoding != "" && ingest.Compression(body) != r.encoding {
 		return nil, malformed("body: not %s, although Content-Encoding says so", r.encoding)
 	}
-	r.stripped = compression == "gzip" && !bytes.ContainsAny(body, "\r\n\x00") // its length has NULs
 	return body, nil
 }
 
@@ -150,8 +146,8 @@ type Part struct {
 	Body       []byte
 }
 
-// Form reads the parts of a form. It skips the content of parts that wants rejects.
-func (r *Request) Form(wants func(name, file string) bool) ([]Part, error) {
+// Form reads the parts of a form.
+func (r *Request) Form() ([]Part, error) {
 	if r.MediaType != mediaTypeForm || r.boundary == "" {
 		return nil, unsupported("Content-Type: must be %s with a boundary", mediaTypeForm)
 	}
@@ -166,37 +162,22 @@ func (r *Request) Form(wants func(name, file string) bool) ([]Part, error) {
 	var parts []Part
 	for {
 		next, err := reader.NextRawPart()
-		switch {
-		case err == io.EOF: //nolint:errorlint // the end, as documented
+		if err == io.EOF { //nolint:errorlint // the end, as documented
 			return parts, nil
-		case err != nil:
-			return nil, fmt.Errorf("body: %w", formError(err))
-		case len(parts) == maxParts:
+		}
+		if len(parts) == maxParts {
 			return nil, &pproftranslator.LimitError{What: "body: parts", Limit: maxParts}
 		}
-		// Copies, since FormName and FileName refer to the whole header.
-		part := Part{Name: strings.Clone(next.FormName()), File: strings.Clone(next.FileName())}
-		if wants(part.Name, part.File) {
-			if part.Body, err = io.ReadAll(next); err != nil {
-				return nil, fmt.Errorf("body: part %.200q: %w", part.Name, formError(err))
-			}
+		var content []byte
+		if err == nil {
+			content, err = io.ReadAll(next)
 		}
-		parts = append(parts, part)
+		if err != nil { // which may quote a header
+			return nil, malformed("body: not a form with the boundary that Content-Type states, or cut short")
+		}
+		// Copies, since FormName and FileName refer to the whole header.
+		parts = append(parts, Part{Name: strings.Clone(next.FormName()), File: strings.Clone(next.FileName()), Body: content})
 	}
-}
-
-// formError replaces errors that would quote a header or not mention the form.
-func formError(err error) error {
-	if _, malformed := errors.AsType[textproto.ProtocolError](err); malformed {
-		return errors.New("the header of a part is malformed")
-	}
-	switch {
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return errors.New("the form ends before its last boundary")
-	case errors.Is(err, io.EOF):
-		return errors.New("not a form with the boundary that Content-Type states")
-	}
-	return err
 }
 
 // JSON decodes a part that describes profiles.

@@ -31,7 +31,7 @@ func TestFormReservesNamesOfParts_R3(t *testing.T) {
 	post := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
 	post.Header.Set(header[0], header[1])
 	r := s.newRequest(post)
-	read, err := r.Form(func(string, string) bool { return false })
+	read, err := r.Form()
 	require.NoError(t, err)
 	require.Len(t, read, parts)
 	assert.GreaterOrEqual(t, s.settings.InFlight.InUse(), int64(parts*2*length))

@@ -192,16 +192,6 @@ func (s *Server) handler(p Protocol) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.handlers.Add(1)
 		defer s.handlers.Add(-1)
-		defer func() {
-			switch fault := recover(); fault {
-			case nil:
-			case http.ErrAbortHandler:
-				panic(fault)
-			default:
-				s.logger.Error("Panic in a request handler", zap.String("endpoint", p.Path), zap.Any("panic", fault), zap.Stack("stack"))
-				s.reject(w, r, p, rejectionOf(&ingest.PanicError{Value: fault}))
-			}
-		}()
 		if err := s.serve(p, w, r); err != nil {
 			rejection := rejectionOf(err)
 			if rejection.reason == reasonRetryable && r.Context().Err() != nil {
@@ -223,7 +213,8 @@ func (s *Server) paths() []string {
 }
 
 // serve writes the response of success, or returns an error and writes nothing.
-func (s *Server) serve(p Protocol, w http.ResponseWriter, r *http.Request) error {
+func (s *Server) serve(p Protocol, w http.ResponseWriter, r *http.Request) (err error) {
+	defer ingest.Recover(s.logger, &err, zap.String("endpoint", p.Path))
 	if p.Read == nil {
 		return &Rejection{status: http.StatusNotFound, reason: "not_found", message: "no such endpoint, want one of " + strings.Join(s.paths(), ", ")}
 	}

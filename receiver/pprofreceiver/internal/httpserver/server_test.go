@@ -100,7 +100,7 @@ func TestPanicWhileReading_R13(t *testing.T) {
 	require.NoError(t, s.Start(t.Context(), componenttest.NewNopHost()))
 	require.EqualError(t, <-post(t, s), "500 Internal Server Error")
 	require.NoError(t, s.Shutdown(context.Background()))
-	require.Equal(t, 1, logs.FilterMessage("Panic in a request handler").Len())
+	require.Equal(t, 1, logs.FilterMessage("Panic while processing a profile").Len())
 	require.Contains(t, logs.All()[0].ContextMap()["stack"], "httpserver.explode")
 	profiletest.Injected(t, "1 panics")
 }
