@@ -113,7 +113,7 @@ func (e *fileExporter) logFileRecovered(f recordfile.RecoveredFile) {
 		outcome, message = "removed", "Removed incomplete file: no complete record"
 	} else {
 		fields = append(fields, zap.String("path", f.Path), zap.Int("records", f.Records),
-			zap.Int64("bytes", f.Size), zap.Int("damaged_places", f.Damaged))
+			zap.Int64("bytes", f.Size))
 	}
 	e.count(e.telemetry.ExporterProfilesFileRecoveredFiles, 1, attribute.String("outcome", outcome))
 	e.logger.Info(message, fields...)

@@ -78,16 +78,10 @@ func (e *SizeError) Error() string {
 	return fmt.Sprintf("record has %d bytes, more than %d", e.Size, e.Max)
 }
 
-// incompleteError is an io.ErrUnexpectedEOF: the record may still be being written.
-type incompleteError struct{ text string }
-
+// incomplete returns an io.ErrUnexpectedEOF: the record may still be being written.
 func incomplete(format string, args ...any) error {
-	return incompleteError{fmt.Sprintf(format, args...)}
+	return fmt.Errorf(format+": %w", append(args, io.ErrUnexpectedEOF)...)
 }
-
-func (e incompleteError) Error() string { return e.text }
-
-func (e incompleteError) Unwrap() error { return io.ErrUnexpectedEOF }
 
 func (r *Reader) readFull(p []byte) error {
 	if n, err := io.ReadFull(r.source, p); err != nil {

@@ -40,7 +40,7 @@
 // # Index
 //
 // A closed file has an index beside it, with the suffix .index, if all of its records came with
-// Record.Summaries. An index is a cache: it is written after the file got its name, without sync and without
+// Record.Summaries and they did not take too much memory while it was open. An index is a cache: it is written after the file got its name, without sync and without
 // retry, and recovery creates none, so it can be missing or incomplete. Retention removes it with its file.
 // ParseIndex rejects one with another version, of a file of another size, or that was damaged; the file is
 // read instead.
@@ -56,6 +56,5 @@
 // The first line has the version of the format, the size of the file in bytes, and the CRC-32C of the
 // rest of the index. The lines of JSON after it (each a single line) are the totals of the file, a [Summary] for
 // each [Key]. Each further line describes a record: the offset and length of its bytes in the file, and for each
-// Key its position in the totals, start, latest minus start, end minus start, profiles, samples and sum. An
-// index has no lines of records if they would have taken too much memory while the file was open.
+// Key its position in the totals, start, latest minus start, end minus start, profiles, samples and sum.
 package recordfile

@@ -30,27 +30,28 @@ type groupWriter struct {
 }
 
 // append writes a record. After an error, the record is removed at once or by a later call.
-func (g *groupWriter) append(record Record, encoded chunks) error {
+func (g *groupWriter) append(record Record, encoded []byte) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
 		return ErrClosed
 	}
 	now := g.options.Now()
-	if err := g.openFile(encoded.size(), now); err != nil {
+	size := int64(len(encoded))
+	if err := g.openFile(size, now); err != nil {
 		return &fs.PathError{Op: "open file in", Path: g.path, Err: err}
 	}
 	f := g.file
 	if err := g.write(encoded, now); err != nil {
 		return &fs.PathError{Op: "write", Path: f.Path, Err: err}
 	}
-	f.index.Add(f.Size, encoded.size(), record.Summaries)
-	f.add(record, encoded.size())
+	f.index.Add(f.Size, size, record.Summaries)
+	f.add(record, size)
 	f.torn = false
 	if reason := g.options.Rotation.due(f, anyRecord, now); reason != "" {
 		g.tryClose(reason)
 	}
-	g.options.RecordWritten(record, encoded.size(), g.other)
+	g.options.RecordWritten(record, size, g.other)
 	return nil
 }
 
@@ -110,7 +111,7 @@ func (g *groupWriter) create(now time.Time) error {
 }
 
 // write writes a record and syncs it if it must be on the disk now.
-func (g *groupWriter) write(encoded chunks, now time.Time) error {
+func (g *groupWriter) write(encoded []byte, now time.Time) error {
 	f := g.file
 	err := f.write(encoded, now)
 	synced := true

@@ -91,12 +91,8 @@ func ParseIndex(data []byte, size, limit int64) (*Index, error) {
 	return x, nil
 }
 
-// Records returns the records of the file, in order. If the index has only totals, it returns one record with
-// these.
+// Records returns the records of the file, in order.
 func (x *Index) Records() ([]IndexRecord, error) {
-	if len(x.lines) == 0 {
-		return []IndexRecord{{Length: x.size, Summaries: x.Totals}}, nil
-	}
 	records, end := make([]IndexRecord, 0, bytes.Count(x.lines, lineEnd)), int64(0)
 	for line := range bytes.Lines(x.lines) {
 		n := numbers{rest: bytes.TrimSuffix(line, lineEnd)}
@@ -165,14 +161,10 @@ func (m *IndexMemory) reserve(n int64) bool {
 // IndexBuilder collects the index of a file.
 type IndexBuilder struct {
 	memory   *IndexMemory
-	ofTotals int64 // reserved for totals
-	ofLines  int64 // reserved for lines
-	none     bool  // there is no index
-	noLines  bool  // there are no records
-
-	places map[Key]int64 // in totals
-	totals []Summary
-	lines  []byte // of the records
+	reserved int64
+	places   map[Key]int64 // in totals; nil if there is no index
+	totals   []Summary
+	lines    []byte // of the records
 }
 
 // seriesSize is the memory of a total without its strings, with the growth of slice and map.
@@ -184,15 +176,15 @@ func NewIndexBuilder(memory *IndexMemory) *IndexBuilder {
 }
 
 // Add adds the next record: where its bytes are, and its summaries. Those of one Key are of different minutes.
-// Without summaries, the file gets no index.
+// Without summaries, or memory for them, the file gets no index.
 func (b *IndexBuilder) Add(offset, length int64, summaries []Summary) {
 	if len(summaries) == 0 {
 		b.Release()
 	}
-	if b.none {
+	if b.places == nil {
 		return
 	}
-	start := len(b.lines)
+	start, size := len(b.lines), int64(0)
 	b.lines = appendNumbers(b.lines, offset, length)
 	for i := range summaries {
 		s := &summaries[i]
@@ -200,10 +192,7 @@ func (b *IndexBuilder) Add(offset, length int64, summaries []Summary) {
 		if known {
 			b.totals[place].Add(s)
 		} else {
-			if !b.reserveTotal(s) {
-				b.Release()
-				return
-			}
+			size += seriesSize + int64(len(s.Service)+len(s.Type)+len(s.SampleType)+len(s.Unit))
 			place = int64(len(b.totals))
 			own := *s // its strings may be part of the payload
 			own.Service, own.Type = strings.Clone(s.Service), strings.Clone(s.Type)
@@ -215,12 +204,12 @@ func (b *IndexBuilder) Add(offset, length int64, summaries []Summary) {
 		b.lines = appendNumbers(b.lines, place, int64(s.Start), int64(s.Latest-s.Start), int64(s.End-s.Start), int64(s.Profiles), int64(s.Samples), s.Sum)
 	}
 	b.lines = append(b.lines, lineFeed)
-	size := 2 * int64(len(b.lines)-start) // with the growth of the slice
-	if b.noLines || !b.memory.reserve(size) {
-		b.dropLines()
+	size += 2 * int64(len(b.lines)-start) // with the growth of the slice
+	if !b.memory.reserve(size) {
+		b.Release()
 		return
 	}
-	b.ofLines += size
+	b.reserved += size
 }
 
 func appendNumbers(line []byte, numbers ...int64) []byte {
@@ -233,35 +222,15 @@ func appendNumbers(line []byte, numbers ...int64) []byte {
 	return line
 }
 
-// reserveTotal makes room for the total of a Key, if necessary that of the lines.
-func (b *IndexBuilder) reserveTotal(s *Summary) bool {
-	size := seriesSize + int64(len(s.Service)+len(s.Type)+len(s.SampleType)+len(s.Unit))
-	if !b.memory.reserve(size) {
-		b.dropLines()
-		if !b.memory.reserve(size) {
-			return false
-		}
-	}
-	b.ofTotals += size
-	return true
-}
-
-// dropLines releases the memory of the lines.
-func (b *IndexBuilder) dropLines() {
-	b.memory.used.Add(-b.ofLines)
-	b.noLines, b.ofLines, b.lines = true, 0, nil
-}
-
 // Release releases the memory. There is no index then.
 func (b *IndexBuilder) Release() {
-	b.dropLines()
-	b.memory.used.Add(-b.ofTotals)
-	b.none, b.ofTotals, b.places, b.totals = true, 0, nil, nil
+	b.memory.used.Add(-b.reserved)
+	*b = IndexBuilder{memory: b.memory}
 }
 
 // Encode returns the index of a file of size bytes, or nil if there is none.
 func (b *IndexBuilder) Encode(size int64) ([]byte, error) {
-	if b.none || len(b.totals) == 0 {
+	if len(b.totals) == 0 {
 		return nil, nil
 	}
 	var rest []byte
@@ -277,8 +246,8 @@ func (b *IndexBuilder) Encode(size int64) ([]byte, error) {
 	return slices.Concat(head, lineEnd, rest), err
 }
 
-// maxIndexes bounds the memory in bytes for the indexes of all open files of a Writer. Anything that does not
-// fit is left out: first the lines of records, then the index.
+// maxIndexes bounds the memory in bytes for the indexes of all open files of a Writer. One that does not fit is
+// left out.
 const maxIndexes = 16 << 20
 
 // writeIndex writes the index of a file that has its final name.

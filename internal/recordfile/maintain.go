@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -17,7 +18,6 @@ import (
 // take long.
 func (w *Writer) Maintain() { w.maintain(w.options.Retention) }
 
-// maintain looks through all directories once.
 func (w *Writer) maintain(retention Retention) {
 	w.maintaining.Lock()
 	defer w.maintaining.Unlock()
@@ -31,65 +31,90 @@ func (w *Writer) maintain(retention Retention) {
 		return
 	}
 	defer func() { _ = dir.Close() }() // everything in it was synced
-	found := map[string]struct{}{}
-	var files []storedFile
-	complete, err := w.walk(dir, nil, found, func(dir Dir, group []string) (err error) {
-		if !w.recovered {
-			err = w.recoverFiles(dir, group)
-		}
-		if retain {
-			stored, listErr := storedFiles(dir, strings.Join(group, "/"))
-			files = append(files, stored...)
-			err = errors.Join(err, w.pathError("list", listErr, group...))
-		}
-		return err
-	})
-	w.recovered = w.recovered || err == nil
+	v := visit{writer: w, retain: retain, groups: map[string]struct{}{}}
+	v.directory(dir, nil)
+	w.recovered = w.recovered || len(v.errs) == 0
 	if retain {
-		err = errors.Join(err, w.removeSurplus(dir, retention.surplus(files, w.options.Now()), found))
+		v.removeSurplus(dir, retention.surplus(v.files, w.options.Now()))
 	}
-	if complete && count {
-		w.setAdmitted(found)
+	if count {
+		w.setAdmitted(v.groups, len(v.errs) == 0)
 	}
-	if err != nil {
+	if err := errors.Join(v.errs...); err != nil {
 		w.options.Failed(err)
 	}
 }
 
-// walk visits the directory and those of all groups, and adds those groups to found. An error in one directory
-// does not stop it. complete is set if all groups were found: that a file cannot be recovered, or the directory
-// of a group read, does not matter.
-func (w *Writer) walk(dir Dir, group []string, found map[string]struct{}, visit func(dir Dir, group []string) error) (complete bool, err error) {
-	if len(group) == w.options.Levels {
-		return true, visit(dir, group)
+// visit looks through the directory and those of all groups once. An error in one does not stop it.
+type visit struct {
+	writer *Writer
+	retain bool                // files are needed
+	files  []storedFile        // the closed ones
+	groups map[string]struct{} // that have a directory
+	errs   []error
+}
+
+// fail adds an error, unless it is nil.
+func (v *visit) fail(op string, err error, names ...string) {
+	if err != nil {
+		v.errs = append(v.errs, &fs.PathError{Op: op, Path: v.writer.pathOf(names...), Err: err})
 	}
+}
+
+// directory visits those below it, recovers the incomplete files in it, and collects the closed ones. It removes
+// indexes without a file, which remain if the file was removed by another process or before its index was written.
+func (v *visit) directory(dir Dir, group []string) {
 	names, err := dir.Names()
-	complete = err == nil
-	errs := []error{w.pathError("list", err, group...)}
-	for _, name := range names {
-		if !IsGroupName(name) {
+	v.fail("list", err, group...)
+	last := ""                     // name of the last one of v.files
+	for _, listed := range names { // sorted: an index follows its file
+		at := append(slices.Clone(group), listed)
+		if len(at) <= v.writer.options.Levels && IsGroupName(listed) && v.child(dir, listed, at) {
 			continue
 		}
-		child, err := dir.OpenChild(name)
-		if errors.Is(err, ErrNotDirectory) || errors.Is(err, fs.ErrNotExist) {
+		of, isIndex := strings.CutSuffix(listed, IndexSuffix)
+		name, ours := ParseName(of)
+		if !ours || name.Partial && (isIndex || v.writer.recovered) || !name.Partial && !v.retain {
 			continue
 		}
-		below := append(slices.Clone(group), name)
-		isGroup := len(below) == w.options.Levels
-		if isGroup && below[0] != Other {
-			found[strings.Join(below, "/")] = struct{}{}
+		info, err := dir.Lstat(listed)
+		switch {
+		case errors.Is(err, fs.ErrNotExist), err == nil && !info.Mode().IsRegular():
+		case err != nil:
+			v.fail("find", err, at...)
+		case name.Partial:
+			v.recoverFile(dir, group, name)
+		case !isIndex:
+			last = of
+			v.files = append(v.files, storedFile{group: strings.Join(group, "/"), name: name, size: info.Size()})
+		case of == last:
+			v.files[len(v.files)-1].size += info.Size()
+		default:
+			_ = dir.Remove(listed)
 		}
-		if err != nil {
-			complete = complete && isGroup
-			errs = append(errs, w.pathError("open", err, below...))
-			continue
-		}
-		all, err := w.walk(child, below, found, visit)
-		_ = child.Close() // everything in it was synced
-		complete = complete && all
-		errs = append(errs, err)
 	}
-	return complete, errors.Join(append(errs, visit(dir, group))...)
+	if !v.writer.recovered && len(group) < v.writer.options.Levels {
+		// A crash may have left directories that are not on the disk.
+		v.fail("sync", dir.Sync(), group...)
+	}
+}
+
+// child visits a subdirectory. It returns false if there is none of that name.
+func (v *visit) child(dir Dir, name string, group []string) bool {
+	child, err := dir.OpenChild(name)
+	if errors.Is(err, ErrNotDirectory) || errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	if len(group) == v.writer.options.Levels && group[0] != Other {
+		v.groups[strings.Join(group, "/")] = struct{}{}
+	}
+	if err != nil {
+		v.fail("open", err, group...)
+		return true
+	}
+	v.directory(child, group)
+	_ = child.Close() // everything in it was synced
+	return true
 }
 
 // admit reports whether a group may have its own directory: it has one, or there are fewer than
@@ -110,14 +135,17 @@ func (w *Writer) admit(path string) bool {
 
 // setAdmitted takes over the groups whose directories were found. Retention and other processes remove
 // some, and other Writers create some. Those used since the last call stay, because their directories may not
-// exist yet.
-func (w *Writer) setAdmitted(found map[string]struct{}) {
+// exist yet, and all do unless the directories could be read completely.
+func (w *Writer) setAdmitted(found map[string]struct{}, complete bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for path, g := range w.groups {
 		if g.lastUse > w.countedUses && !g.other && path != "" {
 			found[path] = struct{}{}
 		}
+	}
+	if !complete {
+		maps.Copy(found, w.directories)
 	}
 	w.directories, w.countedUses = found, w.uses
 }
@@ -130,98 +158,49 @@ type RecoveredFile struct {
 	Partial string
 	// Truncated is the number of bytes removed from the end.
 	Truncated int64
-	// Damaged is the number of damaged places between the records.
-	Damaged int
 }
 
-// recoverFiles closes the incomplete files in a directory of processes that no longer run.
-func (w *Writer) recoverFiles(dir Dir, group []string) error {
-	names, err := dir.Names()
-	errs := []error{w.pathError("list", err, group...)}
-	for _, of := range names {
-		name, ours := ParseName(of)
-		if !ours || !name.Partial {
-			continue
-		}
-		info, err := dir.Lstat(of)
-		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
-			continue
-		}
-		var recovered *RecoveredFile
-		if err == nil {
-			recovered, err = recoverFile(dir, w.pathOf(group...), name)
-		}
-		errs = append(errs, w.pathError("recover", err, append(slices.Clone(group), of)...))
-		if recovered != nil {
-			w.options.FileRecovered(*recovered)
-		}
+// recoverFile closes an incomplete file, unless it is in use or gone.
+func (v *visit) recoverFile(dir Dir, group []string, name Name) {
+	recovered, err := recoverFile(dir, v.writer.pathOf(group...), name)
+	switch {
+	case err == nil:
+		v.writer.options.FileRecovered(recovered)
+	case !errors.Is(err, errLocked) && !errors.Is(err, ErrGone) && !errors.Is(err, fs.ErrNotExist):
+		v.fail("recover", err, append(slices.Clone(group), name.String())...)
 	}
-	if len(group) < w.options.Levels {
-		// A crash may have left directories that are not on the disk.
-		errs = append(errs, w.pathError("sync", dir.Sync(), group...))
-	}
-	return errors.Join(errs...)
 }
 
-// recoverFile closes one incomplete file. Both results are nil if the file is in use or
-// gone.
-func recoverFile(dir Dir, path string, name Name) (*RecoveredFile, error) {
+// recoverFile locks a file, looks for its last complete record, and closes the file after it.
+func recoverFile(dir Dir, path string, name Name) (recovered RecoveredFile, err error) {
 	file, err := dir.Open(name.String())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, err
+		return recovered, err
 	}
 	defer func() { _ = file.Close() }() // after an error, the next recovery continues
 	f := newPartial(dir, path, name, file, name.Time, nil)
-	recovered := &RecoveredFile{Partial: f.Path}
-	if err := f.recover(recovered); err != nil {
-		if errors.Is(err, errLocked) || errors.Is(err, ErrGone) {
-			err = nil
-		}
-		return nil, err
-	}
-	return recovered, nil
-}
-
-// recover locks the file, looks for its last complete record, and closes the file after it.
-func (f *partialFile) recover(recovered *RecoveredFile) (err error) {
 	f.torn, f.unsyncedSince = true, time.Now()
+	recovered.Partial = f.Path
 	if err := f.lock(); err != nil {
-		return err
+		return recovered, err
 	}
 	size := f.info.Size()
-	if recovered.Damaged, err = f.scan(size); err != nil {
-		return err
+	reader := NewReader(file, size, name.Format, MaxRecordSize)
+	defer reader.Close()
+	for _, err := range reader.All() {
+		if err == nil {
+			f.Records++
+			f.Size = reader.Offset()
+		} else if _, isDamage := errors.AsType[*DamageError](err); !isDamage {
+			return recovered, err
+		}
 	}
 	recovered.Truncated = size - f.Size
-	if err := f.finalize(&names{used: f.name.Sequence}); err != nil {
-		return err
-	}
+	err = f.finalize(&names{used: name.Sequence})
 	if !f.name.Partial {
 		recovered.ClosedFile = f.ClosedFile
 	}
-	return nil
-}
-
-// scan finds the last complete record, and counts the damaged places before it.
-func (f *partialFile) scan(size int64) (damaged int, err error) {
-	reader := NewReader(f.file, size, f.name.Format, MaxRecordSize)
-	defer reader.Close()
-	damages := 0
-	for _, err := range reader.All() {
-		if _, isDamage := errors.AsType[*DamageError](err); isDamage {
-			damages++
-			continue
-		}
-		if err != nil {
-			return 0, err
-		}
-		f.Records++
-		f.Size, damaged = reader.Offset(), damages
-	}
-	return damaged, nil
+	return recovered, err
 }
 
 // Retention says which closed files are kept, of the directory and all groups together. Files that
@@ -266,23 +245,21 @@ func (r Retention) surplus(files []storedFile, now time.Time) []storedFile {
 
 // removeSurplus removes the files that Retention does not keep, and then the directories of groups that
 // are empty because of that, also from groups.
-func (w *Writer) removeSurplus(dir Dir, surplus []storedFile, groups map[string]struct{}) error {
-	var errs []error
+func (v *visit) removeSurplus(dir Dir, surplus []storedFile) {
 	for _, f := range surplus {
 		name := path.Join(f.group, f.name.String())
 		err := removeFile(dir, name)
 		switch {
 		case err == nil:
-			w.options.FileRemoved(w.pathOf(name), f.size)
+			v.writer.options.FileRemoved(v.writer.pathOf(name), f.size)
 		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errLocked):
-			errs = append(errs, w.pathError("remove", err, name))
+			v.fail("remove", err, name)
 		}
 		for group := f.group; group != "" && group != "." && dir.Remove(group) == nil; { // it fails unless the directory is empty
-			delete(groups, group)
+			delete(v.groups, group)
 			group = path.Dir(group)
 		}
 	}
-	return errors.Join(errs...)
 }
 
 // removeFile removes a file and its index, unless a reader has locked it: then the error is
@@ -303,30 +280,4 @@ func removeFile(dir Dir, path string) error {
 	}
 	_ = dir.Remove(path + IndexSuffix) // it may have none; otherwise the next call removes it
 	return dir.Remove(path)
-}
-
-// storedFiles returns the closed files in a directory. It removes indexes without a
-// file, which remain if the file was removed by another process or before its index was written.
-func storedFiles(dir Dir, group string) (files []storedFile, err error) {
-	names, err := dir.Names()
-	last := ""                     // name of the last one of files
-	for _, listed := range names { // sorted: an index follows its file
-		of, isIndex := strings.CutSuffix(listed, IndexSuffix)
-		name, ours := ParseName(of)
-		if !ours || name.Partial {
-			continue
-		}
-		info, err := dir.Lstat(listed)
-		switch {
-		case err != nil || !info.Mode().IsRegular():
-		case !isIndex:
-			last = of
-			files = append(files, storedFile{group: group, name: name, size: info.Size()})
-		case of == last:
-			files[len(files)-1].size += info.Size()
-		default:
-			_ = dir.Remove(listed)
-		}
-	}
-	return files, err
 }

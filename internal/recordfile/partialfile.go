@@ -118,23 +118,16 @@ func (f *partialFile) compare(named fs.FileInfo, err error) error {
 }
 
 // write writes a record after the last accepted one. As long as torn is set, truncate undoes it.
-func (f *partialFile) write(encoded chunks, now time.Time) error {
+func (f *partialFile) write(encoded []byte, now time.Time) error {
 	f.torn = true
 	if f.unsyncedSince.IsZero() {
 		f.unsyncedSince = now
 	}
-	at := f.Size
-	for _, chunk := range encoded {
-		n, err := f.file.WriteAt(chunk, at)
-		if err == nil && n != len(chunk) {
-			err = io.ErrShortWrite
-		}
-		if err != nil {
-			return err
-		}
-		at += int64(n)
+	n, err := f.file.WriteAt(encoded, f.Size)
+	if err == nil && n != len(encoded) {
+		err = io.ErrShortWrite
 	}
-	return nil
+	return err
 }
 
 // truncate removes the bytes after the last accepted record.
@@ -151,10 +144,12 @@ func (f *partialFile) truncate() error {
 
 // sync puts the file and its name on the disk.
 func (f *partialFile) sync() error {
-	if err := f.syncContent(); err != nil {
+	if err := f.syncContent(); err != nil || !f.nameUnsynced {
 		return err
 	}
-	return f.syncName()
+	err := f.dir.Sync()
+	f.nameUnsynced = err != nil
+	return err
 }
 
 func (f *partialFile) syncContent() error {
@@ -168,38 +163,26 @@ func (f *partialFile) syncContent() error {
 	return nil
 }
 
-func (f *partialFile) syncName() error {
-	if !f.nameUnsynced {
-		return nil
-	}
-	if err := f.dir.Sync(); err != nil {
-		return err
-	}
-	f.nameUnsynced = false
-	return nil
-}
-
 // finalize truncates, syncs and renames the file, or removes it if it has no records.
 // After an error, another call continues; but ErrGone is final.
 func (f *partialFile) finalize(names *names) error {
 	if f.name.Partial {
-		err := f.check()
-		switch {
-		case err == nil && f.Records > 0:
-			err = f.rename(names)
-		case err == nil:
-			if err = f.dir.Remove(f.name.String()); errors.Is(err, fs.ErrNotExist) {
-				err = nil
-			}
-			// A file that a power loss brings back has no acknowledged record, so the
-			// removal need not be synced.
-			f.nameUnsynced = false
+		if err := f.check(); err != nil {
+			return err
 		}
-		if err != nil {
+		if f.Records == 0 {
+			// A file that a power loss brings back has no acknowledged record, so the removal
+			// need not be synced.
+			if err := f.dir.Remove(f.name.String()); !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			return nil
+		}
+		if err := f.rename(names); err != nil {
 			return err
 		}
 	}
-	return f.syncName()
+	return f.sync()
 }
 
 // rename gives the file its final name, or the next one that is free. The content is

@@ -192,14 +192,6 @@ func (w *Writer) Close() error {
 	return errors.Join(errs...)
 }
 
-// pathError adds the operation and the path to an error; it is nil if err is nil.
-func (w *Writer) pathError(op string, err error, names ...string) error {
-	if err == nil {
-		return nil
-	}
-	return &fs.PathError{Op: op, Path: w.pathOf(names...), Err: err}
-}
-
 func (w *Writer) pathOf(names ...string) string {
 	return filepath.Join(append([]string{w.options.Directory}, names...)...)
 }
