@@ -76,7 +76,7 @@ func TestErrorsNameTheWholeKey(t *testing.T) {
 }
 
 func TestReferencesToMissingExtensionsAreRejected(t *testing.T) {
-	const missing = `: extension "nope" not found: define it under extensions and list it in service::extensions`
+	const missing = `: extension "nope" does not start: define it under extensions and list it in service::extensions`
 	for set, want := range map[string]string{
 		"exporters.profiles_file.sending_queue.storage=nope":                        "exporters::profiles_file::sending_queue::storage" + missing,
 		"exporters.otlp_http={endpoint: 'http://a:1', auth: {authenticator: nope}}": "exporters::otlp_http::auth::authenticator" + missing,
@@ -84,7 +84,7 @@ func TestReferencesToMissingExtensionsAreRejected(t *testing.T) {
 		"receivers.pprof.server.middlewares=[{id: nope}]":                           "receivers::pprof::server::middlewares" + missing,
 		"receivers.pprof.file={include: [/a], storage: nope}":                       "receivers::pprof::file::storage" + missing,
 		"receivers.otlp.protocols.grpc.auth.authenticator=nope":                     "receivers::otlp::protocols::grpc::auth::authenticator" + missing,
-		"receivers.profiles_file/x={include: [/a], storage: nope/x}":                `receivers::profiles_file/x::storage: extension "nope/x" not found`,
+		"receivers.profiles_file/x={include: [/a], storage: nope/x}":                `receivers::profiles_file/x::storage: extension "nope/x" does not start`,
 	} {
 		out, err := program(t, "validate", "--set="+set)
 		require.Error(t, err, set)
@@ -94,7 +94,7 @@ func TestReferencesToMissingExtensionsAreRejected(t *testing.T) {
 	defined := []string{"validate", "--set=exporters.profiles_file.sending_queue.storage=file_storage", "--set=extensions.file_storage={directory: .}"}
 	out, err := program(t, defined...)
 	require.Error(t, err)
-	assert.Contains(t, out, `exporters::profiles_file::sending_queue::storage: extension "file_storage" does not start: list it in service::extensions`)
+	assert.Contains(t, out, `exporters::profiles_file::sending_queue::storage: extension "file_storage" does not start: define it under extensions and list it in service::extensions`)
 	for _, valid := range [][]string{
 		append(defined, "--set=service.extensions=[file_storage]"),
 		{"validate", "--set=exporters.profiles_file.sending_queue={enabled: false, storage: nope}"},

@@ -56,7 +56,10 @@ func (c *checker) checkSampleTypes(path string, sp *profilespb.ScopeProfiles) {
 	listed, _ := c.attribute(sp, "pprof.scope.sample_types")
 	types := map[int64]string{} // by index in the pprof
 	for i, v := range listed.GetArrayValue().GetValues() {
-		types[int64(i)] = c.stringOf(v)
+		types[int64(i)] = v.GetStringValue()
+		if index := v.GetStringValueStrindex(); index != 0 {
+			types[int64(i)] = c.text(index)
+		}
 	}
 	isListed := len(types) > 0 // otherwise, each type has a profile
 	var indices []int64
@@ -90,14 +93,6 @@ func (c *checker) attribute(sp *profilespb.ScopeProfiles, key string) (v *common
 		}
 	}
 	return nil, false
-}
-
-// stringOf returns a string that is written out or referenced.
-func (c *checker) stringOf(v *commonpb.AnyValue) string {
-	if i := v.GetStringValueStrindex(); i != 0 {
-		return c.text(i)
-	}
-	return v.GetStringValue()
 }
 
 // text returns string i, or a text that no string is equal to if there is none.

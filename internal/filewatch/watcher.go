@@ -371,19 +371,17 @@ type Backlog struct {
 func (w *Watcher) Backlog() (b Backlog) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	add := func(file *File) {
+	files := slices.Clone(w.queue)
+	for _, s := range w.states {
+		if s.inProgress != nil {
+			files = append(files, s.inProgress)
+		}
+	}
+	for _, file := range files {
 		b.Files++
 		b.Bytes += file.Size
 		if b.Oldest.IsZero() || file.Modified.Before(b.Oldest) {
 			b.Oldest = file.Modified
-		}
-	}
-	for _, file := range w.queue {
-		add(file)
-	}
-	for _, s := range w.states {
-		if s.inProgress != nil {
-			add(s.inProgress)
 		}
 	}
 	return b

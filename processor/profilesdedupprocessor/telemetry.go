@@ -79,20 +79,6 @@ func (t *telemetry) incoming(profiles, samples, bytes int) {
 	t.add(t.ProcessorProfilesDedupIncomingBytes, bytes)
 }
 
-// completed counts what a partition does not send: snapshots that a later one replaced, and merged
-// Profiles without samples.
-func (t *telemetry) completed(c merge.Counts) {
-	if c.Superseded > 0 {
-		t.add(t.ProcessorProfilesDedupDroppedProfiles, c.Superseded, reasonSuperseded)
-	}
-	t.add(t.ProcessorProfilesDedupEmptyProfiles, c.Empty)
-}
-
-func (t *telemetry) dropped(c merge.Counts, r reason) {
-	t.add(t.ProcessorProfilesDedupDroppedProfiles, c.Profiles, r)
-	t.add(t.ProcessorProfilesDedupDroppedSamples, c.Samples, r)
-}
-
 // sizeOf is the size of pd as OTLP protobuf, in bytes.
 func sizeOf(pd pprofile.Profiles) int { return (&pprofile.ProtoMarshaler{}).ProfilesSize(pd) }
 

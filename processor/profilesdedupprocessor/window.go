@@ -175,7 +175,11 @@ func (p *dedupProcessor) complete(part *partition, err error, why reason) {
 	if err != nil && p.cfg.Window == 0 {
 		return // its caller has it still
 	}
-	p.telemetry.completed(part.counts)
+	t, counts := p.telemetry, part.counts
+	if counts.Superseded > 0 { // by later snapshots
+		t.add(t.ProcessorProfilesDedupDroppedProfiles, counts.Superseded, reasonSuperseded)
+	}
+	t.add(t.ProcessorProfilesDedupEmptyProfiles, counts.Empty)
 	if err == nil {
 		return
 	}
@@ -186,8 +190,9 @@ func (p *dedupProcessor) complete(part *partition, err error, why reason) {
 		p.lost++
 	}
 	log("Dropped payload", append(p.splitFields(part), zap.String("reason", string(why)), zap.Error(err),
-		zap.Int("payloads", part.counts.Payloads), zap.Int("profiles", part.counts.Profiles), zap.Int("samples", part.counts.Samples))...)
-	p.telemetry.dropped(part.counts, why)
+		zap.Int("payloads", counts.Payloads), zap.Int("profiles", counts.Profiles), zap.Int("samples", counts.Samples))...)
+	t.add(t.ProcessorProfilesDedupDroppedProfiles, counts.Profiles, why)
+	t.add(t.ProcessorProfilesDedupDroppedSamples, counts.Samples, why)
 }
 
 // acknowledgesLater reports whether callers get the outcome of the next consumer.

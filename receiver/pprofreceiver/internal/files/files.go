@@ -181,7 +181,8 @@ func (r *Reader) ingest(ctx context.Context, file *filewatch.File, attributes ma
 	if err != nil {
 		return err
 	}
-	if isRecording(opened) {
+	head := make([]byte, 4)
+	if _, err := opened.ReadAt(head, 0); err == nil && jfrtranslator.IsRecording(head) { // uncompressed, of a JVM
 		return r.ingestChunks(ctx, file, opened, payload, held)
 	}
 	if payload.Data, err = r.readAll(ctx, file, opened, held); err != nil {
@@ -205,13 +206,6 @@ func (r *Reader) pass(ctx context.Context, file *filewatch.File, prepared *inges
 	}()
 	defer ingest.Recover(r.logger, &err, zap.String("path", file.Path))
 	return r.ingester.Pass(ctx, prepared)
-}
-
-// isRecording reports whether a file is an uncompressed recording of a JVM.
-func isRecording(file io.ReaderAt) bool {
-	head := make([]byte, 4)
-	_, err := file.ReadAt(head, 0)
-	return err == nil && jfrtranslator.IsRecording(head)
 }
 
 // readAll returns the content of the file, and closes it.
