@@ -62,15 +62,16 @@ func (x *Index) Grow(more int) {
 
 // resize uses the memory that x has if that is enough.
 func (x *Index) resize(size int) {
-	used := make([]uint64, 0, x.used)
-	for _, s := range x.slots {
-		if s != 0 {
-			used = append(used, s)
-		}
+	old := x.slots
+	if size <= cap(old) {
+		old = slices.Clone(old)
 	}
 	x.slots = slices.Grow(x.slots[:0], size)[:size]
 	clear(x.slots)
-	for _, s := range used {
+	for _, s := range old {
+		if s == 0 {
+			continue
+		}
 		at := home(uint32(s>>32), x.slots)
 		for x.slots[at] != 0 {
 			at = after(at, x.slots)

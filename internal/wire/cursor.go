@@ -223,16 +223,29 @@ func varint(data []byte) (v uint64, n int, err error) {
 // little else, and this is several times as fast as Next.
 func (c *Cursor) Scalars(values []uint64) {
 	data, at := c.Data[:c.End], c.At
-	for at+1 < len(data) && data[at]&7 == VarintType && int(data[at]>>3) < len(values) {
-		v, n := uint64(data[at+1]), 1
+	for at+1 < len(data) {
+		tag, v := data[at], uint64(data[at+1])
+		if int(tag>>3) >= len(values) || tag&7 != VarintType {
+			break
+		}
+		next := at + 2
 		if v >= 0x80 {
-			v, n = binary.Uvarint(data[at+1:])
+			v &= 0x7F
+			for shift := 7; ; shift += 7 {
+				if next == len(data) || shift == 63 {
+					c.At = at
+					return
+				}
+				b := data[next]
+				next++
+				v |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		}
-		if n <= 0 {
-			break // Next knows what is wrong
-		}
-		values[data[at]>>3] = v
-		at += 1 + n
+		values[tag>>3] = v
+		at = next
 	}
 	c.At = at
 }

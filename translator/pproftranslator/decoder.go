@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"unicode/utf8"
-	"unsafe"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -73,21 +72,6 @@ func (d *decoder) reset(data []byte) {
 	d.frameTypes = map[frameType]int32{}
 	d.negative, d.invalid, d.texts, d.unchecked = 0, 0, 0, 0
 }
-
-// retained is the memory that d keeps for the next payload, in bytes, except for parts
-// whose size has a small limit.
-func (d *decoder) retained() int {
-	size := d.tables.Retained() + d.events.retained() + sizeOf(d.value) +
-		sizeOf(d.strings) + sizeOf(d.stringIndices) + sizeOf(d.lines) + sizeOf(d.ids) + sizeOf(d.stacks) + sizeOf(d.stackEnds) +
-		sizeOf(d.labels.keyNumbers) + sizeOf(d.labels.keys) + sizeOf(d.labels.runs) + sizeOf(d.labels.attributes) +
-		d.mappings.retained() + d.functions.retained() + d.locations.retained()
-	for _, m := range d.matrices[:cap(d.matrices)] {
-		size += m.retained()
-	}
-	return size
-}
-
-func sizeOf[E any](s []E) int { return cap(s) * int(unsafe.Sizeof(*new(E))) }
 
 var errEmpty = errors.New("the payload is empty")
 

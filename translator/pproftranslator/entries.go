@@ -61,10 +61,6 @@ func (e *entries[C]) find(id uint64) int32 {
 	return e.sparse[id]
 }
 
-func (e *entries[C]) retained() int {
-	return sizeOf(e.contents) + sizeOf(e.indices) + sizeOf(e.dense)
-}
-
 // readVarints reads the message of c, whose fields are varints, into values, which are
 // indexed by field number.
 func readVarints(c *wire.Cursor, values []uint64) {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -99,19 +98,4 @@ func BenchmarkSizes(b *testing.B) {
 		b.ReportMetric(distinct/1000, "distinct-ms")
 		b.ReportMetric(distinct/equal, "distinct/equal")
 	})
-}
-
-// A decoder that a large payload made large is not used again.
-func TestDecoderCountsWhatItRetains(t *testing.T) {
-	for _, test := range []struct{ locations, least, most int }{
-		{100_000, 4 << 20, 40 << 20},
-		{1_000, 30_000, 1 << 20},
-	} {
-		d := &decoder{tables: dictionary.New(0), limits: Limits{}.withDefaults()}
-		d.reset(ofLocations(test.locations))
-		_, _, err := d.translate()
-		require.NoError(t, err)
-		require.Greater(t, d.retained(), test.least)
-		require.Less(t, d.retained(), test.most)
-	}
 }

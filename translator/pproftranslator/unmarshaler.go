@@ -53,8 +53,8 @@ type Report struct {
 	Bytes int
 }
 
-// maxPooled is how much memory, in bytes, a decoder may keep for the next payload.
-const maxPooled = 2 << 20
+// maxPooled is the size of a payload, in bytes, after which a decoder is used again. Its memory is a few times that.
+const maxPooled = 256 << 10
 
 var decoders = sync.Pool{New: func() any { return &decoder{tables: dictionary.New(0)} }}
 
@@ -98,11 +98,12 @@ func (d *decoder) translate() (pprofile.Profiles, Report, error) {
 }
 
 func (d *decoder) release() {
+	size := len(d.data)
 	d.data = nil
 	clear(d.labels.keys) // which refer to the payload
 	d.mappings.sparse, d.functions.sparse, d.locations.sparse = nil, nil, nil
 	d.tables.Release()
-	if d.retained() <= maxPooled {
+	if size <= maxPooled {
 		decoders.Put(d)
 	}
 }

@@ -28,8 +28,6 @@ func (m *valueMatrix) reset() {
 	m.values, m.kept = m.values[:0], 0
 }
 
-func (m *valueMatrix) retained() int { return m.identities.Retained() + sizeOf(m.values) }
-
 // add adds values to the row of the sample's identity. If a sum would overflow, it changes
 // nothing and returns false.
 func (m *valueMatrix) add(s *sample, values []uint64) bool {
@@ -72,10 +70,6 @@ type eventList struct {
 func (l *eventList) reset() {
 	l.identities.Reset()
 	l.counts, l.rows, l.times, l.values = l.counts[:0], l.rows[:0], l.times[:0], l.values[:0]
-}
-
-func (l *eventList) retained() int {
-	return l.identities.Retained() + sizeOf(l.counts) + sizeOf(l.rows) + sizeOf(l.times) + sizeOf(l.values)
 }
 
 func (l *eventList) add(s *sample, values []uint64) {
