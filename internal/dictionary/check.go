@@ -77,7 +77,8 @@ const (
 	maxIndex = 5
 )
 
-// index checks one index. It formats the place only for an error.
+// index checks one index. It formats the place only for an error. Where there are many indices, bad is asked first:
+// it is inlined.
 func (c *checker) index(i int32, length int, table, place string, args ...int) {
 	if bad(i, length) && c.err == nil {
 		c.err = &IndexError{Where: placeOf(place, args), Index: i, Table: table, Len: length}
@@ -119,9 +120,12 @@ func CheckAttributeSets(pd pprofile.Profiles, drop []bool) error {
 			return fmt.Errorf("mapping_table[%d]: %w", i, err)
 		}
 	}
-	for i, l := range d.LocationTable().All() {
-		if err := c.check(l.AttributeIndices(), nil); err != nil {
-			return fmt.Errorf("location_table[%d]: %w", i, err)
+	locations := d.LocationTable()
+	for i := range locations.Len() {
+		if set := locations.At(i).AttributeIndices(); set.Len() > 1 {
+			if err := c.check(set, nil); err != nil {
+				return fmt.Errorf("location_table[%d]: %w", i, err)
+			}
 		}
 	}
 	for i, rp := range pd.ResourceProfiles().All() {
@@ -130,7 +134,9 @@ func CheckAttributeSets(pd pprofile.Profiles, drop []bool) error {
 				err := c.check(p.AttributeIndices(), nil)
 				samples := p.Samples()
 				for s := 0; s < samples.Len() && err == nil; s++ {
-					err = c.check(samples.At(s).AttributeIndices(), drop)
+					if set := samples.At(s).AttributeIndices(); set.Len() > 1 {
+						err = c.check(set, drop)
+					}
 				}
 				if err != nil {
 					return fmt.Errorf(profilePlace+": %w", i, j, k, err)
@@ -148,9 +154,6 @@ type setChecker struct {
 }
 
 func (c *setChecker) check(indices pcommon.Int32Slice, drop []bool) (err error) {
-	if indices.Len() < 2 {
-		return nil
-	}
 	if c.keys == nil {
 		c.numberKeys()
 	}
@@ -216,25 +219,35 @@ func (c *setChecker) equal(i, j int32) bool {
 
 func (c *checker) dictionary(d pprofile.ProfilesDictionary) {
 	n := c.lengths
+	texts, locations, functions, stacks := d.StringTable(), d.LocationTable(), d.FunctionTable(), d.StackTable()
 	for i := range n.Strings {
-		c.text(d.StringTable().At(i))
+		c.text(texts.At(i))
 	}
 	for i, m := range d.MappingTable().All() {
 		c.index(m.FilenameStrindex(), n.Strings, "string", "mapping_table[%d].filename_strindex", i)
 		c.indices(m.AttributeIndices(), n.Attributes, "attribute", "mapping_table[%d].attribute_indices", i)
 	}
-	for i, l := range d.LocationTable().All() {
+	for i := range n.Locations {
+		l := locations.At(i)
+		lines := l.Lines()
 		c.index(l.MappingIndex(), n.Mappings, "mapping", "location_table[%d].mapping_index", i)
-		c.content += maxLine * l.Lines().Len()
-		for j, line := range l.Lines().All() {
-			c.index(line.FunctionIndex(), n.Functions, "function", "location_table[%d].lines[%d].function_index", i, j)
+		c.content += maxLine * lines.Len()
+		for j := range lines.Len() {
+			if f := lines.At(j).FunctionIndex(); bad(f, n.Functions) {
+				c.index(f, n.Functions, "function", "location_table[%d].lines[%d].function_index", i, j)
+			}
 		}
-		c.indices(l.AttributeIndices(), n.Attributes, "attribute", "location_table[%d].attribute_indices", i)
+		if attributes := l.AttributeIndices(); attributes.Len() > 0 {
+			c.indices(attributes, n.Attributes, "attribute", "location_table[%d].attribute_indices", i)
+		}
 	}
-	for i, f := range d.FunctionTable().All() {
-		c.index(f.NameStrindex(), n.Strings, "string", "function_table[%d].name_strindex", i)
-		c.index(f.SystemNameStrindex(), n.Strings, "string", "function_table[%d].system_name_strindex", i)
-		c.index(f.FilenameStrindex(), n.Strings, "string", "function_table[%d].filename_strindex", i)
+	for i := range n.Functions {
+		f := functions.At(i)
+		if bad(f.NameStrindex(), n.Strings) || bad(f.SystemNameStrindex(), n.Strings) || bad(f.FilenameStrindex(), n.Strings) {
+			c.index(f.NameStrindex(), n.Strings, "string", "function_table[%d].name_strindex", i)
+			c.index(f.SystemNameStrindex(), n.Strings, "string", "function_table[%d].system_name_strindex", i)
+			c.index(f.FilenameStrindex(), n.Strings, "string", "function_table[%d].filename_strindex", i)
+		}
 	}
 	for i, a := range d.AttributeTable().All() {
 		c.index(a.KeyStrindex(), n.Strings, "string", "attribute_table[%d].key_strindex", i)
@@ -243,8 +256,8 @@ func (c *checker) dictionary(d pprofile.ProfilesDictionary) {
 			c.err = fmt.Errorf("attribute_table[%d].value nests deeper than %d levels, or has a list of over %d keys", i, MaxDepth, MaxListEntries)
 		}
 	}
-	for i, s := range d.StackTable().All() {
-		c.indices(s.LocationIndices(), n.Locations, "location", "stack_table[%d].location_indices", i)
+	for i := range n.Stacks {
+		c.indices(stacks.At(i).LocationIndices(), n.Locations, "location", "stack_table[%d].location_indices", i)
 	}
 }
 
@@ -306,7 +319,7 @@ func (c *checker) profile(p pprofile.Profile, i, j, k int) {
 			c.index(sample.StackIndex(), n.Stacks, "stack", profilePlace+".samples[%d].stack_index", i, j, k, s)
 			c.index(sample.LinkIndex(), n.Links, "link", profilePlace+".samples[%d].link_index", i, j, k, s)
 		}
-		if attributes := sample.AttributeIndices(); attributes.Len() != 1 || bad(attributes.At(0), n.Attributes) {
+		if attributes := sample.AttributeIndices(); attributes.Len() > 1 || attributes.Len() == 1 && bad(attributes.At(0), n.Attributes) {
 			c.indices(attributes, n.Attributes, "attribute", profilePlace+".samples[%d].attribute_indices", i, j, k, s)
 		}
 		values, times := sample.Values().Len(), sample.TimestampsUnixNano().Len()

@@ -171,14 +171,14 @@ func (r *Remap) Stack(i int32) int32 {
 	}
 	locations := r.from.StackTable().At(int(i)).LocationIndices()
 	r.ofStack = slices.Grow(r.ofStack[:0], locations.Len())[:locations.Len()]
-	for j := range r.ofStack {
-		location, known := lookUp(r.locations, locations.At(j)) // most are: this saves a call
-		if !known {
-			location = r.Location(locations.At(j))
+	stack, known := r.ofStack, r.locations
+	for j := range stack {
+		from := locations.At(j)
+		if stack[j], ok = lookUp(known, from); !ok { // most are known: this saves a call
+			stack[j] = r.Location(from)
 		}
-		r.ofStack[j] = location
 	}
-	to = r.to.Stack(r.ofStack)
+	to = r.to.Stack(stack)
 	r.stacks[i] = to + 1
 	return to
 }
