@@ -87,7 +87,13 @@ func (d *decoder) translate(one bool) (pprofile.Profiles, error) {
 	d.tables.WriteTo(pd.Dictionary())
 	d.kindAttributes = [frameKinds]int32{}
 	d.sampleBytes, d.limit, d.texts, d.nextCheck = 0, 1<<20, 0, 0
-	err := d.prepare()
+	var err error
+	if !d.prepared {
+		if err = d.readLabels(d.options.Labels); err == nil {
+			d.findReplaced()
+			d.prepared = true
+		}
+	}
 	if err == nil && !d.More() {
 		return pd, io.EOF
 	}
@@ -102,19 +108,6 @@ func (d *decoder) translate(one bool) (pprofile.Profiles, error) {
 	d.report.InvalidStrings += d.tables.Repaired()
 	d.report.Bytes = d.resultSize()
 	return pd, nil
-}
-
-// prepare reads what translations of chunks need of the whole recording.
-func (d *decoder) prepare() error {
-	if d.prepared {
-		return nil
-	}
-	err := d.readLabels(d.options.Labels)
-	if err == nil {
-		d.findReplaced()
-	}
-	d.prepared = err == nil
-	return err
 }
 
 // findReplaced notes the kinds of Datadog's samples, which may be in a later chunk than those of the JDK that they
@@ -163,11 +156,16 @@ func (d *decoder) translateChunk(to pprofile.ScopeProfilesSlice) error {
 	d.stackEnd, d.last = 0, 0
 	d.methods, d.threads, d.contexts = append(d.methods[:0], method{}), append(d.threads[:0], thread{}), d.contexts[:0]
 	for i := range d.families {
-		d.families[i].reset()
+		d.families[i].samples.Reset()
+		d.families[i].values = d.families[i].values[:0]
 	}
 	d.SetPools(len(d.pools))
 	d.readEvents()
-	d.readSettings()
+	for _, at := range d.settingsAt {
+		if e := d.readEvent(at); d.Err == nil {
+			d.readSetting(e)
+		}
+	}
 	d.resolve()
 	if d.Err == nil {
 		d.writeChunk(to)

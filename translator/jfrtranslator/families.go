@@ -68,11 +68,6 @@ type accumulator struct {
 	values  [][2]int64 // by number in samples
 }
 
-func (a *accumulator) reset() {
-	a.samples.Reset()
-	a.values = a.values[:0]
-}
-
 // Sizes in pdata, in bytes: of a sample with its only value and the pointer to it, of a
 // timestamp and its value, and of a Profile. rowSize is about the memory of an accumulator for a
 // sample beyond its values.

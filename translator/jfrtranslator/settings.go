@@ -32,15 +32,7 @@ const (
 // a CPU, or calls of a function.
 var timers = map[string]bool{"cpu": true, "itimer": true, "ctimer": true, "wall": true}
 
-// readSettings reads the events with settings.
-func (d *decoder) readSettings() {
-	for _, at := range d.settingsAt {
-		if e := d.readEvent(at); d.Err == nil {
-			d.readSetting(e)
-		}
-	}
-}
-
+// readSetting reads the setting of the event that d.values are, or several ones.
 func (d *decoder) readSetting(e *event) {
 	s := &d.settings
 	if e.datadog {
@@ -91,21 +83,20 @@ func (s *settings) period(of family, datadog bool, rate float64) int64 {
 	if rate > 0 {
 		fallback = int64(1e9 / rate)
 	}
+	own, isCPU := int64(0), of == familyCPU
 	switch {
-	case of == familyCPU && datadog:
-		return cmp.Or(s.datadogCPU, fallback)
-	case of == familyCPU && s.hasInterval && timers[s.event]:
-		return cmp.Or(s.interval, fallback, defaultInterval)
-	case of == familyCPU && s.event != "" && !timers[s.event]:
+	case !isCPU && of != familyWall, isCPU && !datadog && s.event != "" && !timers[s.event]:
 		return 0
-	case of == familyWall && datadog:
-		return cmp.Or(s.datadogWall, fallback)
-	case of == familyWall && s.hasWall:
-		return cmp.Or(s.wall, fallback, defaultWallInterval)
-	case of == familyWall && s.hasInterval:
-		return cmp.Or(s.interval, fallback, defaultWallInterval)
-	case of == familyCPU || of == familyWall:
-		return fallback
+	case datadog && isCPU:
+		own = s.datadogCPU
+	case datadog:
+		own = s.datadogWall
+	case isCPU && s.hasInterval && s.event != "":
+		own = cmp.Or(s.interval, fallback, defaultInterval)
+	case !isCPU && s.hasWall:
+		own = cmp.Or(s.wall, fallback, defaultWallInterval)
+	case !isCPU && s.hasInterval:
+		own = cmp.Or(s.interval, fallback, defaultWallInterval)
 	}
-	return 0
+	return cmp.Or(own, fallback)
 }

@@ -102,20 +102,18 @@ func (u *Unmarshaler) UnmarshalReport(buf []byte, memory int64) (pprofile.Profil
 	d := decoders.Get().(*decoder)
 	d.start(u)
 	d.Begin(memory, false)
-	d.Open(buf)
+	d.Open(buf, nil, int64(len(buf)))
 	pd, err := d.translate(false)
 	report := d.report
 	d.release() // not after a panic, which may leave it in any state
-	switch {
-	case errors.Is(err, io.EOF):
-		return pprofile.Profiles{}, Report{}, errEmpty
-	case err != nil:
+	if errors.Is(err, io.EOF) {
+		err = errors.New("jfr: the recording is empty")
+	}
+	if err != nil {
 		return pprofile.Profiles{}, Report{}, err
 	}
 	return pd, report, nil
 }
-
-var errEmpty = errors.New("jfr: the recording is empty")
 
 // Reader translates a recording in a file chunk by chunk, so that it takes the memory of one
 // chunk at a time. It is not safe for concurrent use.
@@ -125,7 +123,7 @@ type Reader struct{ d *decoder }
 func (u *Unmarshaler) NewReader(from io.ReaderAt, size int64) *Reader {
 	d := newDecoder()
 	d.start(u)
-	d.OpenFile(from, size)
+	d.Open(nil, from, size)
 	return &Reader{d: d}
 }
 

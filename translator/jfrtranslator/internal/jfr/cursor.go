@@ -174,23 +174,19 @@ func (c *Cursor) text() (encoding byte, content []byte) {
 	}
 }
 
-// appendText appends a text in UTF-8.
+// appendText appends a text of textLatin1 or textUTF16, in UTF-8.
 func appendText(dst []byte, encoding byte, content []byte) []byte {
-	switch encoding {
-	case textLatin1:
+	if encoding == textLatin1 {
 		for _, b := range content {
 			dst = utf8.AppendRune(dst, rune(b))
 		}
-	case textUTF16:
-		units := make([]uint16, 0, len(content))
-		for c := (Cursor{Data: content}); c.At < len(content); {
-			units = append(units, uint16(c.Varint()))
-		}
-		dst = append(dst, string(utf16.Decode(units))...)
-	default:
-		dst = append(dst, content...)
+		return dst
 	}
-	return dst
+	units := make([]uint16, 0, len(content))
+	for c := (Cursor{Data: content}); c.At < len(content); {
+		units = append(units, uint16(c.Varint()))
+	}
+	return append(dst, string(utf16.Decode(units))...)
 }
 
 // surrogateLead is the first byte of each half of a surrogate pair. The JVM writes characters beyond

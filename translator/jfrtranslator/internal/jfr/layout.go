@@ -185,8 +185,19 @@ func (r *Recording) skip(c *Cursor, s *Step, depth int) {
 			c.text()
 		}
 	case KindClass:
-		if n > 0 { // its type may be endless
-			r.skipValues(c, s.class, n, depth)
+		if n == 0 {
+			return // its type may be endless
+		}
+		steps := r.layout(s.class, 0)
+		switch varints := r.Varints(s.class); {
+		case depth >= maxElementDepth:
+			c.fail(errTooDeep)
+		case varints > 0:
+			c.SkipVarints(n * varints)
+		case len(steps) > 0: // otherwise values take no bytes
+			for ; n > 0 && c.Err == nil && r.Err == nil; n-- {
+				r.skipSteps(c, steps, depth+1)
+			}
 		}
 	case KindUnknown:
 		if n > 0 {
@@ -194,21 +205,6 @@ func (r *Recording) skip(c *Cursor, s *Step, depth int) {
 		}
 	default:
 		c.bytes(n * sizes[s.Kind])
-	}
-}
-
-// skipValues skips n values of a class, in an array.
-func (r *Recording) skipValues(c *Cursor, class int32, n, depth int) {
-	steps := r.layout(class, 0)
-	switch varints := r.Varints(class); {
-	case depth >= maxElementDepth:
-		c.fail(errTooDeep)
-	case varints > 0:
-		c.SkipVarints(n * varints)
-	case len(steps) > 0: // otherwise values take no bytes
-		for ; n > 0 && c.Err == nil && r.Err == nil; n-- {
-			r.skipSteps(c, steps, depth+1)
-		}
 	}
 }
 

@@ -38,15 +38,9 @@ type Recording struct {
 	buffer, scratch []byte
 }
 
-// Open prepares r for the recording that data are.
-func (r *Recording) Open(data []byte) {
-	r.content, r.file, r.size = data, nil, int64(len(data))
-	r.Rewind()
-}
-
-// OpenFile prepares r for the recording in a file of the given size.
-func (r *Recording) OpenFile(from io.ReaderAt, size int64) {
-	r.content, r.file, r.size = nil, from, size
+// Open prepares r for a recording of the given size, which is data or, if these are nil, in a file.
+func (r *Recording) Open(data []byte, file io.ReaderAt, size int64) {
+	r.content, r.file, r.size = data, file, size
 	r.Rewind()
 }
 

@@ -5,10 +5,8 @@ package fromotlp
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 
 	"github.com/google/pprof/profile"
@@ -23,20 +21,25 @@ import (
 //
 // It must not run concurrently for one p.
 func Write(w io.Writer, p *profile.Profile) error {
-	samples, isMarked := p.Sample, false
-	p.Sample = slices.Clone(samples)
+	samples := p.Sample
+	p.Sample = make([]*profile.Sample, len(samples))
 	for i, s := range samples {
-		p.Sample[i] = marked(s)
-		isMarked = isMarked || p.Sample[i] != s
+		to := *s
+		for key, texts := range s.Label {
+			to.Label = mark(to.Label, key, slices.Clone(texts), nil)
+		}
+		for key, numbers := range s.NumLabel {
+			units := make([]string, len(numbers))
+			copy(units, s.NumUnit[key])
+			to.NumUnit = mark(to.NumUnit, key, units, numbers)
+		}
+		p.Sample[i] = &to
 	}
 	var buf bytes.Buffer
 	err := p.WriteUncompressed(&buf)
 	p.Sample = samples
-	if err == nil && isMarked {
-		err = replaceMark(&buf)
-	}
 	if err == nil {
-		_, err = w.Write(buf.Bytes())
+		_, err = w.Write(withoutMark(buf.Bytes()))
 	}
 	if err != nil {
 		return fmt.Errorf("writing a pprof: %w", err)
@@ -48,66 +51,35 @@ func Write(w io.Writer, p *profile.Profile) error {
 // No string of a profile is equal, as it is not UTF-8.
 const emptyMark = "\xff"
 
-// marked returns a copy of s in which empty texts, and the empty units of numbers that are 0, are emptyMark, or s if it
-// has none.
-func marked(s *profile.Sample) *profile.Sample {
-	to := *s
-	isMarked := false
-	for key, texts := range s.Label {
-		if !slices.Contains(texts, "") {
-			continue
-		}
-		own := slices.Clone(texts)
-		for i := range own {
-			if own[i] == "" {
-				own[i] = emptyMark
-			}
-		}
-		to.Label, isMarked = with(to.Label, key, own), true
-	}
-	for key, numbers := range s.NumLabel {
-		own := make([]string, len(numbers))
-		copy(own, s.NumUnit[key])
-		for i := range own {
-			if own[i] == "" && numbers[i] == 0 {
-				own[i] = emptyMark
-			}
-		}
-		if slices.Contains(own, emptyMark) {
-			to.NumUnit, isMarked = with(to.NumUnit, key, own), true
+// mark returns a copy of labels or their units in which those of a key are emptyMark where they are empty, and their
+// number is 0 if they have numbers. If there are none, it returns the labels.
+func mark(labels map[string][]string, key string, texts []string, numbers []int64) map[string][]string {
+	for i := range texts {
+		if texts[i] == "" && (numbers == nil || numbers[i] == 0) {
+			texts[i] = emptyMark
 		}
 	}
-	if !isMarked {
-		return s
+	if !slices.Contains(texts, emptyMark) {
+		return labels
 	}
-	return &to
+	marked := map[string][]string{key: texts}
+	for other, texts := range labels {
+		if other != key {
+			marked[other] = texts
+		}
+	}
+	return marked
 }
 
-// with returns a copy of m with another entry.
-func with(m map[string][]string, key string, value []string) map[string][]string {
-	m = maps.Clone(m)
-	if m == nil {
-		m = map[string][]string{}
-	}
-	m[key] = value
-	return m
-}
-
-// replaceMark replaces emptyMark in the string table of a message by the empty string.
-func replaceMark(message *bytes.Buffer) error {
+// withoutMark replaces emptyMark in the string table of a message by the empty string.
+func withoutMark(message []byte) []byte {
 	const stringTable = 6 // a field of the Profile message
-	data := message.Bytes()
-	c, start := wire.New(data), 0
+	c, start := wire.New(message), 0
 	for ; c.Next(); start = c.At {
-		if c.Field != stringTable {
-			continue
-		}
-		if m := c.Message(); string(data[m.At:m.End]) == emptyMark {
-			data[start+1] = 0 // its length
-			copy(data[start+2:], data[c.At:])
-			message.Truncate(len(data) - len(emptyMark))
-			return nil
+		if c.Field == stringTable && string(message[c.Start:c.Stop]) == emptyMark {
+			message[start+1] = 0 // its length
+			return slices.Delete(message, start+2, c.At)
 		}
 	}
-	return errors.Join(errors.New("the string table has no second empty string"), c.Err)
+	return message
 }
