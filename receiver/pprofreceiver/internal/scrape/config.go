@@ -169,6 +169,7 @@ func (c *Config) endpointSource(checks *config.Checks) []source {
 func (c *Config) targetSources(checks *config.Checks) (sources []source) {
 	checkProfiles(checks, "profiles", c.Profiles)
 	urls := make([]*url.URL, len(c.Targets)) // nil if invalid
+	scraped := map[string]int{}              // the target, by location, ID and profile
 	for i, target := range c.Targets {
 		key := fmt.Sprintf("targets::%d", i)
 		checkProfiles(checks, key+"::profiles", target.Profiles)
@@ -188,8 +189,16 @@ func (c *Config) targetSources(checks *config.Checks) (sources []source) {
 		if strings.Trim(at.Path, "/") == "" {
 			at.Path = defaultPprofPath
 		}
-		if problem := c.duplicate(i, at, urls[:i]); problem != "" {
-			checks.Add(fmt.Errorf("%s is %q: %s", key, name, problem))
+		// One process is scraped once for a profile. The scheme or the query may distinguish processes behind a proxy, which
+		// need an ID each; the query may also ask one process for several profiles.
+		for _, profile := range c.profilesOf(target) {
+			id := locationOf(at) + " " + target.ResourceAttributes[ingest.AttributeServiceInstanceID] + " " + profile
+			if first, found := scraped[id]; found && first != i {
+				checks.Add(fmt.Errorf("%s is %q: duplicate target: targets::%d already scrapes %q from this host, port and path. If these are different processes behind one address, set %s in the resource_attributes of each",
+					key, name, first, profile, ingest.AttributeServiceInstanceID))
+				break
+			}
+			scraped[id] = i
 		}
 		urls[i] = at
 	}
@@ -214,27 +223,6 @@ func instanceOf(at *url.URL, all []*url.URL) string {
 		}
 	}
 	return at.Host
-}
-
-// duplicate compares target i with those before it, and says what is wrong: one process is scraped once for a profile.
-// The scheme or the query may distinguish several processes behind a proxy, which need an ID each; the query may also
-// ask one process for several profiles.
-func (c *Config) duplicate(i int, at *url.URL, before []*url.URL) string {
-	const id = ingest.AttributeServiceInstanceID
-	target := c.Targets[i]
-	for j, other := range before {
-		first := c.Targets[j]
-		if other == nil || locationOf(at) != locationOf(other) || target.ResourceAttributes[id] != first.ResourceAttributes[id] {
-			continue
-		}
-		for _, profile := range c.profilesOf(target) {
-			if slices.Contains(c.profilesOf(first), profile) {
-				return fmt.Sprintf("duplicate target: targets::%d already scrapes %q from this host, port and path. If these are different processes behind one address, set %s in the resource_attributes of each",
-					j, profile, id)
-			}
-		}
-	}
-	return ""
 }
 
 func checkProfiles(checks *config.Checks, key string, names []string) {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -39,18 +38,6 @@ type deltaScrape struct {
 
 	next    *baseline // nil if the profile has nothing cumulative
 	isDelta bool
-}
-
-// payload makes the payload of a scrape.
-func (j *job) payload(data []byte, at time.Time) ingest.Payload {
-	return ingest.Payload{
-		Data:        data,
-		Resource:    j.resource,
-		ProfileType: j.of.profileType,
-		Temporality: j.of.temporality,
-		Arrived:     at,
-		Sender:      j.target,
-	}
 }
 
 // ingest passes a scrape on. If the next consumer rejects a delta temporarily, the next
@@ -114,7 +101,14 @@ func sampleTypeOf(pd pprofile.Profiles, p pprofile.Profile) string {
 
 // translate translates a scrape, and turns what it counts since the start of its process into deltas.
 func (d *deltaScrape) translate(ctx context.Context) (*ingest.Translated, error) {
-	payload := d.job.payload(d.body, d.at)
+	payload := ingest.Payload{
+		Data:        d.body,
+		Resource:    d.job.resource,
+		ProfileType: d.job.of.profileType,
+		Temporality: d.job.of.temporality,
+		Arrived:     d.at,
+		Sender:      d.job.target,
+	}
 	if !d.job.cumulative {
 		t, err := d.ingester.Prepare(ctx, payload, d.held)
 		if err == nil && d.job.of.sinceLast {
@@ -123,19 +117,16 @@ func (d *deltaScrape) translate(ctx context.Context) (*ingest.Translated, error)
 		return t, err
 	}
 	payload.Temporality, payload.KeepEmpty = ingest.Deltas(d.job.of.temporality), true
-	payloads := []ingest.Payload{payload}
+	batch := d.ingester.NewBatch(d.held)
+	batch.Add(payload)
 	if d.job.baseline != nil {
 		payload.Data, payload.Arrived = d.job.baseline.body, d.job.baseline.at
-		payloads = append(payloads, payload)
-	}
-	batch := d.ingester.NewBatch(d.held)
-	for _, payload := range payloads {
 		batch.Add(payload)
 	}
-	if err := batch.Translate(ctx, len(payloads)*int(d.config.MaxDecompressedSize)); err != nil {
+	all := batch.Payloads()
+	if err := batch.Translate(ctx, len(all)*int(d.config.MaxDecompressedSize)); err != nil {
 		return nil, err
 	}
-	all := batch.Payloads()
 	for _, t := range all {
 		if err := t.Err(); err != nil {
 			return nil, err
@@ -145,33 +136,28 @@ func (d *deltaScrape) translate(ctx context.Context) (*ingest.Translated, error)
 	if err := d.checkCumulative(t.Profiles); err != nil {
 		return nil, err
 	}
-	if d.next == nil {
-		return t, t.LeaveOutEmpty(d.held)
-	}
-	instant := func(p pprofile.Profile) bool { return !d.isCumulative(sampleTypeOf(t.Profiles, p)) }
-	count := t.Profiles.ProfileCount()
-	var err error
-	if len(all) > 1 {
-		err = d.subtract(t, all[1])
-	}
-	if errors.Is(err, merge.ErrRestarted) {
-		d.job.logger.Debug("Target restarted; delta baseline reset", zap.Error(err))
-		d.settings.Metrics.ReceiverPprofBaselineResets.Add(ctx, 1, d.settings.Metrics.Attributes(d.job.attributes...))
+	if d.next != nil && len(all) > 1 {
+		count := t.Profiles.ProfileCount()
+		err := d.subtract(t, all[1])
+		switch {
+		case err == nil:
+			d.isDelta = true
+			t.Empty += max(0, count-t.Profiles.ProfileCount()) // those in which nothing has changed
+		case errors.Is(err, merge.ErrRestarted):
+			d.job.logger.Debug("Target restarted; delta baseline reset", zap.Error(err))
+			d.settings.Metrics.ReceiverPprofBaselineResets.Add(ctx, 1, d.settings.Metrics.Attributes(d.job.attributes...))
+		default:
+			return nil, err
+		}
 		all[1].Profiles = pprofile.NewProfiles()
 		d.held.ShrinkWork(int64(t.Bytes))
 	}
-	if len(all) == 1 || errors.Is(err, merge.ErrRestarted) {
+	if d.next != nil && !d.isDelta {
+		instant := func(p pprofile.Profile) bool { return !d.isCumulative(sampleTypeOf(t.Profiles, p)) }
 		if err := t.Keep(instant, mergeOptions, d.held); err != nil {
 			return nil, err
 		}
-		return t, t.LeaveOutEmpty(d.held)
 	}
-	if err != nil {
-		return nil, err
-	}
-	d.isDelta = true
-	t.Empty += max(0, count-t.Profiles.ProfileCount()) // those in which nothing has changed
-	d.held.ShrinkWork(int64(t.Bytes))
 	return t, t.LeaveOutEmpty(d.held)
 }
 
@@ -212,7 +198,7 @@ func (d *deltaScrape) subtract(t, before *ingest.Translated) error {
 		p.SetTime(start)
 		p.SetDurationNano(0)
 	}
-	extendMappings(before.Profiles.Dictionary(), endsOf(t.Profiles.Dictionary()))
+	extendMappings(before.Profiles.Dictionary(), t.Profiles.Dictionary())
 	window, err := t.Merge(all, mergeOptions)
 	if err != nil {
 		return err
@@ -271,37 +257,26 @@ func interval(last, next *baseline) (start pcommon.Timestamp, nanoseconds uint64
 	return max(end, elapsed+1) - elapsed, uint64(elapsed)
 }
 
-// mapping is where a file is mapped. The end may be 0, for any.
-type mapping struct {
-	start, end uint64
-	file       string
-}
-
-func mappingOf(d pprofile.ProfilesDictionary, m pprofile.Mapping) mapping {
-	return mapping{m.MemoryStart(), m.MemoryLimit(), d.StringTable().At(int(m.FilenameStrindex()))}
-}
-
-// endsOf returns the ends of mappings, by mapping and by start and file alone.
-func endsOf(d pprofile.ProfilesDictionary) map[mapping]uint64 {
+// extendMappings gives each mapping of before that is not in the scrape after it the end that
+// it has there: the mappings of a process may grow.
+func extendMappings(before, after pprofile.ProfilesDictionary) {
+	type mapping struct {
+		start, end uint64 // the end is 0 for any
+		file       string
+	}
+	mappingOf := func(d pprofile.ProfilesDictionary, m pprofile.Mapping) mapping {
+		return mapping{m.MemoryStart(), m.MemoryLimit(), d.StringTable().At(int(m.FilenameStrindex()))}
+	}
 	ends := map[mapping]uint64{}
-	for _, m := range d.MappingTable().All() {
-		key := mappingOf(d, m)
-		key.file = strings.Clone(key.file) // without the other strings of d
+	for _, m := range after.MappingTable().All() {
+		key := mappingOf(after, m)
 		ends[key] = key.end
 		ends[mapping{start: key.start, file: key.file}] = key.end
 	}
-	return ends
-}
-
-// extendMappings gives each mapping of before that is not in the scrape after it the end that
-// it has there: the mappings of a process may grow.
-func extendMappings(before pprofile.ProfilesDictionary, ends map[mapping]uint64) {
 	for _, m := range before.MappingTable().All() {
 		key := mappingOf(before, m)
-		if _, same := ends[key]; same {
-			continue
-		}
-		if end, found := ends[mapping{start: key.start, file: key.file}]; found {
+		_, same := ends[key]
+		if end, found := ends[mapping{start: key.start, file: key.file}]; found && !same {
 			m.SetMemoryLimit(end)
 		}
 	}

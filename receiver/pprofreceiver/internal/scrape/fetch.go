@@ -113,11 +113,8 @@ func (s *Scraper) fetch(ctx context.Context, from *url.URL, held *ingest.Reserva
 
 // withoutURL unwraps the errors of net/http that hold the URL: its query may be secret.
 func withoutURL(err error) error {
-	for {
-		wrapped, ok := errors.AsType[*url.Error](err)
-		if !ok {
-			return err
-		}
+	for wrapped := (*url.Error)(nil); errors.As(err, &wrapped); {
 		err = wrapped.Err
 	}
+	return err
 }
