@@ -20,7 +20,6 @@ import (
 )
 
 func (a *app) top() *cobra.Command {
-	var options webui.TopOptions
 	c := &cobra.Command{
 		Use:   "top PATH...",
 		Short: "Print the functions by flat or cumulative value",
@@ -34,11 +33,11 @@ types, select one with --type.`,
 		Args: paths,
 	}
 	compared := a.addComparison(c.Flags())
-	c.Flags().BoolVar(&options.Cumulative, "cum", false, "sort by cumulative value")
-	c.Flags().IntVarP(&options.Nodes, "nodes", "n", 0, "`NUMBER` of functions to print (default: all that matter)")
+	cumulative := c.Flags().Bool("cum", false, "sort by cumulative value")
+	nodes := c.Flags().IntP("nodes", "n", 0, "`NUMBER` of functions to print (default: all that matter)")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if options.Nodes < 0 {
-			return fmt.Errorf("--nodes is %d: must be 0 or more", options.Nodes)
+		if *nodes < 0 {
+			return fmt.Errorf("--nodes is %d: must be 0 or more", *nodes)
 		}
 		result, err := a.pprof(c.Context(), args, compared)
 		if err != nil {
@@ -47,7 +46,7 @@ types, select one with --type.`,
 		if err := query.CheckTotals(result.Pprof); err != nil {
 			return err
 		}
-		return webui.Top(a.stdout, result.Pprof, options)
+		return webui.Top(a.stdout, result.Pprof, *nodes, *cumulative)
 	}
 	return c
 }

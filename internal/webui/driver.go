@@ -26,22 +26,15 @@ var driverMutex sync.Mutex
 // the next, so each call states all that another may have changed.
 const defaultNodes = -1
 
-// TopOptions select the output of Top.
-type TopOptions struct {
-	// Nodes is how many functions to print; 0 is pprof's default.
-	Nodes int
-	// Cumulative sorts by cumulative value.
-	Cumulative bool
-}
-
-// Top writes the functions of p by flat or cumulative value, as go tool pprof -top does.
-func Top(w io.Writer, p *profile.Profile, options TopOptions) error {
+// Top writes the functions of p by flat or cumulative value, as go tool pprof -top does. nodes is how many; 0 is pprof's
+// default.
+func Top(w io.Writer, p *profile.Profile, nodes int, cumulative bool) error {
 	sort := "-flat"
-	if options.Cumulative {
+	if cumulative {
 		sort = "-cum"
 	}
-	nodes := strconv.Itoa(cmp.Or(options.Nodes, defaultNodes))
-	return run(p, []string{"-top", "-output=top", sort, "-nodecount=" + nodes}, &driver.Options{Writer: writer{w}})
+	count := strconv.Itoa(cmp.Or(nodes, defaultNodes))
+	return run(p, []string{"-top", "-output=top", sort, "-nodecount=" + count}, &driver.Options{Writer: writer{w}})
 }
 
 // run calls pprof with flags.

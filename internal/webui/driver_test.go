@@ -16,21 +16,21 @@ import (
 
 func TestTopIsIndependentOfEarlierCalls(t *testing.T) {
 	p := profiletest.Workloads()[0].Pprof(1)
-	top := func(options webui.TopOptions) string {
+	top := func(nodes int, cumulative bool) string {
 		var out strings.Builder
-		require.NoError(t, webui.Top(&out, p, options))
+		require.NoError(t, webui.Top(&out, p, nodes, cumulative))
 		return out.String()
 	}
-	first := top(webui.TopOptions{})
-	assert.NotEqual(t, first, top(webui.TopOptions{Nodes: 3}))
-	assert.NotEqual(t, first, top(webui.TopOptions{Cumulative: true}))
-	assert.Equal(t, first, top(webui.TopOptions{}))
+	first := top(0, false)
+	assert.NotEqual(t, first, top(3, false))
+	assert.NotEqual(t, first, top(0, true))
+	assert.Equal(t, first, top(0, false))
 }
 
 func TestTopNeedsNoHome(t *testing.T) {
 	t.Setenv("HOME", "")
 	t.Setenv("XDG_CONFIG_HOME", "")
 	var out strings.Builder
-	require.NoError(t, webui.Top(&out, profiletest.HeapPprof(1, 2, 3, 4), webui.TopOptions{}))
+	require.NoError(t, webui.Top(&out, profiletest.HeapPprof(1, 2, 3, 4), 0, false))
 	assert.Contains(t, out.String(), "Showing nodes")
 }

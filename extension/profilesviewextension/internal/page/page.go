@@ -164,7 +164,7 @@ func (p *Page) response(r *http.Request, serve handler, held []*slots) (complete
 	if err != nil {
 		return nil, nil, err
 	}
-	sent, err = p.responses.acquire(r.Context(), int64(complete.body.Cap()))
+	sent, err = p.responses.acquire(r.Context(), int64(complete.Cap()))
 	return complete, sent, err
 }
 

@@ -5,6 +5,7 @@ package page
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -57,8 +58,9 @@ func (s *slots) acquire(ctx context.Context, n int64) (release func(), err error
 
 // response holds a response until it is complete.
 type response struct {
-	status int
-	body   bytes.Buffer
+	bytes.Buffer // the body
+
+	status int // 0 if none was set
 	header http.Header
 }
 
@@ -66,22 +68,12 @@ type response struct {
 func (r *response) Header() http.Header { return r.header }
 
 // WriteHeader sets the status.
-func (r *response) WriteHeader(status int) {
-	if r.status == 0 {
-		r.status = status
-	}
-}
-
-func (r *response) Write(part []byte) (int, error) {
-	r.WriteHeader(http.StatusOK)
-	return r.body.Write(part)
-}
+func (r *response) WriteHeader(status int) { r.status = status }
 
 // send writes the response to a client.
 func (r *response) send(w http.ResponseWriter) {
 	maps.Copy(w.Header(), r.header)
-	r.WriteHeader(http.StatusOK)
-	w.WriteHeader(r.status)
+	w.WriteHeader(cmp.Or(r.status, http.StatusOK))
 	// #nosec G705 -- html/template has escaped it
-	_, _ = w.Write(r.body.Bytes()) // an error is that of the client's connection
+	_, _ = w.Write(r.Bytes()) // an error is that of the client's connection
 }
