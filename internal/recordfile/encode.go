@@ -18,6 +18,9 @@ import (
 const (
 	prefixSize = 4 // bytes of a length
 	lineFeed   = '\n'
+	// Up to this many bytes, copying a record next to its framing is cheaper than a
+	// second write.
+	maxCopied = 64 << 10
 	// Larger buffers are not kept for the next record.
 	maxPooled = 16 << 20
 )
@@ -34,18 +37,21 @@ func (e *encoder) release() {
 	}
 }
 
-// encode returns a record as it is written to a file, which is valid until release. The error is
-// ErrInvalidRecord if no file can hold the record.
-func (e *encoder) encode(format Format, record []byte) ([]byte, error) {
+// encode returns a record as it is written to a file: its framing and itself, or all in one. The chunks are valid until
+// release, and may refer to the record. The error is ErrInvalidRecord if no file can hold the record.
+func (e *encoder) encode(format Format, record []byte) (chunks [][]byte, err error) {
 	if err := format.Content.checkRecord(record); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalidRecord, err)
 	}
-	e.framed = slices.Grow(e.framed[:0], len(record)+prefixSize)
-	if format.Content == OTLPProto {
-		e.framed = append(binary.BigEndian.AppendUint32(e.framed, uint32(len(record))), record...)
-	} else {
-		e.framed = append(append(e.framed, record...), lineFeed)
+	prefix, suffix := binary.BigEndian.AppendUint32(nil, uint32(len(record))), []byte(nil)
+	if format.Content == OTLPJSON {
+		prefix, suffix = nil, []byte{lineFeed}
 	}
+	if format.Compression == None && len(record) > maxCopied {
+		return [][]byte{prefix, record, suffix}, nil
+	}
+	e.framed = slices.Grow(e.framed[:0], len(record)+prefixSize)
+	e.framed = append(append(append(e.framed, prefix...), record...), suffix...)
 	switch format.Compression {
 	case Gzip:
 		compressed := bytes.NewBuffer(e.compressed[:0])
@@ -58,9 +64,9 @@ func (e *encoder) encode(format Format, record []byte) ([]byte, error) {
 	case Zstd:
 		e.compressed = zstdEncoder().EncodeAll(e.framed, e.compressed[:0])
 	default:
-		return e.framed, nil
+		return [][]byte{e.framed}, nil
 	}
-	return e.compressed, nil
+	return [][]byte{e.compressed}, nil
 }
 
 var gzipWriters = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}

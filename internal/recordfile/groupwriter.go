@@ -30,14 +30,17 @@ type groupWriter struct {
 }
 
 // append writes a record. After an error, the record is removed at once or by a later call.
-func (g *groupWriter) append(record Record, encoded []byte) error {
+func (g *groupWriter) append(record Record, encoded [][]byte) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
 		return ErrClosed
 	}
 	now := g.options.Now()
-	size := int64(len(encoded))
+	size := int64(0)
+	for _, chunk := range encoded {
+		size += int64(len(chunk))
+	}
 	if err := g.openFile(size, now); err != nil {
 		return &fs.PathError{Op: "open file in", Path: g.path, Err: err}
 	}
@@ -111,7 +114,7 @@ func (g *groupWriter) create(now time.Time) error {
 }
 
 // write writes a record and syncs it if it must be on the disk now.
-func (g *groupWriter) write(encoded []byte, now time.Time) error {
+func (g *groupWriter) write(encoded [][]byte, now time.Time) error {
 	f := g.file
 	err := f.write(encoded, now)
 	synced := true

@@ -118,16 +118,23 @@ func (f *partialFile) compare(named fs.FileInfo, err error) error {
 }
 
 // write writes a record after the last accepted one. As long as torn is set, truncate undoes it.
-func (f *partialFile) write(encoded []byte, now time.Time) error {
+func (f *partialFile) write(encoded [][]byte, now time.Time) error {
 	f.torn = true
 	if f.unsyncedSince.IsZero() {
 		f.unsyncedSince = now
 	}
-	n, err := f.file.WriteAt(encoded, f.Size)
-	if err == nil && n != len(encoded) {
-		err = io.ErrShortWrite
+	at := f.Size
+	for _, chunk := range encoded {
+		n, err := f.file.WriteAt(chunk, at)
+		if err == nil && n != len(chunk) {
+			err = io.ErrShortWrite
+		}
+		if err != nil {
+			return err
+		}
+		at += int64(n)
 	}
-	return err
+	return nil
 }
 
 // truncate removes the bytes after the last accepted record.

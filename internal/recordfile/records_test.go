@@ -98,7 +98,7 @@ func encodeRecord(t testing.TB, format Format, record []byte) []byte {
 	e := new(encoder)
 	encoded, err := e.encode(format, record)
 	require.NoError(t, err)
-	return slices.Clone(encoded)
+	return slices.Concat(encoded...)
 }
 
 // fileOf returns the bytes of a file with the records 1 to n.
