@@ -27,9 +27,9 @@ var ErrInFlightLimit = errors.New("max_in_flight reached; retry later")
 //	 5  decompressed payloads
 //	22  work: the translation and its result. One request, scrape or file may have 14, and all baselines 8.
 //
-// A payload takes what a stage needs before the stage begins, and waits only for a stage that comes after those for
-// which it holds bytes. So payloads cannot block each other, and there is always room for one more when those at work
-// have finished.
+// A payload takes what a stage needs before the stage begins. If it may wait without end, it waits only for a stage after
+// those for which it holds bytes; what turns out to be more than expected is taken if it is free. So payloads cannot
+// block each other, and there is always room for one more when those at work have finished.
 type InFlight struct {
 	size      int64 // bytes
 	parts     [stages]*semaphore.Weighted

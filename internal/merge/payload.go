@@ -112,7 +112,7 @@ func (p *Payload) check(pd pprofile.Profiles, options *Options) (err error) {
 			if key, ok := duplicateKey(sp.Scope().Attributes()); ok {
 				return fmt.Errorf("resource_profiles[%d].scope_profiles[%d].scope has two attributes with the key %q; keys must be unique", i, j, key)
 			}
-			s := p.describeScope(sp, options)
+			s := p.describeScope(sp)
 			p.describeProfiles(&r, &s, options)
 			r.scopes = append(r.scopes, s)
 		}
@@ -133,7 +133,7 @@ func describeResource(rp pprofile.ResourceProfiles, options *Options) incomingRe
 	return r
 }
 
-func (p *Payload) describeScope(sp pprofile.ScopeProfiles, options *Options) incomingScope {
+func (p *Payload) describeScope(sp pprofile.ScopeProfiles) incomingScope {
 	s := incomingScope{from: sp, types: p.sampleTypes(sp), profiles: make([]incoming, 0, sp.Profiles().Len())}
 	key := dictionary.AppendMapWithout(nil, sp.Scope().Attributes(), sampleTypeAttributes)
 	for _, t := range s.types {

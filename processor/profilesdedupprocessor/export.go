@@ -113,7 +113,7 @@ func (p *dedupProcessor) export(part *partition) {
 	}
 	part.due, part.window = time.Now().Add(wait), nil
 	p.retrySize -= part.size
-	part.size = retrySize + len(part.message) + keySize*len(part.keys)
+	part.size = retryOverhead + len(part.message) + keySize*len(part.keys)
 	p.retrySize += part.size
 	at, _ := slices.BinarySearchFunc(p.retries, part.due, func(other *partition, due time.Time) int { return other.due.Compare(due) })
 	p.retries = slices.Insert(p.retries, at, part)

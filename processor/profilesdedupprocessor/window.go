@@ -47,8 +47,8 @@ type partition struct {
 // Estimates of the bytes that these take: the key of a Profile in a window, with its entry in
 // seenProfiles while its outcome is pending, and a partition in the retry queue.
 const (
-	keySize   = 80
-	retrySize = 256
+	keySize       = 80
+	retryOverhead = 256
 )
 
 func (p *dedupProcessor) newWindow() *window {
