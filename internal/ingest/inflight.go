@@ -197,8 +197,10 @@ func (r *Reservation) Decompressed(ctx context.Context, bytes int64) error {
 
 // Temporary takes bytes for work until the call of the function.
 func (r *Reservation) Temporary(ctx context.Context, bytes int64) (free func(), err error) {
-	err = r.take(ctx, work, bytes)
-	return func() { r.shrink(work, r.held[work]-bytes) }, err
+	if err := r.take(ctx, work, bytes); err != nil {
+		return func() {}, err
+	}
+	return func() { r.shrink(work, r.held[work]-bytes) }, nil
 }
 
 // Extra takes more bytes for the work that has begun, if they are free.

@@ -54,6 +54,24 @@ func TestStagesShareTheLimit(t *testing.T) {
 	require.NoError(t, f.CheckBody(-1))
 }
 
+func TestTemporaryWorkThatDoesNotFitFreesNothing(t *testing.T) {
+	f := NewInFlight(size)
+	one, two := f.Reserve(0), f.Reserve(0)
+	require.NoError(t, one.take(t.Context(), work, 14<<20))
+	require.NoError(t, two.take(t.Context(), work, 8<<20))
+	free, err := two.Temporary(t.Context(), 1<<20)
+	require.ErrorIs(t, err, ErrInFlightLimit)
+	free()
+	assert.EqualValues(t, 22<<20, f.InUse())
+
+	one.Release()
+	free, err = two.Temporary(t.Context(), 1<<20)
+	require.NoError(t, err)
+	assert.EqualValues(t, 9<<20, f.InUse())
+	free()
+	assert.EqualValues(t, 8<<20, f.InUse())
+}
+
 func TestPayloadsWaitInTurnForOneSecondInTotal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := NewInFlight(size)
