@@ -207,7 +207,8 @@ func (in *Ingester) Pass(ctx context.Context, t *Translated) error {
 		name  string
 		count int
 	}{
-		{"invalid_utf8", t.report.InvalidStrings}, {"negative_time", t.report.NegativeTimes}, {"timestamp_outside", t.outside},
+		{"invalid_utf8", t.report.InvalidStrings}, {"negative_time", t.report.NegativeTimes},
+		{"saturated_value", t.report.SaturatedValues}, {"timestamp_outside", t.outside},
 	} {
 		if repair.count > 0 {
 			metrics.Repairs.Add(ctx, int64(repair.count), metrics.Attributes, metric.WithAttributes(attribute.String("repair", repair.name)))

@@ -6,7 +6,6 @@ package pproftranslator
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"unicode/utf8"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -39,12 +38,12 @@ type decoder struct {
 	frameTypes    map[frameType]int32 // the index of its attribute plus one
 
 	tables    *dictionary.Tables
-	matrices  []valueMatrix // of samples without a timestamp
-	events    eventList     // of samples with one
-	negative  int           // times and durations below 0
-	invalid   int           // texts of labels that are not UTF-8
-	texts     int           // bytes of text that were read for attribute values
-	unchecked int           // bytes of these in the current sample, since the result was checked
+	matrix    valueMatrix // of samples without a timestamp
+	events    eventList   // of samples with one
+	negative  int         // times and durations below 0
+	invalid   int         // texts of labels that are not UTF-8
+	texts     int         // bytes of text that were read for attribute values
+	nextCheck int         // how many of these there may be before the size of the result is checked
 
 	values    []uint64 // of the current sample
 	ids       []uint64 // of its locations
@@ -63,14 +62,11 @@ type position struct{ start, stop uint32 }
 
 func (d *decoder) reset(data []byte) {
 	d.data = data
-	for i := range d.matrices {
-		d.matrices[i].reset()
-	}
-	d.matrices = d.matrices[:0]
+	d.matrix.reset()
 	d.events.reset()
 	d.labels.keyNumbers, d.labels.keys = d.labels.keyNumbers[:0], d.labels.keys[:0]
 	d.frameTypes = map[frameType]int32{}
-	d.negative, d.invalid, d.texts, d.unchecked = 0, 0, 0, 0
+	d.negative, d.invalid, d.texts, d.nextCheck = 0, 0, 0, 0
 }
 
 var errEmpty = errors.New("the payload is empty")
@@ -113,8 +109,7 @@ func (d *decoder) grow() error {
 	room.Stacks = samples
 	values := min(d.header.entries[profileSample].Count*len(d.header.sampleTypes), d.expansionLimit()/valueSize)
 	d.tables.Grow(room)
-	d.matrices = slices.Grow(d.matrices, 1)
-	d.matrices[:1][0].grow(samples, values)
+	d.matrix.grow(samples, values)
 	return nil
 }
 

@@ -237,7 +237,6 @@ func (d *decoder) singleValue(l *labelValue) (int32, error) {
 
 func (d *decoder) appendValue(v dictionary.Value, l *labelValue) dictionary.Value {
 	if l.isText() {
-		d.texts += len(d.bytes(l.text))
 		return v.AppendString(d.labelText(l.text))
 	}
 	return v.AppendInt(int64(l.number))
@@ -248,9 +247,8 @@ func (d *decoder) appendValue(v dictionary.Value, l *labelValue) dictionary.Valu
 func (d *decoder) checkValues(labels []label) error {
 	size := 0
 	for i := range labels {
-		size += len(d.bytes(labels[i].text)) + len(d.bytes(labels[i].unit))
+		size += len(d.bytes(labels[i].text)) + len(d.bytes(labels[i].unit)) // which are compared
 	}
-	d.texts += size // units are compared
 	return d.takeText(size)
 }
 

@@ -100,15 +100,11 @@ const (
 	valueSize   = 16
 )
 
-// resultSize returns about the memory that a result takes for which d.size returns size.
-func (d *decoder) resultSize(size int) int {
-	return size + size/8 + d.tables.StringsOutputSize() + profileSize*(len(d.matrices)+1)*(len(d.header.sampleTypes)+1)
-}
-
 // sizeOf returns about the memory that pd takes, with its events.
 func (d *decoder) sizeOf(pd pprofile.Profiles) int {
-	timed := len(d.header.sampleTypes) * d.events.identities.Len()
-	return d.resultSize(d.size(pd.SampleCount() - timed))
+	types := len(d.header.sampleTypes)
+	size := d.size(pd.SampleCount() - types*d.events.identities.Len())
+	return size + size/8 + d.tables.StringsOutputSize() + 2*profileSize*(types+1)
 }
 
 // size returns about the memory that the result takes if it has so many samples without
@@ -122,23 +118,17 @@ func (d *decoder) expansionLimit() int { return d.limits.Expansion*len(d.data) +
 
 // checkSize rejects a payload that takes too much memory as OTLP even if zeros are omitted.
 func (d *decoder) checkSize() error {
-	kept, values := 0, 0
-	for i := range d.matrices {
-		kept += d.matrices[i].kept
-		values += len(d.matrices[i].values)
-	}
-	d.unchecked = 0
-	return d.checkExpansion(d.size(kept) + valueSize*values)
+	return d.checkExpansion(d.size(d.matrix.kept) + valueSize*len(d.matrix.values))
 }
 
 // takeText rejects so many bytes of text before they go into the result if that may not be so large. Small texts are
 // checked together.
 func (d *decoder) takeText(size int) error {
-	const least = 64 << 10
-	if d.unchecked += size; d.unchecked < least {
+	const mostTexts = 64 << 10 // bytes of text without a check
+	if d.texts += size; d.texts < d.nextCheck {
 		return nil
 	}
-	d.unchecked = 0
+	d.nextCheck = d.texts + mostTexts
 	return d.checkExpansion(d.size(0) + size)
 }
 
@@ -163,9 +153,5 @@ const zerosAllowance = 2
 
 // omitsZeros reports whether zeros take so much memory that they must be omitted.
 func (d *decoder) omitsZeros() bool {
-	values := 0 // without a timestamp
-	for i := range d.matrices {
-		values += len(d.matrices[i].values)
-	}
-	return d.size(values) > zerosAllowance*d.expansionLimit()
+	return d.size(len(d.matrix.values)) > zerosAllowance*d.expansionLimit()
 }

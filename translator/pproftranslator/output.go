@@ -24,20 +24,20 @@ func (d *decoder) write(pd pprofile.Profiles) {
 	}
 	sp := rp.ScopeProfiles().AppendEmpty()
 	order := d.typeOrder()
-	if len(d.matrices) == 0 && len(d.events.rows) == 0 {
-		d.matrices = d.matrices[:1] // an empty one
+	hasEvents := len(d.events.rows) > 0
+	onlyEvents := hasEvents && len(d.matrix.values) == 0
+	profiles := order
+	if hasEvents && !onlyEvents {
+		profiles = slices.Repeat(order, 2)
 	}
-	profiles := sp.Profiles()
-	sets := len(d.matrices) + min(len(d.events.rows), 1)
-	d.writeScope(sp.Scope().Attributes(), slices.Repeat(order, sets))
-	d.writeProfiles(profiles, order, sets)
+	d.writeScope(sp.Scope().Attributes(), profiles)
+	d.writeProfiles(sp.Profiles(), profiles)
 	omitZeros := d.omitsZeros()
-	for i := range profiles.Len() {
-		samples, typ := profiles.At(i).Samples(), order[i%len(order)]
-		if set := i / len(order); set < len(d.matrices) {
-			d.writeMatrix(samples, &d.matrices[set], typ, order[0], omitZeros)
+	for i, p := range sp.Profiles().All() {
+		if onlyEvents || i >= len(order) {
+			d.writeEvents(p.Samples(), profiles[i])
 		} else {
-			d.writeEvents(samples, typ)
+			d.writeMatrix(p.Samples(), profiles[i], order[0], omitZeros)
 		}
 	}
 	d.tables.WriteStrings()
@@ -90,18 +90,17 @@ func (d *decoder) executableName() string {
 	return ""
 }
 
-// writeProfiles writes Profiles without samples: so many sets of one for each sample
-// type, in that order.
-func (d *decoder) writeProfiles(profiles pprofile.ProfilesSlice, order []int, sets int) {
-	profiles.EnsureCapacity(sets * len(order))
-	for i := range sets * len(order) {
+// writeProfiles writes Profiles without samples, of the sample types order.
+func (d *decoder) writeProfiles(profiles pprofile.ProfilesSlice, order []int) {
+	profiles.EnsureCapacity(len(order))
+	for i, typ := range order {
 		p := profiles.AppendEmpty()
 		if i == 0 {
 			d.writeHeader(p, order)
 		} else {
 			profiles.At(0).CopyTo(p)
 		}
-		d.setType(p.SampleType(), d.header.sampleTypes[order[i%len(order)]])
+		d.setType(p.SampleType(), d.header.sampleTypes[typ])
 	}
 }
 
@@ -167,8 +166,8 @@ func (d *decoder) writeIdentity(s pprofile.Sample, identities *dictionary.Sample
 
 // writeMatrix writes the values of one sample type. If zeros are omitted, an identity
 // with zeros alone keeps that of the first type.
-func (d *decoder) writeMatrix(samples pprofile.SampleSlice, m *valueMatrix, typ, first int, omitZeros bool) {
-	types := len(d.header.sampleTypes)
+func (d *decoder) writeMatrix(samples pprofile.SampleSlice, typ, first int, omitZeros bool) {
+	m, types := &d.matrix, len(d.header.sampleTypes)
 	if !omitZeros {
 		samples.EnsureCapacity(m.identities.Len())
 	}

@@ -103,28 +103,8 @@ func (d *decoder) readSample(c *wire.Cursor, stack []int32, types int) error {
 	}
 	if s.timed {
 		d.events.add(&s, values)
-	} else if err := d.addValues(&s, values); err != nil {
-		return err
+	} else {
+		d.matrix.add(&s, values)
 	}
 	return d.checkSize()
-}
-
-// maxMatrices limits how often the values of one identity may overflow int64.
-const maxMatrices = 64
-
-func (d *decoder) addValues(s *sample, values []uint64) error {
-	for i := 0; ; i++ {
-		switch {
-		case i == maxMatrices:
-			return &LimitError{What: "sum of equal samples, in multiples of int64", Limit: maxMatrices}
-		case i < len(d.matrices):
-		case i < cap(d.matrices):
-			d.matrices = d.matrices[:i+1]
-		default:
-			d.matrices = append(d.matrices, valueMatrix{})
-		}
-		if d.matrices[i].add(s, values) {
-			return nil
-		}
-	}
 }

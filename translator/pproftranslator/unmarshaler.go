@@ -1,6 +1,14 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// Package pproftranslator turns pprof profiles into OTLP profiles and back.
+//
+// The way in reads the wire format of pprof itself, one kind of entry after the other, without
+// building a tree of objects. It accepts all that google/pprof's ParseUncompressed
+// and CheckValid accept, within [Limits], and refuses the rest with an error
+// that names the field and the index. Nothing that a sample reaches is lost on
+// the way there and back, except for bytes that are not UTF-8 and for data that the
+// other format has no place for (see [Marshaler]).
 package pproftranslator
 
 import (
@@ -49,6 +57,8 @@ type Report struct {
 	InvalidStrings int
 	// NegativeTimes are times and durations below zero, which became 0.
 	NegativeTimes int
+	// SaturatedValues had no room in the sum of equal samples, which is the largest or least int64.
+	SaturatedValues int
 	// Bytes is about the memory that the result takes, rather more than less.
 	Bytes int
 }
@@ -94,7 +104,10 @@ func (d *decoder) translate() (pprofile.Profiles, Report, error) {
 	if err := d.tables.Err(); err != nil {
 		return pprofile.Profiles{}, Report{}, fmt.Errorf("pprof: %w", err)
 	}
-	return pd, Report{InvalidStrings: d.tables.Repaired() + d.invalid, NegativeTimes: d.negative, Bytes: d.sizeOf(pd)}, nil
+	return pd, Report{
+		InvalidStrings: d.tables.Repaired() + d.invalid, NegativeTimes: d.negative, SaturatedValues: d.matrix.saturated,
+		Bytes: d.sizeOf(pd),
+	}, nil
 }
 
 func (d *decoder) release() {

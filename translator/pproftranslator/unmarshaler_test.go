@@ -41,20 +41,17 @@ func oracle(data []byte) (*profile.Profile, error) {
 func requireAsOracle(t testing.TB, u *Unmarshaler, data []byte) pprofile.Profiles {
 	t.Helper()
 	want, wantErr := oracle(data)
-	pd, err := u.UnmarshalProfiles(data)
+	pd, report, err := u.UnmarshalReport(data)
 	if wantErr != nil {
 		require.Errorf(t, err, "google/pprof rejects: %v", wantErr)
 		return pd
 	}
 	require.NoError(t, err)
 	profiletest.RequireConforms(t, pd)
-	if want.TimeNanos < 0 {
-		want.TimeNanos = 0
+	if report.SaturatedValues == 0 {
+		want.TimeNanos, want.DurationNanos = max(want.TimeNanos, 0), max(want.DurationNanos, 0)
+		require.Empty(t, expand.DiffPprof(want, pd))
 	}
-	if want.DurationNanos < 0 {
-		want.DurationNanos = 0
-	}
-	require.Empty(t, expand.DiffPprof(want, pd))
 	return pd
 }
 
@@ -431,26 +428,25 @@ func TestDecompress(t *testing.T) {
 	require.Error(t, err)
 }
 
-// Sums of one identity beyond int64 go into further Profiles, exactly.
-func TestOverflowingSumsAreSplit_R7(t *testing.T) {
+// Sums of one identity beyond int64 stay at its limits, until a value of the other sign comes.
+func TestOverflowingSumsSaturate_R7(t *testing.T) {
 	l := &profile.Location{ID: 1, Address: 5}
 	p := &profile.Profile{
 		SampleType: []*profile.ValueType{{Type: "a", Unit: "b"}, {Type: "c", Unit: "d"}},
 		Location:   []*profile.Location{l},
 	}
-	for range 3 {
-		p.Sample = append(p.Sample, &profile.Sample{Location: []*profile.Location{l}, Value: []int64{math.MaxInt64, math.MinInt64}})
+	for _, values := range [][]int64{{math.MaxInt64, math.MinInt64}, {2, -1}, {-7, 7}} {
+		p.Sample = append(p.Sample, &profile.Sample{Location: []*profile.Location{l}, Value: values})
 	}
-	pd := requireAsOracle(t, &Unmarshaler{}, encode(t, p))
-	require.Equal(t, 6, pd.ProfileCount())
-
-	for range maxMatrices {
-		p.Sample = append(p.Sample, p.Sample[0])
+	pd, report, err := (&Unmarshaler{}).UnmarshalReport(encode(t, p))
+	require.NoError(t, err)
+	require.Equal(t, 2, report.SaturatedValues)
+	profiles := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles()
+	require.Equal(t, 2, profiles.Len())
+	for i, want := range []int64{math.MinInt64 + 7, math.MaxInt64 - 7} { // the default sample type is the last
+		require.Equal(t, []int64{want}, profiles.At(i).Samples().At(0).Values().AsRaw())
 	}
-	_, err := (&Unmarshaler{}).UnmarshalProfiles(encode(t, p))
-	var limit *LimitError
-	require.ErrorAs(t, err, &limit)
-	profiletest.Injected(t, fmt.Sprintf("3 and %d values of one identity at the edges of int64", len(p.Sample)))
+	profiletest.Injected(t, "2 values beyond the edges of int64")
 }
 
 // Times and durations below zero, or beyond what int64 holds, become 0 and are counted.

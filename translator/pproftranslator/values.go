@@ -15,7 +15,8 @@ type valueMatrix struct {
 	values     []int64            // row by row
 	// kept is the number of values that remain if zeros are omitted: those that are not
 	// 0, or once were not, and one of each row of zeros.
-	kept int
+	kept      int
+	saturated int // values that a sum has no room for: it stays at the largest or least int64
 }
 
 func (m *valueMatrix) grow(rows, values int) {
@@ -25,12 +26,11 @@ func (m *valueMatrix) grow(rows, values int) {
 
 func (m *valueMatrix) reset() {
 	m.identities.Reset()
-	m.values, m.kept = m.values[:0], 0
+	m.values, m.kept, m.saturated = m.values[:0], 0, 0
 }
 
-// add adds values to the row of the sample's identity. If a sum would overflow, it changes
-// nothing and returns false.
-func (m *valueMatrix) add(s *sample, values []uint64) bool {
+// add adds values to the row of the sample's identity.
+func (m *valueMatrix) add(s *sample, values []uint64) {
 	start := int(m.identities.Number(s.stack, s.set, s.link)) * len(values)
 	if start == len(m.values) { // a new row
 		before := m.kept
@@ -41,21 +41,25 @@ func (m *valueMatrix) add(s *sample, values []uint64) bool {
 			}
 		}
 		m.kept = max(m.kept, before+1)
-		return true
+		return
 	}
 	sums := m.values[start:][:len(values)]
 	for i, v := range values {
-		if v := int64(v); v > 0 && sums[i] > math.MaxInt64-v || v < 0 && sums[i] < math.MinInt64-v {
-			return false
-		}
-	}
-	for i, v := range values {
+		v := int64(v)
 		if sums[i] == 0 && v != 0 {
 			m.kept++
 		}
-		sums[i] += int64(v)
+		switch {
+		case v > 0 && sums[i] > math.MaxInt64-v:
+			sums[i] = math.MaxInt64
+			m.saturated++
+		case v < 0 && sums[i] < math.MinInt64-v:
+			sums[i] = math.MinInt64
+			m.saturated++
+		default:
+			sums[i] += v
+		}
 	}
-	return true
 }
 
 // eventList holds the samples with a timestamp, in order. Those of one identity are a row.
