@@ -105,8 +105,7 @@ func (c *splunkConnector) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
 		for i, err := range batch.Pass(ctx) {
 			report(translated[i], err)
 		}
-		held.FreeWork()
-		batch, translated = batch.Next(), nil
+		translated = nil
 	}
 	for _, p := range c.collect(ctx, ld) {
 		err := c.translate(ctx, p, batch, held)
@@ -139,9 +138,9 @@ func (c *splunkConnector) report(ctx context.Context, service string, records in
 	switch {
 	case err == nil:
 		outcome = outcomeAccepted
-	case errors.Is(err, errUnsupported), errors.Is(err, ingest.ErrJFR):
+	case errors.Is(err, errUnsupported):
 		outcome = outcomeUnsupported
-	case errors.Is(err, ingest.ErrInFlightLimit), ctx.Err() != nil:
+	case ingest.Outcome(err) == ingest.OutcomeInFlight, ctx.Err() != nil:
 		outcome = ingest.OutcomeRetryable
 	default:
 		outcome = ingest.Outcome(err)

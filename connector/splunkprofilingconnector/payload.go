@@ -83,7 +83,7 @@ func (c *splunkConnector) translate(ctx context.Context, p *payload, to *ingest.
 	if err != nil || len(p.records) == 0 {
 		return err
 	}
-	if err := held.Decompressed(ctx, int64(len(message))); err != nil {
+	if err := held.TakeDecompressed(ctx, int64(len(message))); err != nil {
 		return err
 	}
 	data := p.form.payload(p.resource)
@@ -101,7 +101,7 @@ func (c *splunkConnector) callStacks(ctx context.Context, p *payload, held *inge
 		text := record.Body().Str()
 		memory += 4*int64(len(text)) + memoryOfLine*int64(2+strings.Count(text, "\n"))
 	}
-	free, err := held.Temporary(ctx, memory)
+	free, err := held.TakeWork(ctx, memory)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (c *splunkConnector) callStacks(ctx context.Context, p *payload, held *inge
 // pprof returns the pprof message of a record, completed.
 func (c *splunkConnector) pprof(ctx context.Context, p *payload, held *ingest.Reservation) ([]byte, error) {
 	encoded := p.records[0].Body().Str()
-	if err := held.Decompressed(ctx, int64(base64.StdEncoding.DecodedLen(len(encoded)))); err != nil {
+	if err := held.TakeDecompressed(ctx, int64(base64.StdEncoding.DecodedLen(len(encoded)))); err != nil {
 		return nil, err
 	}
 	data, err := base64.StdEncoding.DecodeString(encoded)
@@ -139,7 +139,7 @@ func (c *splunkConnector) pprof(ctx context.Context, p *payload, held *ingest.Re
 	if err != nil {
 		return nil, fmt.Errorf("pprof: %w", err)
 	}
-	free, err := held.Temporary(ctx, memory)
+	free, err := held.TakeWork(ctx, memory)
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,6 @@ type File struct {
 	Relative string    // below the fixed part of the glob that it matches
 	Size     int64     // bytes
 	Modified time.Time // last change of the content
-	Resent   bool      // the pipeline rejected an earlier attempt
 
 	base    string // a directory; no link leads out of it
 	version version

@@ -65,7 +65,6 @@ type state struct {
 	removedAt  time.Time // by the Handler
 	failures   int       // in a row
 	retryAt    time.Time // after a failure; zero before one
-	resent     bool      // the pipeline rejected this version
 }
 
 const (
@@ -193,7 +192,7 @@ func (w *Watcher) update(files []*File, start time.Time) (unhandled int) {
 			w.states[file.Path] = s
 		}
 		if s.found != file.version {
-			s.since, s.retryAt, s.resent = start, time.Time{}, false
+			s.since, s.retryAt = start, time.Time{}
 		}
 		file.state, s.found, s.foundAt = s, file.version, start
 		id := file.version.identity()
@@ -287,7 +286,7 @@ func (w *Watcher) take(now time.Time) (next *File, wait time.Duration) {
 		return nil, wait
 	}
 	w.queue = w.queue[1:]
-	next.state.inProgress, next.Resent = next, next.state.resent
+	next.state.inProgress = next
 	return next, 0
 }
 
@@ -340,7 +339,6 @@ func (w *Watcher) retry(file *File, err *RetryError, path zap.Field) {
 	delay := w.backoff(s.failures)
 	s.retryAt = time.Now().Add(delay)
 	if err.Rejected {
-		s.resent = true
 		if w.rejected++; w.rejected%maxRejected == 0 {
 			w.resumeAt = time.Now().Add(min(w.backoff(w.rejected/maxRejected), w.config.PollInterval))
 		}

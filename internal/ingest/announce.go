@@ -39,16 +39,16 @@ func (n *names) add(name string) bool {
 
 // announce logs the first accepted profile of a service, and the first one of a sender that
 // states no service.name.
-func (in *Ingester) announce(t *Translated, samples int) {
+func (in *Ingester) announce(r *Result, samples int) {
 	if !in.settings.Announce {
 		return
 	}
-	sender, service := zap.String("sender", t.payload.Sender), zap.String("service", shortened(t.service))
-	if in.services.add(t.service) {
+	sender, service := zap.String("sender", r.payload.Sender), zap.String("service", shortened(r.service))
+	if in.services.add(r.service) {
 		in.settings.Logger.Info("Received the first profile of a service", service, sender, zap.Int("samples", samples),
-			zap.String("time", t.start.AsTime().Format(time.RFC3339)))
+			zap.String("time", r.start.AsTime().Format(time.RFC3339)))
 	}
-	if t.unnamed && in.unnamed.add(t.payload.Sender) {
+	if r.unnamed && in.unnamed.add(r.payload.Sender) {
 		in.settings.Logger.Warn("Profile without service.name; not logged again for this sender", sender, service)
 	}
 }

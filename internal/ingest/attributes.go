@@ -62,8 +62,11 @@ func setServiceName(resource pcommon.Map) (name string, missing bool) {
 // searches the dictionary once, however many Profiles and attributes there are, and
 // appends the entries that it lacks.
 func setProfileAttributes(dictionary pprofile.ProfilesDictionary, profiles pprofile.ProfilesSlice, types []string, p Payload) error {
-	attributes := p.attributesOf(types)
-	indices := findAttributes(dictionary, attributes)
+	attributes := make([][]Attribute, len(types)) // by Profile
+	for i, sampleType := range types {
+		attributes[i] = p.attributesOf(sampleType)
+	}
+	indices := findAttributes(dictionary, slices.Concat(attributes...))
 	table := dictionary.AttributeTable()
 	keys := map[string]int32{} // string indices
 	for i, profile := range profiles.All() {
@@ -88,26 +91,23 @@ func setProfileAttributes(dictionary pprofile.ProfilesDictionary, profiles pprof
 	return nil
 }
 
-// attributesOf returns the attributes for the Profile of each sample type.
-func (p *Payload) attributesOf(types []string) [][]Attribute {
-	attributes := make([][]Attribute, len(types))
-	for i, sampleType := range types {
-		if p.Temporality != nil {
-			if value := p.Temporality(sampleType); value != "" {
-				attributes[i] = append(attributes[i], Attribute{sampletypes.TemporalityAttribute, value})
-			}
+// attributesOf returns the attributes for the Profile of a sample type.
+func (p *Payload) attributesOf(sampleType string) (attributes []Attribute) {
+	if p.Temporality != nil {
+		if value := p.Temporality(sampleType); value != "" {
+			attributes = append(attributes, Attribute{sampletypes.TemporalityAttribute, value})
 		}
-		if p.ProfileAttributes != nil {
-			attributes[i] = append(attributes[i], p.ProfileAttributes(sampleType)...)
-		}
+	}
+	if p.ProfileAttributes != nil {
+		attributes = append(attributes, p.ProfileAttributes(sampleType)...)
 	}
 	return attributes
 }
 
 // findAttributes returns the index of each attribute in the dictionary, 0 if it is not there.
-func findAttributes(dictionary pprofile.ProfilesDictionary, attributes [][]Attribute) map[Attribute]int32 {
+func findAttributes(dictionary pprofile.ProfilesDictionary, attributes []Attribute) map[Attribute]int32 {
 	indices := map[Attribute]int32{}
-	for _, a := range slices.Concat(attributes...) {
+	for _, a := range attributes {
 		indices[a] = 0
 	}
 	if len(indices) == 0 {

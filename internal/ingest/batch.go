@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
@@ -18,11 +20,34 @@ import (
 // Batch takes the payloads of one request through their stages: Translate decompresses and translates those that were
 // added, Pass passes them on. An error of a payload ends its way and does not concern the others; Pass returns it.
 type Batch struct {
-	in       *Ingester
-	held     *Reservation
-	arrived  time.Time
-	seen     occurrences
-	payloads []*Translated
+	in      *Ingester
+	held    *Reservation
+	arrived time.Time
+	seen    occurrences
+	results []*Result
+}
+
+// Result is a payload of a Batch and what became of it.
+type Result struct {
+	Profiles pprofile.Profiles
+	Bytes    int   // about the memory of Profiles
+	Empty    int   // Profiles without samples, which are left out
+	Err      error // that ended the way of the payload
+
+	payload Payload
+	format  format
+	memory  int64  // bytes for the work on it
+	size    int    // of the payload in bytes, decompressed
+	service string // its service.name
+	unnamed bool   // the sender has not stated that
+	start   pcommon.Timestamp
+	report  pproftranslator.Report
+	outside int // timestamps outside the Profile
+}
+
+// fields say in the log which payload it is.
+func (r *Result) fields() []zap.Field {
+	return []zap.Field{zap.String("service", r.service), zap.String("profile", r.payload.ProfileType)}
 }
 
 // NewBatch returns a Batch without payloads, which uses a reservation.
@@ -30,34 +55,29 @@ func (in *Ingester) NewBatch(held *Reservation) *Batch {
 	return &Batch{in: in, held: held, arrived: time.Now(), seen: occurrences{}}
 }
 
-// Next returns a batch without payloads for the rest of the request.
-func (b *Batch) Next() *Batch {
-	return &Batch{in: b.in, held: b.held, arrived: b.arrived, seen: b.seen}
-}
-
 // Add adds a payload.
 func (b *Batch) Add(p Payload) {
 	if p.Arrived.IsZero() {
 		p.Arrived = b.arrived
 	}
-	t := &Translated{payload: p, profileType: p.ProfileType}
+	r := &Result{payload: p}
 	if name, ok := p.Resource.Get(AttributeServiceName); ok {
-		t.service = name.AsString()
+		r.service = name.AsString()
 	}
-	b.payloads = append(b.payloads, t)
+	b.results = append(b.results, r)
 }
 
 // AddTranslated adds a payload and translates it, beside those that have been. After an error the batch is as before.
 func (b *Batch) AddTranslated(ctx context.Context, p Payload, limit int) error {
-	before := b.payloads
+	before := b.results
 	b.Add(p)
-	t := b.payloads[len(before)]
-	err := b.translate(ctx, b.payloads[len(before):], limit)
+	added := b.results[len(before):]
+	err := b.translate(ctx, added, limit)
 	if err == nil {
-		err = t.err
+		err = added[0].Err
 	}
 	if err != nil {
-		b.payloads = before
+		b.results = before
 	}
 	return err
 }
@@ -65,55 +85,57 @@ func (b *Batch) AddTranslated(ctx context.Context, p Payload, limit int) error {
 // Translate decompresses all payloads to at most limit bytes in total, and translates them. The reservation keeps the
 // results. The error is one of memory or of ctx, and concerns all.
 func (b *Batch) Translate(ctx context.Context, limit int) error {
-	return b.translate(ctx, b.payloads, limit)
+	return b.translate(ctx, b.results, limit)
 }
 
-func (b *Batch) translate(ctx context.Context, payloads []*Translated, limit int) error {
-	if err := b.decompress(ctx, payloads, limit); err != nil {
+func (b *Batch) translate(ctx context.Context, results []*Result, limit int) error {
+	if err := b.decompress(ctx, results, limit); err != nil {
 		return err
 	}
-	results := b.held.held[work]
-	total := results
-	for _, t := range payloads {
-		if t.err == nil {
-			t.memory = b.in.memory(&t.payload, b.held.limit.MaxWork()-total)
-			if t.err = b.held.limit.most[work].check(total + t.memory); t.err == nil {
-				total += t.memory
+	before := b.held.held[work]
+	total := before
+	for _, r := range results {
+		if r.Err == nil {
+			r.format = b.in.formatOf(&r.payload)
+			r.memory = b.in.memory(r, b.held.limit.MaxWork()-total)
+			if r.Err = b.held.limit.most[work].check(total + r.memory); r.Err == nil {
+				total += r.memory
 			}
 		}
 	}
-	if err := b.held.take(ctx, work, total-results); err != nil {
+	if err := b.held.take(ctx, work, total-before); err != nil {
 		return err
 	}
-	for _, t := range payloads {
-		if t.err == nil {
+	keep := before
+	for _, r := range results {
+		if r.Err == nil {
 			start := time.Now()
-			b.in.guard(t, func() error { return b.in.translate(t, b.seen, b.held) })
-			t.duration = time.Since(start)
-			b.in.measure(ctx, t)
+			b.in.guard(r, func() error { return b.in.translate(r, b.seen, b.held) })
+			b.in.measure(ctx, r, time.Since(start))
 		}
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.Is(t.err, ErrInFlightLimit):
-			return t.err
-		case t.err != nil:
+		case errors.Is(r.Err, ErrInFlightLimit):
+			return r.Err
+		case r.Err != nil:
 			_, end := b.in.observe(ctx)
-			end(0, t.err)
+			end(0, r.Err)
 		default:
-			results += int64(t.Bytes)
+			keep += int64(r.Bytes)
 		}
 	}
-	b.held.shrink(work, results)
+	b.held.shrink(work, keep)
 	return nil
 }
 
 // decompress decompresses payloads to at most limit bytes in total. It takes the sizes that they state at once, so that
 // a request does not wait for more while it holds some.
-func (b *Batch) decompress(ctx context.Context, payloads []*Translated, limit int) error {
-	sizes, total := make([]int64, len(payloads)), int64(0)
-	for i, t := range payloads {
-		if size, err := expansion(t.payload.Data, limit); err == nil && b.held.limit.most[decompressed].check(b.held.held[decompressed]+total+size) == nil {
+func (b *Batch) decompress(ctx context.Context, results []*Result, limit int) error {
+	sizes, total := make([]int64, len(results)), int64(0)
+	for i, r := range results {
+		size, err := expansion(r.payload.Data, limit)
+		if err == nil && b.held.limit.most[decompressed].check(b.held.held[decompressed]+total+size) == nil {
 			sizes[i] = size
 			total += size
 		}
@@ -122,71 +144,62 @@ func (b *Batch) decompress(ctx context.Context, payloads []*Translated, limit in
 		return err
 	}
 	left, wasted := limit, 0 // by payloads that are rejected
-	for i, t := range payloads {
+	for i, r := range results {
 		ofAll := &pproftranslator.LimitError{What: DecompressedSize + " of all profiles of the request", Limit: int64(limit)}
 		if wasted > limit {
-			t.err = ofAll
+			r.Err = ofAll
 			continue
 		}
-		b.in.guard(t, func() (err error) {
-			p := &t.payload
+		b.in.guard(r, func() (err error) {
+			p := &r.payload
 			if p.Data, err = b.held.decompressWithin(ctx, p.Data, left, sizes[i]); err == nil {
 				p.Recording.Labels, err = b.held.decompressWithin(ctx, p.Recording.Labels, limit, 0)
 			}
 			return err
 		})
-		_, tooLarge := t.err.(*pproftranslator.LimitError) //nolint:errorlint // those of max_in_flight are wrapped
+		_, tooLarge := r.Err.(*pproftranslator.LimitError) //nolint:errorlint // those of max_in_flight are wrapped
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.Is(t.err, ErrInFlightLimit):
-			return t.err
-		case t.err == nil:
-			left -= len(t.payload.Data)
+		case errors.Is(r.Err, ErrInFlightLimit):
+			return r.Err
+		case r.Err == nil:
+			left -= len(r.payload.Data)
+			continue
 		case tooLarge && left < limit:
-			t.err = ofAll
-			fallthrough
-		default:
-			wasted += len(t.payload.Data)
+			r.Err = ofAll
 		}
-		if t.err != nil {
-			t.payload.Data = nil // which the reservation does not hold
-		}
+		wasted += len(r.payload.Data)
+		r.payload.Data = nil // which the reservation does not hold
 	}
 	return nil
 }
 
-// Payloads returns the payloads in the order in which they were added.
-func (b *Batch) Payloads() []*Translated { return b.payloads }
+// Results returns those of the payloads, in the order in which they were added.
+func (b *Batch) Results() []*Result { return b.results }
 
 // Pass passes all payloads to the next consumer. It does so concurrently, so that a client
 // waits only once for a next consumer that collects payloads for a while before it
-// answers. A panic concerns its payload only, whose error is then a *PanicError. The
-// errors are in the order of the payloads.
+// answers. The errors are in the order of the payloads. The batch and the work of the reservation are empty then.
 func (b *Batch) Pass(ctx context.Context) []error {
-	errs := make([]error, len(b.payloads))
-	pass := func(i int) {
-		if t := b.payloads[i]; t.err == nil {
-			b.in.guard(t, func() error { return b.in.Pass(ctx, t) })
-		}
-		errs[i] = b.payloads[i].err
-	}
-	if len(errs) == 1 { // as most requests have
-		pass(0)
-		return errs
-	}
+	results := b.results
+	b.results = nil
+	errs := make([]error, len(results))
 	var running sync.WaitGroup
-	for i := range b.payloads {
-		running.Go(func() { pass(i) })
+	for i, r := range results {
+		if errs[i] = r.Err; r.Err == nil {
+			running.Go(func() { errs[i] = b.in.Pass(ctx, r) })
+		}
 	}
 	running.Wait()
+	b.held.ShrinkWork(0)
 	return errs
 }
 
 // guard sets the error of a stage of a payload, also if it panics.
-func (in *Ingester) guard(t *Translated, stage func() error) {
-	defer Recover(in.settings.Logger, &t.err, zap.String("service", t.service), zap.String("profile", t.profileType))
-	t.err = stage()
+func (in *Ingester) guard(r *Result, stage func() error) {
+	defer Recover(in.settings.Logger, &r.Err, r.fields()...)
+	r.Err = stage()
 }
 
 // PanicError means that a component panicked while it processed a payload.

@@ -46,7 +46,7 @@ func ReadAll(ctx context.Context, from io.Reader, expected int64, r *Reservation
 	if expected < 0 {
 		size = small
 	}
-	if err := r.Body(ctx, size); err != nil {
+	if err := r.TakeBody(ctx, size); err != nil {
 		return nil, err
 	}
 	buf, err := readUpTo(from, make([]byte, 0, size+1))
@@ -201,7 +201,7 @@ func (r *Reservation) unlz4(ctx context.Context, buf []byte, limit int, size int
 	if len(buf) > 5 {
 		blocks = 2 << (8 + 2*min(buf[5]>>4&7, 7)) // as the header states it
 	}
-	free, err := r.Temporary(ctx, blocks)
+	free, err := r.TakeWork(ctx, blocks)
 	if err != nil {
 		return nil, err
 	}
@@ -232,7 +232,7 @@ func (r *Reservation) readGrowing(ctx context.Context, name string, from io.Read
 	out, err := readUpTo(from, make([]byte, 0, size))
 	for err == nil && len(out) == cap(out) && len(out) <= limit {
 		larger := min(2*cap(out), limit+1)
-		freeOld, tooMuch := r.Temporary(ctx, int64(cap(out))) // until it is copied
+		freeOld, tooMuch := r.TakeWork(ctx, int64(cap(out))) // until it is copied
 		if tooMuch == nil {
 			tooMuch = r.tryTake(decompressed, int64(larger-cap(out)))
 		}

@@ -13,23 +13,23 @@ import (
 )
 
 // describe writes the sender's information to resources, scopes and Profiles.
-func (in *Ingester) describe(t *Translated, seen occurrences) error {
-	p, dictionary := t.payload, t.Profiles.Dictionary()
-	renameAttributes(t.Profiles, p.AttributeNames)
-	for _, resourceProfiles := range t.Profiles.ResourceProfiles().All() {
+func (in *Ingester) describe(r *Result, seen occurrences) error {
+	p, dictionary := r.payload, r.Profiles.Dictionary()
+	renameAttributes(r.Profiles, p.AttributeNames)
+	for _, resourceProfiles := range r.Profiles.ResourceProfiles().All() {
 		resource := resourceProfiles.Resource().Attributes()
 		for key, value := range p.Resource.All() {
 			value.CopyTo(resource.PutEmpty(key))
 		}
-		t.service, t.unnamed = setServiceName(resource)
+		r.service, r.unnamed = setServiceName(resource)
 		for _, scopeProfiles := range resourceProfiles.ScopeProfiles().All() {
 			n, err := in.describeScope(dictionary, resource, scopeProfiles, p, seen)
 			if err != nil {
 				return err
 			}
-			t.outside += n
+			r.outside += n
 			if profiles := scopeProfiles.Profiles(); profiles.Len() > 0 {
-				t.start = profiles.At(0).Time()
+				r.start = profiles.At(0).Time()
 			}
 		}
 	}

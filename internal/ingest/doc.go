@@ -13,19 +13,21 @@
 //     profile type, temporality, time, profile IDs (describe.go). The reservation then keeps the results.
 //  3. Batch.Pass calls the next consumer and returns its answers. The caller then calls Release.
 //
+// Prepare and Pass of an Ingester do the same for a single payload.
+//
 // It promises:
 //
 //   - If Pass returns nil, the next consumer has accepted the profile, or it held no
 //     Profiles to pass on. Profiles without samples are left out and counted.
-//   - A *PipelineError means that the next consumer rejected the profile.
+//   - A *PipelineError means that the next consumer rejected the profile, a *PanicError that a component panicked.
 //     ErrInFlightLimit is temporary. Other errors: that of ctx, or a payload that could
-//     not be translated.
+//     not be translated. Outcome names them in metrics.
 //   - The same payload with the same resource, scope, time and duration gets the same
 //     profile IDs, so that a processor can drop duplicates. Two resources never share an
 //     ID, nor do equal payloads of one request.
 //   - Every resource has a service.name.
 //   - Every Profile has a time. A missing one comes from the request, the first timestamp of
 //     a sample, the file's last change, or the arrival minus the duration. A missing duration
-//     comes from the timestamps or, of a delta, from the request. The time and the duration
-//     of a payload never change, and all its Profiles share them.
+//     comes from the timestamps or, of a delta, from the request. A time that a payload states is
+//     kept, unless it is in 1970 or negative, and so is a duration above 0. All Profiles of a payload share both.
 package ingest

@@ -182,29 +182,29 @@ func (r *Reservation) shrink(stage stage, bytes int64) {
 	}
 }
 
-// Body takes the bytes of a body. One of at most a thousandth of the limit is small: it need not wait for large ones.
-func (r *Reservation) Body(ctx context.Context, bytes int64) error {
+// TakeBody takes the bytes of a body. One of at most a thousandth of the limit is small: it need not wait for large ones.
+func (r *Reservation) TakeBody(ctx context.Context, bytes int64) error {
 	if bytes <= r.limit.most[smallBody].bytes {
 		return r.take(ctx, smallBody, bytes)
 	}
 	return r.take(ctx, body, bytes)
 }
 
-// Decompressed takes bytes for what is made of a body before the work on it.
-func (r *Reservation) Decompressed(ctx context.Context, bytes int64) error {
+// TakeDecompressed takes bytes for what is made of a body before the work on it.
+func (r *Reservation) TakeDecompressed(ctx context.Context, bytes int64) error {
 	return r.take(ctx, decompressed, bytes)
 }
 
-// Temporary takes bytes for work until the call of the function.
-func (r *Reservation) Temporary(ctx context.Context, bytes int64) (free func(), err error) {
+// TakeWork takes bytes for work until the call of the function.
+func (r *Reservation) TakeWork(ctx context.Context, bytes int64) (free func(), err error) {
 	if err := r.take(ctx, work, bytes); err != nil {
 		return func() {}, err
 	}
 	return func() { r.shrink(work, r.held[work]-bytes) }, nil
 }
 
-// Extra takes more bytes for the work that has begun, if they are free.
-func (r *Reservation) Extra(bytes int64) error { return r.tryTake(work, bytes) }
+// TryTakeWork takes more bytes for the work that has begun, if they are free.
+func (r *Reservation) TryTakeWork(bytes int64) error { return r.tryTake(work, bytes) }
 
 // ShrinkWork returns the bytes of the work beyond those that are to be held.
 func (r *Reservation) ShrinkWork(bytes int64) { r.shrink(work, bytes) }
@@ -216,12 +216,9 @@ func (r *Reservation) FreeBody() {
 	}
 }
 
-// FreeWork returns the bytes of the work.
-func (r *Reservation) FreeWork() { r.shrink(work, 0) }
-
 // Release returns all bytes. The reservation can be used again.
 func (r *Reservation) Release() {
 	r.FreeBody()
-	r.FreeWork()
+	r.ShrinkWork(0)
 	r.left = r.wait
 }

@@ -32,17 +32,17 @@ func TestStagesShareTheLimit(t *testing.T) {
 	requireTooLarge(t, two.take(t.Context(), work, 14<<20+1))
 	require.NoError(t, two.take(t.Context(), work, 8<<20))
 	require.ErrorIs(t, three.take(t.Context(), work, 1), ErrInFlightLimit)
-	require.NoError(t, three.Body(t.Context(), 2<<20), "other stages have their own part")
-	requireTooLarge(t, three.Body(t.Context(), 1<<20))
-	require.NoError(t, three.Decompressed(t.Context(), 5<<20))
+	require.NoError(t, three.TakeBody(t.Context(), 2<<20), "other stages have their own part")
+	requireTooLarge(t, three.TakeBody(t.Context(), 1<<20))
+	require.NoError(t, three.TakeDecompressed(t.Context(), 5<<20))
 	assert.EqualValues(t, 29<<20, f.InUse())
 
 	one.shrink(work, 1<<20)
 	require.NoError(t, three.take(t.Context(), work, 13<<20))
-	require.ErrorIs(t, three.Extra(1<<20), ErrInFlightLimit)
-	two.FreeWork()
-	require.NoError(t, three.Extra(1<<20))
-	requireTooLarge(t, three.Extra(1))
+	require.ErrorIs(t, three.TryTakeWork(1<<20), ErrInFlightLimit)
+	two.ShrinkWork(0)
+	require.NoError(t, three.TryTakeWork(1<<20))
+	requireTooLarge(t, three.TryTakeWork(1))
 	three.FreeBody()
 	assert.EqualValues(t, 15<<20, f.InUse())
 	for range 2 {
@@ -59,13 +59,13 @@ func TestTemporaryWorkThatDoesNotFitFreesNothing(t *testing.T) {
 	one, two := f.Reserve(0), f.Reserve(0)
 	require.NoError(t, one.take(t.Context(), work, 14<<20))
 	require.NoError(t, two.take(t.Context(), work, 8<<20))
-	free, err := two.Temporary(t.Context(), 1<<20)
+	free, err := two.TakeWork(t.Context(), 1<<20)
 	require.ErrorIs(t, err, ErrInFlightLimit)
 	free()
 	assert.EqualValues(t, 22<<20, f.InUse())
 
 	one.Release()
-	free, err = two.Temporary(t.Context(), 1<<20)
+	free, err = two.TakeWork(t.Context(), 1<<20)
 	require.NoError(t, err)
 	assert.EqualValues(t, 9<<20, f.InUse())
 	free()
@@ -100,13 +100,13 @@ func TestPayloadsWaitInTurnForOneSecondInTotal(t *testing.T) {
 // Large bodies that stall do not keep small ones out, nor payloads.
 func TestLargeBodiesLeaveRoomForSmallOnes_M1(t *testing.T) {
 	f := NewInFlight(size)
-	for f.Reserve(0).Body(t.Context(), 1<<20) == nil {
+	for f.Reserve(0).TakeBody(t.Context(), 1<<20) == nil {
 	}
 	assert.EqualValues(t, 4<<20, f.InUse())
 	for range 32 {
-		require.NoError(t, f.Reserve(0).Body(t.Context(), 32<<10))
+		require.NoError(t, f.Reserve(0).TakeBody(t.Context(), 32<<10))
 	}
-	require.NoError(t, f.Reserve(0).Decompressed(t.Context(), 5<<20))
+	require.NoError(t, f.Reserve(0).TakeDecompressed(t.Context(), 5<<20))
 	require.NoError(t, f.Reserve(0).take(t.Context(), work, 14<<20))
 }
 

@@ -11,7 +11,6 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -21,9 +20,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
-
-// format is the name of the payloads in the collector's own receiver telemetry.
-const format = "pprof"
 
 // Payload is one message and its client's information about it; a request can carry several.
 type Payload struct {
@@ -52,7 +48,6 @@ type Payload struct {
 	KeepEmpty bool // the caller leaves out Profiles without samples later
 
 	Sender string // in logs: the address, target or directory that it is from
-	Resent bool   // an earlier attempt was measured already
 }
 
 // PipelineError means that the next consumer did not accept the profile.
@@ -69,10 +64,11 @@ func IsRetryable(err error) bool {
 
 // Outcomes of a payload that was not accepted, as values of an attribute of metrics.
 const (
-	OutcomePanic     = "panic"     // a bug of ours, or of a later component
-	OutcomeRetryable = "retryable" // rejected by the next consumer temporarily
-	OutcomeRejected  = "rejected"  // by the next consumer
-	OutcomeTooLarge  = "too_large" // over a limit
+	OutcomePanic     = "panic"           // a bug of ours, or of a later component
+	OutcomeInFlight  = "in_flight_limit" // other payloads hold the memory that it needs
+	OutcomeRetryable = "retryable"       // rejected by the next consumer temporarily
+	OutcomeRejected  = "rejected"        // by the next consumer
+	OutcomeTooLarge  = "too_large"       // over a limit
 	OutcomeMalformed = "malformed"
 )
 
@@ -84,6 +80,8 @@ func Outcome(err error) string {
 	switch {
 	case panicked:
 		return OutcomePanic
+	case errors.Is(err, ErrInFlightLimit):
+		return OutcomeInFlight
 	case IsRetryable(err):
 		return OutcomeRetryable
 	case pipeline:
@@ -94,9 +92,6 @@ func Outcome(err error) string {
 	return OutcomeMalformed
 }
 
-// ErrJFR means that a payload is a recording of a JVM where only pprof is expected.
-var ErrJFR = errors.New("a JFR recording, want a pprof profile")
-
 // Settings are those of an Ingester.
 type Settings struct {
 	Logger      *zap.Logger
@@ -106,7 +101,7 @@ type Settings struct {
 	Version     string
 	Unmarshaler *pproftranslator.Unmarshaler // its limit of decompressed bytes is that of payloads
 	Legacy      bool                         // read pprofs in formats from before protobuf
-	JFR         *JFR                         // nil rejects recordings
+	JFR         JFR
 	Metrics     Metrics
 }
 
@@ -140,66 +135,43 @@ func (in *Ingester) observe(ctx context.Context) (context.Context, func(samples 
 		return ctx, func(int, error) {}
 	}
 	ctx = report.StartProfilesOp(ctx)
-	return ctx, func(samples int, err error) { report.EndProfilesOp(ctx, format, samples, err) }
+	return ctx, func(samples int, err error) { report.EndProfilesOp(ctx, "pprof", samples, err) }
 }
 
 // limit is the most bytes of a payload, decompressed.
 func (in *Ingester) limit() int { return in.settings.Unmarshaler.Limits.DecompressedSize }
 
-// Translated is a payload of a Batch.
-type Translated struct {
-	Profiles pprofile.Profiles
-	Bytes    int // about the memory of Profiles
-	Empty    int // Profiles without samples, which are left out
-
-	payload     Payload
-	memory      int64         // bytes for the work on it
-	size        int           // of the payload in bytes, decompressed
-	duration    time.Duration // of the translation
-	profileType string        // as the request states it
-	service     string        // its service.name
-	unnamed     bool          // the sender has not stated that
-	start       pcommon.Timestamp
-	report      pproftranslator.Report
-	outside     int // timestamps outside the Profile
-	err         error
-}
-
-// Err is the error that has ended the way of the payload.
-func (t *Translated) Err() error { return t.err }
-
 // Prepare decompresses and translates a single payload. The reservation keeps the result.
-func (in *Ingester) Prepare(ctx context.Context, p Payload, held *Reservation) (*Translated, error) {
+func (in *Ingester) Prepare(ctx context.Context, p Payload, held *Reservation) (*Result, error) {
 	b := in.NewBatch(held)
-	b.Add(p)
-	if err := b.Translate(ctx, in.limit()); err != nil {
+	if err := b.AddTranslated(ctx, p, in.limit()); err != nil {
 		return nil, err
 	}
-	return b.payloads[0], b.payloads[0].err
+	return b.results[0], nil
 }
 
 // measure counts a payload whose translation has ended.
-func (in *Ingester) measure(ctx context.Context, t *Translated) {
-	if metrics := in.settings.Metrics; t.size > 0 && !t.payload.Resent {
-		metrics.PayloadSize.Add(ctx, int64(t.size), metrics.Attributes)
-		metrics.TranslationDuration.Record(ctx, t.duration.Seconds(), metrics.Attributes)
+func (in *Ingester) measure(ctx context.Context, r *Result, duration time.Duration) {
+	if metrics := in.settings.Metrics; r.size > 0 {
+		metrics.PayloadSize.Add(ctx, int64(r.size), metrics.Attributes)
+		metrics.TranslationDuration.Record(ctx, duration.Seconds(), metrics.Attributes)
 	}
 }
 
-// Pass calls the next consumer. If that rejects the payload, the error is a
-// *PipelineError.
-func (in *Ingester) Pass(ctx context.Context, t *Translated) error {
+// Pass calls the next consumer. If that rejects the payload, the error is a *PipelineError, and a *PanicError if it
+// panics.
+func (in *Ingester) Pass(ctx context.Context, r *Result) (err error) {
+	defer Recover(in.settings.Logger, &err, r.fields()...)
 	ctx, end := in.observe(ctx)
-	samples, count := t.Profiles.SampleCount(), t.Profiles.ProfileCount()
-	var err error
+	samples, count := r.Profiles.SampleCount(), r.Profiles.ProfileCount()
 	if count > 0 {
-		err = in.next.ConsumeProfiles(ctx, t.Profiles)
+		err = in.next.ConsumeProfiles(ctx, r.Profiles)
 	}
 	end(samples, err)
 	switch {
 	case err != nil:
 		return &PipelineError{partialerror.ForCaller(err)}
-	case count == 0 && t.Empty == 0: // by intention of the caller
+	case count == 0 && r.Empty == 0: // by intention of the caller
 		return nil
 	}
 	metrics := in.settings.Metrics
@@ -207,16 +179,16 @@ func (in *Ingester) Pass(ctx context.Context, t *Translated) error {
 		name  string
 		count int
 	}{
-		{"invalid_utf8", t.report.InvalidStrings}, {"negative_time", t.report.NegativeTimes},
-		{"saturated_value", t.report.SaturatedValues}, {"timestamp_outside", t.outside},
+		{"invalid_utf8", r.report.InvalidStrings}, {"negative_time", r.report.NegativeTimes},
+		{"saturated_value", r.report.SaturatedValues}, {"timestamp_outside", r.outside},
 	} {
 		if repair.count > 0 {
 			metrics.Repairs.Add(ctx, int64(repair.count), metrics.Attributes, metric.WithAttributes(attribute.String("repair", repair.name)))
 		}
 	}
-	if t.Empty > 0 {
-		metrics.EmptyProfiles.Add(ctx, int64(t.Empty), metrics.Attributes)
+	if r.Empty > 0 {
+		metrics.EmptyProfiles.Add(ctx, int64(r.Empty), metrics.Attributes)
 	}
-	in.announce(t, samples)
+	in.announce(r, samples)
 	return nil
 }

@@ -21,8 +21,6 @@ type JFR struct {
 
 // Recording has the client's information about a recording.
 type Recording struct {
-	// Expected is set if the client says that the payload is a recording.
-	Expected bool
 	// Labels are the labels of contexts, a LabelsSnapshot of Pyroscope; may be compressed.
 	Labels []byte
 	// SampleRate is the number of samples a second, or 0.
@@ -44,19 +42,16 @@ func (in *Ingester) unmarshaler(limit int) jfrtranslator.Unmarshaler {
 
 // translateJFR translates the recording of a payload, or its next chunk. It replaces the data by their
 // hash, which profile IDs are made of: a recording has many scopes.
-func (in *Ingester) translateJFR(t *Translated) (err error) {
-	if in.settings.JFR == nil {
-		return ErrJFR
-	}
-	p := &t.payload
+func (in *Ingester) translateJFR(r *Result) (err error) {
+	p := &r.payload
 	var report jfrtranslator.Report
 	if chunks := p.Recording.Chunks; chunks != nil {
-		t.Profiles, report, err = chunks.Next(t.memory)
+		r.Profiles, report, err = chunks.Next(r.memory)
 		p.Data, _ = chunks.Chunk()
 	} else {
 		u := in.unmarshaler(in.limit())
 		u.Labels, u.SampleRate = p.Recording.Labels, p.Recording.SampleRate
-		t.Profiles, report, err = u.UnmarshalReport(p.Data, t.memory)
+		r.Profiles, report, err = u.UnmarshalReport(p.Data, r.memory)
 	}
 	if over, isLimit := errors.AsType[*jfrtranslator.LimitError](err); isLimit {
 		return &pproftranslator.LimitError{What: over.What, Limit: over.Limit}
@@ -64,8 +59,8 @@ func (in *Ingester) translateJFR(t *Translated) (err error) {
 	if err != nil {
 		return err
 	}
-	t.size = len(p.Data)
-	t.report = pproftranslator.Report{InvalidStrings: report.InvalidStrings, NegativeTimes: report.NegativeValues, Bytes: report.Bytes}
+	r.size = len(p.Data)
+	r.report = pproftranslator.Report{InvalidStrings: report.InvalidStrings, NegativeTimes: report.NegativeValues, Bytes: report.Bytes}
 	hash := sha256.Sum256(p.Data)
 	p.Data = hash[:]
 	p.ProfileType, p.ProfileTypeOf, p.Temporality, p.ProfileAttributes = "", nil, nil, nil

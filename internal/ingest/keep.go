@@ -27,29 +27,29 @@ func ProfilesOf(pd pprofile.Profiles) iter.Seq[pprofile.Profile] {
 }
 
 // Keep leaves the Profiles that keep selects. It takes the memory of a copy if that is free.
-func (t *Translated) Keep(keep func(p pprofile.Profile) bool, options *merge.Options, held *Reservation) error {
-	if err := held.tryTake(work, int64(t.Bytes)); err != nil {
+func (r *Result) Keep(keep func(p pprofile.Profile) bool, options *merge.Options, held *Reservation) error {
+	if err := held.tryTake(work, int64(r.Bytes)); err != nil {
 		return err
 	}
-	defer func() { held.shrink(work, held.held[work]-int64(t.Bytes)) }()
-	window, err := t.Merge(keep, options)
+	defer func() { held.shrink(work, held.held[work]-int64(r.Bytes)) }()
+	window, err := r.Merge(keep, options)
 	if err != nil {
 		return err
 	}
-	t.Profiles = pprofile.NewProfiles() // in the window now
-	t.Profiles = window.Emit("")
+	r.Profiles = pprofile.NewProfiles() // in the window now
+	r.Profiles = window.Emit("")
 	return nil
 }
 
 // Merge returns a window with the Profiles that keep selects. The window, and the memory for making it, are at most as
 // large as the Profiles.
-func (t *Translated) Merge(keep func(p pprofile.Profile) bool, options *merge.Options) (*merge.Window, error) {
-	payload, err := merge.Check(t.Profiles, options)
+func (r *Result) Merge(keep func(p pprofile.Profile) bool, options *merge.Options) (*merge.Window, error) {
+	payload, err := merge.Check(r.Profiles, options)
 	if err != nil {
 		return nil, err
 	}
 	n := 0
-	for p := range ProfilesOf(t.Profiles) {
+	for p := range ProfilesOf(r.Profiles) {
 		payload.Profiles[n].Skip = !keep(p)
 		n++
 	}

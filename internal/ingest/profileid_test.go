@@ -49,8 +49,8 @@ func ids(t *testing.T, payloads ...Payload) (all []pprofile.ProfileID) {
 		batch.Add(p)
 	}
 	require.NoError(t, batch.Translate(t.Context(), 1<<30))
-	for _, translated := range batch.Payloads() {
-		require.NoError(t, translated.Err())
+	for _, translated := range batch.Results() {
+		require.NoError(t, translated.Err)
 		for profile := range ProfilesOf(translated.Profiles) {
 			all = append(all, profile.ProfileID())
 		}

@@ -5,7 +5,6 @@ package ingest
 
 import (
 	"errors"
-	"fmt"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -27,89 +26,107 @@ const (
 	minWork = 1 << 20
 )
 
+// format is how the data of a payload are written.
+type format int
+
+const (
+	formatPprof  format = iota
+	formatLegacy        // pprof from before protobuf
+	formatJFR           // a recording, or chunks of one in a file
+	formatFolded
+)
+
+// formatOf returns the format of a decompressed payload.
+func (in *Ingester) formatOf(p *Payload) format {
+	switch {
+	case p.Folded != nil:
+		return formatFolded
+	case p.Recording.Chunks != nil, jfrtranslator.IsRecording(p.Data):
+		return formatJFR
+	case in.settings.Legacy && pproftranslator.IsLegacy(p.Data):
+		return formatLegacy
+	}
+	return formatPprof
+}
+
 // memory is how many bytes the work on a decompressed payload takes at most. The translators of recordings and folded
 // stacks end before they take more.
-func (in *Ingester) memory(p *Payload, left int64) int64 {
-	size := int64(len(p.Data))
-	switch {
-	case p.Recording.Chunks != nil:
-		return min(recordingWork*min(p.Recording.Size, int64(in.limit()))+minWork, left)
-	case p.Folded != nil:
-		return min(foldedWork*size+minWork, left)
-	case jfrtranslator.IsRecording(p.Data):
+func (in *Ingester) memory(r *Result, left int64) int64 {
+	data, size := r.payload.Data, int64(len(r.payload.Data))
+	switch r.format {
+	case formatJFR:
+		if recording := r.payload.Recording; recording.Chunks != nil {
+			size = min(recording.Size, int64(in.limit()))
+		}
 		return min(recordingWork*size+minWork, left)
-	case in.settings.Legacy && pproftranslator.IsLegacy(p.Data):
-		return pproftranslator.LegacyMemory(p.Data)
+	case formatFolded:
+		return min(foldedWork*size+minWork, left)
+	case formatLegacy:
+		return pproftranslator.LegacyMemory(data)
 	}
-	return in.settings.Unmarshaler.Memory(p.Data)
+	return in.settings.Unmarshaler.Memory(data)
 }
 
 // translate translates a payload within its memory, describes it with the sender's information and leaves out Profiles
 // without samples.
-func (in *Ingester) translate(t *Translated, seen occurrences, held *Reservation) (err error) {
-	p := &t.payload
-	t.size = len(p.Data)
-	switch {
-	case p.Recording.Chunks != nil:
-		err = in.translateJFR(t)
-	case len(p.Data) == 0:
+func (in *Ingester) translate(r *Result, seen occurrences, held *Reservation) (err error) {
+	p := &r.payload
+	r.size = len(p.Data)
+	if r.size == 0 && p.Recording.Chunks == nil {
 		return errors.New("empty, want a profile")
-	case p.Folded != nil:
-		err = translateFolded(t)
-	case jfrtranslator.IsRecording(p.Data):
-		err = in.translateJFR(t)
+	}
+	switch r.format {
+	case formatJFR:
+		err = in.translateJFR(r)
+	case formatFolded:
+		err = translateFolded(r)
+	case formatLegacy:
+		err = in.translateLegacy(r)
 	default:
-		err = in.translatePprof(t)
-		if _, tooLarge := errors.AsType[*pproftranslator.LimitError](err); err != nil && p.Recording.Expected && !tooLarge {
-			err = fmt.Errorf("starts with %.20q; want a JFR recording", p.Data)
-		}
+		r.Profiles, r.report, err = in.settings.Unmarshaler.UnmarshalReport(p.Data)
 	}
 	if err != nil {
 		return err
 	}
-	t.Bytes = t.report.Bytes
-	if err := in.describe(t, seen); err != nil {
+	r.Bytes = r.report.Bytes
+	if err := in.describe(r, seen); err != nil {
 		return err
 	}
 	p.Data = nil // it is no longer needed
-	if t.Profiles.ProfileCount() == 0 {
-		t.Empty = 1 // a pprof without sample types
+	if r.Profiles.ProfileCount() == 0 {
+		r.Empty = 1 // a pprof without sample types
 		return nil
 	}
 	if p.KeepEmpty {
 		return nil
 	}
-	return t.LeaveOutEmpty(held)
+	return r.LeaveOutEmpty(held)
 }
 
-func (in *Ingester) translatePprof(t *Translated) (err error) {
-	data := t.payload.Data
-	t.Profiles, t.report, err = in.settings.Unmarshaler.UnmarshalReport(data)
-	if err == nil || !in.settings.Legacy || !pproftranslator.IsLegacy(data) {
-		return err
-	}
-	message, err := pproftranslator.ConvertLegacy(data)
+// translateLegacy translates a profile from before protobuf.
+func (in *Ingester) translateLegacy(r *Result) error {
+	message, err := pproftranslator.ConvertLegacy(r.payload.Data)
 	if err != nil {
 		return err
 	}
-	if memory := int64(len(message)) + in.settings.Unmarshaler.Memory(message); memory > max(t.memory, minWork) {
-		return &pproftranslator.LimitError{What: "memory of a profile from before protobuf in bytes", Limit: t.memory, Got: memory}
+	if memory := int64(len(message)) + in.settings.Unmarshaler.Memory(message); memory > max(r.memory, minWork) {
+		return &pproftranslator.LimitError{What: "memory of a profile from before protobuf in bytes", Limit: r.memory, Got: memory}
 	}
-	t.Profiles, t.report, err = in.settings.Unmarshaler.UnmarshalReport(message)
+	r.Profiles, r.report, err = in.settings.Unmarshaler.UnmarshalReport(message)
 	return err
 }
 
-// translateFolded translates the folded stacks t.payload.Data.
-func translateFolded(t *Translated) error {
-	folded := t.payload.Folded
-	profiles, size, err := folded.UnmarshalSize(t.payload.Data, t.memory)
+// translateFolded translates the folded stacks r.payload.Data.
+func translateFolded(r *Result) error {
+	folded := r.payload.Folded
+	profiles, size, err := folded.UnmarshalSize(r.payload.Data, r.memory)
 	if errors.Is(err, foldedtranslator.ErrMemory) {
-		return &pproftranslator.LimitError{What: "memory of folded stacks in bytes", Limit: t.memory}
+		return &pproftranslator.LimitError{What: "memory of folded stacks in bytes", Limit: r.memory}
 	}
 	if err != nil {
 		return err
 	}
-	t.Profiles, t.report.Bytes = profiles, size
+	r.Profiles, r.report.Bytes = profiles, size
 	scope := profiles.ResourceProfiles().At(0).ScopeProfiles().At(0)
 	sampletypes.WriteOrder(scope.Scope().Attributes(), []int{0})
 	if folded.Period == 0 {
@@ -122,21 +139,21 @@ func translateFolded(t *Translated) error {
 
 // LeaveOutEmpty leaves out the Profiles without samples, and counts them. OTLP wants at
 // least one sample in each.
-func (t *Translated) LeaveOutEmpty(held *Reservation) error {
-	count := t.Profiles.ProfileCount()
+func (r *Result) LeaveOutEmpty(held *Reservation) error {
+	count := r.Profiles.ProfileCount()
 	empty := 0
-	for profile := range ProfilesOf(t.Profiles) {
+	for profile := range ProfilesOf(r.Profiles) {
 		if profile.Samples().Len() == 0 {
 			empty++
 		}
 	}
-	t.Empty += empty
+	r.Empty += empty
 	switch empty {
 	case 0:
 		return nil
 	case count:
-		t.Profiles = pprofile.NewProfiles()
+		r.Profiles = pprofile.NewProfiles()
 		return nil
 	}
-	return t.Keep(func(p pprofile.Profile) bool { return p.Samples().Len() > 0 }, &merge.Options{}, held)
+	return r.Keep(func(p pprofile.Profile) bool { return p.Samples().Len() > 0 }, &merge.Options{}, held)
 }

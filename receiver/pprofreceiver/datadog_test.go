@@ -200,7 +200,7 @@ func TestDatadogRejections(t *testing.T) {
 	}
 	testExchanges(t, exchange{path: httpserver.DatadogPath}, []exchange{
 		{name: "no event", parts: []formPart{good}, status: 400, says: "no part named event"},
-		{name: "a JFR that is none", parts: []formPart{attached("main.jfr.lz4", []byte("x y")), event("{}")}, status: 400, says: "attachment \"main.jfr\": starts with \"x y\"; want a JFR recording"},
+		{name: "a JFR that is none", parts: []formPart{attached("main.jfr.lz4", []byte("x y")), event("{}")}, status: 400, says: "attachment \"main.jfr\": looks like text"},
 		{name: "half a JFR", parts: []formPart{attached("main.jfr", []byte("FLR\x00")), event("{}")}, status: 400, says: "jfr: chunk 1, byte 0"},
 		{name: "only metrics", parts: []formPart{attached("metrics.json", []byte("[]")), event("{}")}, status: 202},
 		{name: "no JSON", parts: []formPart{good, event("s3cret")}, status: 400, says: "malformed JSON at byte 1"},

@@ -175,7 +175,7 @@ func TestIngestRejections(t *testing.T) {
 		{name: "a form of folded stacks", path: "/ingest?name=app&format=groups", parts: []formPart{{"profile", "", []byte("main 1\n")}}, status: 415, says: "want a form with a part named profile or jfr"},
 		{name: "another form", path: "/ingest?name=app", body: []byte("main 1\n"), contentType: "multipart/form-data; boundary=x", status: 400, says: "body: not a form with the boundary that Content-Type states"},
 		{name: "pprof without the format", path: "/ingest?name=app", body: good, status: 400, says: "profile, read as folded stacks without the parameter \"format\": line 2"},
-		{name: "text as a JFR", path: "/ingest?name=app&format=jfr", body: []byte("main 1\n"), status: 400, says: "profile: starts with \"main 1\\n\"; want a JFR recording"},
+		{name: "text as a JFR", path: "/ingest?name=app&format=jfr", body: []byte("main 1\n"), status: 400, says: "profile: looks like text"},
 		{name: "damaged gzip", path: "/ingest?name=app&format=pprof", body: append(profiletest.Gzip(t, good), 0x1f, 0x8b, 7, 0, 0, 0, 0, 0, 0, 0), status: 400, says: "bytes: invalid header"},
 		{name: "half a JFR", path: "/ingest?name=app&format=jfr", body: []byte("FLR\x00"), status: 400, says: "jfr: chunk 1, byte 0"},
 		{name: "folded text as pprof", path: "/ingest?name=app&format=pprof", body: []byte("main;work 3\n"), status: 400, says: "pprof"},

@@ -91,7 +91,7 @@ func newIngester(set receiver.Settings, cfg *Config, telemetry *metadata.Telemet
 			SpanIDLabel:    cfg.Links.SpanID,
 		},
 		Legacy: transport == "file",
-		JFR:    &cfg.JFR,
+		JFR:    cfg.JFR,
 		Metrics: ingest.Metrics{
 			PayloadSize:         telemetry.ReceiverPprofPayloadSize,
 			TranslationDuration: telemetry.ReceiverPprofTranslationDuration,

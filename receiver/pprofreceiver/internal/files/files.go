@@ -118,7 +118,7 @@ func (r *Reader) handle(ctx context.Context, file *filewatch.File) error {
 	switch {
 	case err != nil && ctx.Err() != nil, errors.Is(err, filewatch.ErrChanged):
 		return err
-	case ingest.IsRetryable(err), errors.Is(err, ingest.ErrInFlightLimit):
+	case isRetryable(err):
 		return &filewatch.RetryError{Err: err, Rejected: true}
 	}
 	ctx = context.WithoutCancel(ctx)
@@ -127,6 +127,11 @@ func (r *Reader) handle(ctx context.Context, file *filewatch.File) error {
 		r.Metrics.ReceiverPprofUnmatchedFiles.Add(ctx, 1, r.Metrics.Attributes())
 	}
 	return err
+}
+
+// isRetryable reports whether the pipeline or the memory limit may accept the file later.
+func isRetryable(err error) bool {
+	return ingest.IsRetryable(err) || errors.Is(err, ingest.ErrInFlightLimit)
 }
 
 // attributes returns the matches of the named groups of path_attributes in a path, and whether it matches at all. It
@@ -173,10 +178,8 @@ func (r *Reader) ingest(ctx context.Context, file *filewatch.File, attributes ma
 		Resource:    ingest.NewResource(r.ResourceAttributes, attributes),
 		ProfileType: profileType,
 		Modified:    pcommon.NewTimestampFromTime(file.Modified),
-		Resent:      file.Resent,
 		Sender:      filepath.Dir(file.Path),
 	}
-	payload.Recording.Expected = strings.Contains(filepath.Base(file.Path), ".jfr")
 	opened, err := file.Open()
 	if err != nil {
 		return err
@@ -193,19 +196,17 @@ func (r *Reader) ingest(ctx context.Context, file *filewatch.File, attributes ma
 		return err
 	}
 	held.FreeBody()
-	return r.pass(ctx, file, prepared)
+	return r.pass(ctx, prepared)
 }
 
 // pass passes a prepared payload of a file to the next consumer. A panic there is retried; one at the content of the
 // file would be the same each time.
-func (r *Reader) pass(ctx context.Context, file *filewatch.File, prepared *ingest.Translated) (err error) {
-	defer func() {
-		if _, panicked := errors.AsType[*ingest.PanicError](err); panicked {
-			err = &filewatch.RetryError{Err: err}
-		}
-	}()
-	defer ingest.Recover(r.logger, &err, zap.String("path", file.Path))
-	return r.ingester.Pass(ctx, prepared)
+func (r *Reader) pass(ctx context.Context, prepared *ingest.Result) error {
+	err := r.ingester.Pass(ctx, prepared)
+	if _, panicked := errors.AsType[*ingest.PanicError](err); panicked {
+		return &filewatch.RetryError{Err: err}
+	}
+	return err
 }
 
 // readAll returns the content of the file, and closes it.
@@ -242,7 +243,6 @@ func (r *Reader) ingestChunks(ctx context.Context, file *filewatch.File, recordi
 	accepted := 0
 	r.Progress(file, &accepted)
 	for n := 1; ; n++ {
-		payload.Resent = n <= accepted || n == accepted+1 && file.Resent
 		prepared, err := r.ingester.Prepare(ctx, payload, held)
 		if errors.Is(err, io.EOF) {
 			return first
@@ -252,12 +252,12 @@ func (r *Reader) ingestChunks(ctx context.Context, file *filewatch.File, recordi
 		}
 		if err == nil && n > accepted {
 			if err = file.Unchanged(recording); err == nil {
-				err = r.pass(ctx, file, prepared)
+				err = r.pass(ctx, prepared)
 			}
 		}
 		_, retry := errors.AsType[*filewatch.RetryError](err)
 		switch {
-		case retry, ctx.Err() != nil, errors.Is(err, filewatch.ErrChanged), errors.Is(err, ingest.ErrInFlightLimit), ingest.IsRetryable(err):
+		case retry, ctx.Err() != nil, errors.Is(err, filewatch.ErrChanged), isRetryable(err):
 			return err
 		case first == nil:
 			first = err

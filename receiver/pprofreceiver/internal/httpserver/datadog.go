@@ -203,7 +203,7 @@ func skippedKind(file string) string {
 // delta-heap.pprof. A library that profiles everything at once calls it auto.
 func (b *datadogBatch) payload(file string) ingest.Payload {
 	if strings.HasSuffix(file, suffixJFR) { // which tells all of this itself
-		return ingest.Payload{Resource: b.resource, TimeRange: b.time, Recording: ingest.Recording{Expected: true}}
+		return ingest.Payload{Resource: b.resource, TimeRange: b.time}
 	}
 	profileType, delta := strings.CutPrefix(strings.TrimSuffix(file, suffixPprof), prefixDelta)
 	p := ingest.Payload{Resource: b.resource, TimeRange: b.time, AttributeNames: datadogLabels}

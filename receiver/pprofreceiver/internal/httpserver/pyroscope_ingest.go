@@ -70,7 +70,6 @@ func readIngest(r *Request) (push Push, err error) {
 	var folded *foldedtranslator.Unmarshaler
 	name := "profile"
 	format := query.Get("format")
-	in.recording.Expected = format == "jfr"
 	switch {
 	case r.MediaType == mediaTypeForm && (format == "" || format == "pprof" || format == "jfr"):
 		body, push.Skipped, err = in.readForm(r)
@@ -185,7 +184,6 @@ func (in *ingestion) readForm(r *Request) (profile []byte, skipped map[string]in
 				return nil, nil, malformed("body: duplicate part %q", p.Name)
 			}
 			profile, found = p.Body, true
-			in.recording.Expected = in.recording.Expected || p.Name == partJFR
 		case partConfig:
 			if err := p.JSON(&in.config); err != nil {
 				return nil, nil, fmt.Errorf("body: %w", err)

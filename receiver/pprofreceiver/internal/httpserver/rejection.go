@@ -64,7 +64,7 @@ func rejectionOf(err error) *Rejection {
 		return &Rejection{http.StatusInternalServerError, "pipeline_permanent", "pipeline rejected the profile permanently: " + err.Error()}
 	case outcome == ingest.OutcomePanic:
 		return &Rejection{http.StatusInternalServerError, "panic", "internal error"} // the log has the panic
-	case errors.Is(err, ingest.ErrInFlightLimit):
+	case outcome == ingest.OutcomeInFlight:
 		return &Rejection{http.StatusTooManyRequests, "in_flight_limit", err.Error()}
 	case isBody:
 		return &Rejection{http.StatusRequestEntityTooLarge, "body_size", fmt.Sprintf("body: more than the limit of %d bytes, the least of max_request_body_size and max_decompressed_size", body.Limit)}

@@ -54,7 +54,7 @@ func (d *deltaScrape) ingest(ctx, within context.Context) error {
 		d.job.lost(d.at)
 	case d.job.cumulative && d.isDelta && ingest.IsRetryable(err):
 	case d.next != nil:
-		d.held.FreeWork()
+		d.held.ShrinkWork(0)
 		return errors.Join(err, d.advance(ctx))
 	}
 	return err
@@ -100,7 +100,7 @@ func sampleTypeOf(pd pprofile.Profiles, p pprofile.Profile) string {
 }
 
 // translate translates a scrape, and turns what it counts since the start of its process into deltas.
-func (d *deltaScrape) translate(ctx context.Context) (*ingest.Translated, error) {
+func (d *deltaScrape) translate(ctx context.Context) (*ingest.Result, error) {
 	payload := ingest.Payload{
 		Data:        d.body,
 		Resource:    d.job.resource,
@@ -123,13 +123,13 @@ func (d *deltaScrape) translate(ctx context.Context) (*ingest.Translated, error)
 		payload.Data, payload.Arrived = d.job.baseline.body, d.job.baseline.at
 		batch.Add(payload)
 	}
-	all := batch.Payloads()
+	all := batch.Results()
 	if err := batch.Translate(ctx, len(all)*int(d.config.MaxDecompressedSize)); err != nil {
 		return nil, err
 	}
 	for _, t := range all {
-		if err := t.Err(); err != nil {
-			return nil, err
+		if t.Err != nil {
+			return nil, t.Err
 		}
 	}
 	t := all[0]
@@ -187,10 +187,10 @@ func (d *deltaScrape) isCumulative(sampleType string) bool {
 
 // subtract subtracts the translated baseline from a scrape. The error wraps merge.ErrRestarted if they are of different
 // processes; then the scrape has not changed.
-func (d *deltaScrape) subtract(t, before *ingest.Translated) error {
+func (d *deltaScrape) subtract(t, before *ingest.Result) error {
 	all := func(pprofile.Profile) bool { return true }
 	// The window, and the order of its output, take at most as much as the scrape.
-	if err := d.held.Extra(int64(t.Bytes)); err != nil {
+	if err := d.held.TryTakeWork(int64(t.Bytes)); err != nil {
 		return err
 	}
 	start, _ := interval(d.job.baseline, d.next)
@@ -217,7 +217,7 @@ func (d *deltaScrape) subtract(t, before *ingest.Translated) error {
 
 // setInterval sets the interval of deltas that the target computes: it responds with the values of the time
 // since the previous request. The first answer has no known start and is dropped.
-func (d *deltaScrape) setInterval(t *ingest.Translated) error {
+func (d *deltaScrape) setInterval(t *ingest.Result) error {
 	pd := t.Profiles
 	isDelta := func(p pprofile.Profile) bool {
 		return d.job.of.temporality(sampleTypeOf(pd, p)) == sampletypes.Delta

@@ -56,7 +56,7 @@ func outcomeOf(err error) string {
 		return own.outcome
 	case outcome == ingest.OutcomeRetryable:
 		return ingest.OutcomeRejected
-	case outcome == ingest.OutcomeMalformed && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ingest.ErrInFlightLimit)):
+	case outcome == ingest.OutcomeInFlight, outcome == ingest.OutcomeMalformed && errors.Is(err, context.DeadlineExceeded):
 		return outcomeTimeout
 	}
 	return outcome

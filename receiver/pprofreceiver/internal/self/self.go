@@ -7,6 +7,7 @@ package self
 import (
 	"bytes"
 	"context"
+	"runtime"
 	"runtime/pprof"
 	"slices"
 	"sync"
@@ -37,9 +38,9 @@ type Profiler struct {
 	inFlight *ingest.InFlight
 	logger   *zap.Logger
 
-	cancel       context.CancelFunc
-	running      sync.WaitGroup
-	releaseRates func()
+	cancel        context.CancelFunc
+	running       sync.WaitGroup
+	mutexFraction int // of the process, before Start
 }
 
 // New returns a Profiler that passes profiles to the ingester. ResourceAttributes override those of the Collector.
@@ -59,9 +60,12 @@ func New(config Config, set metadata.Settings, ingester *ingest.Ingester) *Profi
 func (p *Profiler) Start(ctx context.Context, _ component.Host) error {
 	p.logger.Info("Started profiling the Collector", zap.Strings("profiles", p.config.Profiles), zap.Stringer("collection_interval", p.config.CollectionInterval))
 	ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	releaseMutex := mutexRate.hold(p.config.MutexProfileFraction)
-	releaseBlock := blockRate.hold(p.config.BlockProfileFraction)
-	p.releaseRates = func() { releaseMutex(); releaseBlock() }
+	if fraction := p.config.MutexProfileFraction; fraction > 0 {
+		p.mutexFraction = runtime.SetMutexProfileFraction(fraction)
+	}
+	if fraction := p.config.BlockProfileFraction; fraction > 0 {
+		runtime.SetBlockProfileRate(fraction)
+	}
 	p.running.Go(func() {
 		ticker := time.NewTicker(p.config.CollectionInterval)
 		defer ticker.Stop()
@@ -77,14 +81,19 @@ func (p *Profiler) Start(ctx context.Context, _ component.Host) error {
 	return nil
 }
 
-// Shutdown cancels a collection and discards its unfinished profile.
+// Shutdown cancels a collection, discards its unfinished profile, and undoes the settings of the runtime.
 func (p *Profiler) Shutdown(context.Context) error {
 	if p.cancel == nil { // not started
 		return nil
 	}
 	p.cancel()
 	p.running.Wait()
-	p.releaseRates()
+	if p.config.MutexProfileFraction > 0 {
+		runtime.SetMutexProfileFraction(p.mutexFraction)
+	}
+	if p.config.BlockProfileFraction > 0 {
+		runtime.SetBlockProfileRate(0) // the runtime cannot tell the earlier one
+	}
 	p.cancel = nil
 	return nil
 }
@@ -118,7 +127,7 @@ func (p *Profiler) collect(ctx context.Context, profileType string) (err error) 
 	}
 	held := p.inFlight.Reserve(-1)
 	defer held.Release()
-	if err := held.Body(ctx, int64(profile.Cap())); err != nil {
+	if err := held.TakeBody(ctx, int64(profile.Cap())); err != nil {
 		return err
 	}
 	prepared, err := p.ingester.Prepare(ctx, ingest.Payload{Data: profile.Bytes(), Resource: p.resource, ProfileType: profileType, Temporality: temporality}, held)
