@@ -48,9 +48,6 @@ type Config struct {
 	SendingQueue configoptional.Optional[exporterhelper.QueueBatchConfig] `mapstructure:"sending_queue"`
 	// RetryOnFailure says how file system errors are retried.
 	RetryOnFailure configretry.BackOffConfig `mapstructure:"retry_on_failure"`
-
-	// prevent unkeyed literal initialization
-	_ struct{}
 }
 
 // RotationConfig limits one file; 0 is no limit.
@@ -62,9 +59,6 @@ type RotationConfig struct {
 	MaxAge time.Duration `mapstructure:"max_age"`
 	// MaxRecords closes a file at this number of records. 0 means no limit.
 	MaxRecords int `mapstructure:"max_records"`
-
-	// prevent unkeyed literal initialization
-	_ struct{}
 }
 
 // RetentionConfig limits all closed files together; 0 is no limit. While a limit is
@@ -77,9 +71,6 @@ type RetentionConfig struct {
 	// MaxTotalSize removes the oldest files while all files take more than this on disk. 0 means no
 	// limit.
 	MaxTotalSize config.Size `mapstructure:"max_total_size"`
-
-	// prevent unkeyed literal initialization
-	_ struct{}
 }
 
 var (

@@ -62,7 +62,6 @@ func newFileExporter(config *Config, set exporter.Settings) (*fileExporter, erro
 	e.options.FileClosed = e.logFileClosed
 	e.options.FileRecovered = e.logFileRecovered
 	e.options.FileRemoved = e.logFileRemoved
-	e.options.IndexFailed = e.logIndexFailed
 	e.options.Failed = e.reportError
 	return e, nil
 }
@@ -81,7 +80,7 @@ func (e *fileExporter) start(context.Context, component.Host) error {
 	e.logger.Info("Writing profiles to files", zap.String("directory", directory), zap.String("format", e.config.Format))
 	ctx, stop := context.WithCancel(context.Background())
 	e.stop = stop
-	e.tickers.Go(func() { every(ctx, writer.TickInterval(), writer.Tick) })
+	e.tickers.Go(func() { every(ctx, e.options.TickInterval(), writer.Tick) })
 	e.tickers.Go(func() { every(ctx, recordfile.MaintainInterval, writer.Maintain) })
 	return nil
 }

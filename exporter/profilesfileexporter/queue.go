@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/xexporter"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/xpdata/request"
+	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 )
@@ -82,7 +83,8 @@ func (c encoding) Unmarshal(item []byte) (ctx context.Context, req xexporterhelp
 		err = errEncoding
 	}
 	if err != nil {
-		c.e.reportDropped(err, len(item))
+		c.e.countError(reasonConvert)
+		c.e.logger.Error("Dropped queued item", zap.Error(err), zap.Int("bytes", len(item)))
 		return context.Background(), nil, fmt.Errorf("%w: %w", errEncoding, err)
 	}
 	return ctx, req, nil

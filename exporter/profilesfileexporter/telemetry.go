@@ -97,13 +97,11 @@ func (e *fileExporter) logFileClosed(f recordfile.ClosedFile) {
 		zap.Int64("bytes", f.Size),
 		zap.Int64("uncompressed_bytes", f.Raw),
 	)
-}
-
-// logIndexFailed logs the first index that cannot be written. Readers read the file instead.
-func (e *fileExporter) logIndexFailed(err error) {
-	e.logIndex.Do(func() {
-		e.logger.Warn("Cannot write index; reading the file takes longer", zap.String("directory", e.config.Directory), zap.Error(err))
-	})
+	if f.IndexError != nil { // readers read the file instead
+		e.logIndex.Do(func() {
+			e.logger.Warn("Cannot write index; reading the file takes longer", zap.String("directory", e.config.Directory), zap.Error(f.IndexError))
+		})
+	}
 }
 
 func (e *fileExporter) logFileRecovered(f recordfile.RecoveredFile) {
@@ -122,12 +120,6 @@ func (e *fileExporter) logFileRecovered(f recordfile.RecoveredFile) {
 func (e *fileExporter) logFileRemoved(path string, size int64) {
 	e.count(e.telemetry.ExporterProfilesFileRemovedFiles, 1)
 	e.logger.Debug("Removed old file", zap.String("path", path), zap.Int64("bytes", size))
-}
-
-// reportDropped is for an item of the queue that cannot be restored.
-func (e *fileExporter) reportDropped(err error, size int) {
-	e.countError(reasonConvert)
-	e.logger.Error("Dropped queued item", zap.Error(err), zap.Int("bytes", size))
 }
 
 // reportError is for errors that no caller gets.

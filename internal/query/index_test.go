@@ -27,7 +27,7 @@ func indexed(t *testing.T, format recordfile.Format, payloads ...pprofile.Profil
 	dir := t.TempDir()
 	w, err := recordfile.OpenWriter(recordfile.Options{
 		Directory: dir, Format: format, MaxOpen: 1, Rotation: recordfile.Rotation{MaxRecords: 3},
-		Failed: func(err error) { t.Error(err) }, IndexFailed: func(err error) { t.Error(err) },
+		Failed: func(err error) { t.Error(err) }, FileClosed: func(f recordfile.ClosedFile) { assert.NoError(t, f.IndexError) },
 	})
 	require.NoError(t, err)
 	for _, pd := range payloads {

@@ -13,7 +13,6 @@ import (
 	"io"
 	"slices"
 
-	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -113,9 +112,6 @@ func (r *Reader) line() ([]byte, error) {
 
 // gzipMember reads the content of a member.
 func (r *Reader) gzipMember() ([]byte, error) {
-	if r.gzip == nil {
-		r.gzip = new(gzip.Reader)
-	}
 	r.record = r.record[:0]
 	if err := r.gzip.Reset(r.source); err != nil {
 		return nil, fmt.Errorf("header of a compressed record: %w", err)
@@ -123,7 +119,7 @@ func (r *Reader) gzipMember() ([]byte, error) {
 	r.gzip.Multistream(false)
 	content := bytes.NewBuffer(r.record)
 	limit := int64(r.max) + prefixSize
-	n, err := content.ReadFrom(io.LimitReader(r.gzip, limit+1))
+	n, err := content.ReadFrom(io.LimitReader(&r.gzip, limit+1))
 	r.record = content.Bytes()
 	if err != nil {
 		return nil, fmt.Errorf("compressed record: %w", err)
@@ -141,12 +137,8 @@ func (r *Reader) zstdFrame() ([]byte, error) {
 		return nil, err
 	}
 	if r.zstd == nil {
-		decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-			zstd.WithDecoderMaxMemory(uint64(max(r.max+prefixSize, minDecoderMemory))))
-		if err != nil {
-			return nil, err
-		}
-		r.zstd = decoder
+		r.zstd, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxMemory(uint64(max(r.max+prefixSize, minDecoderMemory)))) // an error would be of the options
 	}
 	content, err := r.zstd.DecodeAll(r.frame, r.record)
 	r.record = content

@@ -51,9 +51,8 @@ type File interface {
 	Truncate(size int64) error
 	Sync() error
 	Stat() (fs.FileInfo, error)
-	// Lock takes the advisory lock until Close. It returns false if another open file has
-	// it.
-	Lock() (bool, error)
+	// Lock takes the advisory lock until Close. The error is errLocked if another open file has it.
+	Lock() error
 }
 
 // osDir is a directory of the operating system. Links in it cannot lead out of it.
@@ -226,4 +225,10 @@ func (d *osDir) Close() error { return errors.Join(d.self.Close(), d.root.Close(
 
 type osFile struct{ *os.File }
 
-func (f osFile) Lock() (bool, error) { return TryLock(f.File) }
+func (f osFile) Lock() error {
+	locked, err := TryLock(f.File)
+	if err == nil && !locked {
+		err = errLocked
+	}
+	return err
+}

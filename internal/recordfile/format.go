@@ -5,11 +5,18 @@ package recordfile
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"regexp"
+	"runtime"
+	"slices"
 	"strconv"
+	"sync"
 	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
@@ -30,20 +37,18 @@ const (
 	OTLPJSON Content = "otlp.jsonl"
 )
 
-// Compression is applied to each record separately, with its framing bytes.
-type Compression int
+// Compression is applied to each record separately, with its framing bytes. It is the suffix that it adds to the file's
+// name.
+type Compression string
 
 const (
 	// None leaves records as they are.
-	None Compression = iota
+	None Compression = ""
 	// Gzip makes each record a gzip member.
-	Gzip
+	Gzip Compression = ".gz"
 	// Zstd makes each record a zstd frame with a checksum.
-	Zstd
+	Zstd Compression = ".zst"
 )
-
-// extensions are the suffixes that compressions add to a file's name.
-var extensions = [...]string{None: "", Gzip: ".gz", Zstd: ".zst"}
 
 // Format is everything that a reader must know about a file.
 type Format struct {
@@ -95,7 +100,7 @@ const (
 var nameParts = regexp.MustCompile(`^profiles-([0-9T.]+Z)-([0-9]+)\.(otlp\.pb|otlp\.jsonl)(\.gz|\.zst)?(\.partial)?$`)
 
 func (n Name) String() string {
-	name := fmt.Sprintf("profiles-%s-%06d.%s%s", n.Time.UTC().Format(nameTime), n.Sequence, n.Format.Content, extensions[n.Format.Compression])
+	name := fmt.Sprintf("profiles-%s-%06d.%s%s", n.Time.UTC().Format(nameTime), n.Sequence, n.Format.Content, n.Format.Compression)
 	if n.Partial {
 		name += partialSuffix
 	}
@@ -109,16 +114,76 @@ func ParseName(name string) (parsed Name, ok bool) {
 	if parts == nil {
 		return Name{}, false
 	}
-	created, timeErr := time.Parse(nameTime, parts[1])
-	sequence, sequenceErr := strconv.ParseUint(parts[2], 10, 63)
-	if timeErr != nil || sequenceErr != nil {
-		return Name{}, false
-	}
-	parsed = Name{Time: created, Sequence: sequence, Format: Format{Content: Content(parts[3])}, Partial: parts[5] != ""}
-	for c, extension := range extensions {
-		if parts[4] == extension {
-			parsed.Format.Compression = Compression(c)
-		}
-	}
+	// If one of them is none, String returns another name.
+	created, _ := time.Parse(nameTime, parts[1])
+	sequence, _ := strconv.ParseUint(parts[2], 10, 63)
+	parsed = Name{Time: created, Sequence: sequence, Format: Format{Content(parts[3]), Compression(parts[4])}, Partial: parts[5] != ""}
 	return parsed, parsed.String() == name
 }
+
+const (
+	prefixSize = 4 // bytes of a length
+	lineFeed   = '\n'
+	// Up to this many bytes, copying a record next to its framing is cheaper than a
+	// second write.
+	maxCopied = 64 << 10
+	// Larger buffers are not kept for the next record.
+	maxPooled = 16 << 20
+)
+
+// encoder frames and compresses a record.
+type encoder struct{ framed, compressed []byte }
+
+var encoders = sync.Pool{New: func() any { return new(encoder) }}
+
+// release keeps the memory for the next record.
+func (e *encoder) release() {
+	if cap(e.framed)+cap(e.compressed) <= maxPooled {
+		encoders.Put(e)
+	}
+}
+
+// encode returns a record as it is written to a file: its framing and itself, or all in one. The chunks are valid until
+// release, and may refer to the record. The error is ErrInvalidRecord if no file can hold the record.
+func (e *encoder) encode(format Format, record []byte) (chunks [][]byte, err error) {
+	if err := format.Content.checkRecord(record); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalidRecord, err)
+	}
+	prefix, suffix := binary.BigEndian.AppendUint32(nil, uint32(len(record))), []byte(nil)
+	if format.Content == OTLPJSON {
+		prefix, suffix = nil, []byte{lineFeed}
+	}
+	if format.Compression == None && len(record) > maxCopied {
+		return [][]byte{prefix, record, suffix}, nil
+	}
+	e.framed = slices.Grow(e.framed[:0], len(record)+prefixSize)
+	e.framed = append(append(append(e.framed, prefix...), record...), suffix...)
+	switch format.Compression {
+	case Gzip:
+		compressed := bytes.NewBuffer(e.compressed[:0])
+		w := gzipWriters.Get().(*gzip.Writer)
+		defer gzipWriters.Put(w)
+		w.Reset(compressed)
+		_, _ = w.Write(e.framed) // never fails: the buffer takes everything
+		_ = w.Close()
+		e.compressed = compressed.Bytes()
+	case Zstd:
+		e.compressed = zstdEncoder().EncodeAll(e.framed, e.compressed[:0])
+	default:
+		return [][]byte{e.framed}, nil
+	}
+	return [][]byte{e.compressed}, nil
+}
+
+var gzipWriters = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
+
+// zstdEncoder is shared by all Writers: EncodeAll may be called concurrently, and an
+// encoder retains megabytes.
+var zstdEncoder = sync.OnceValue(func() *zstd.Encoder {
+	w, _ := zstd.NewWriter(nil, zstd.WithEncoderCRC(true), zstd.WithEncoderConcurrency(runtime.GOMAXPROCS(0)),
+		// With the default of 8 MiB, each of the concurrent encodings retains 16 MiB once it has
+		// seen a large record. Profiles do not get smaller by it: the dictionary leaves no
+		// repetitions that far apart.
+		zstd.WithWindowSize(1<<20))
+	return w // an error would be of the options
+})

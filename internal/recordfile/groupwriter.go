@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // groupWriter writes the records of one group and content into the group's directory.
@@ -19,9 +21,9 @@ type groupWriter struct {
 	group   []string
 	path    string
 	other   bool // it is that of the directory Other
-	indexes *IndexMemory
+	indexes *semaphore.Weighted
 
-	lastUse uint64 // guarded by Writer.mu
+	used bool // since Writer.directories were counted; guarded by Writer.mu
 
 	mu     sync.Mutex
 	names  names
@@ -54,7 +56,9 @@ func (g *groupWriter) append(record Record, encoded [][]byte) error {
 	if reason := g.options.Rotation.due(f, anyRecord, now); reason != "" {
 		g.tryClose(reason)
 	}
-	g.options.RecordWritten(record, size, g.other)
+	if g.options.RecordWritten != nil {
+		g.options.RecordWritten(record, size, g.other)
+	}
 	return nil
 }
 
@@ -117,25 +121,24 @@ func (g *groupWriter) create(now time.Time) error {
 func (g *groupWriter) write(encoded [][]byte, now time.Time) error {
 	f := g.file
 	err := f.write(encoded, now)
-	synced := true
+	// Other errors may concern this file only, for example a limit of the file size.
+	usable := f.Records > 0 && concernsAllFiles(err)
 	if err == nil && g.options.Sync == SyncRecord {
+		// After a failed sync, the system may have dropped the data and a second sync would
+		// succeed, so this file gets no more records. The earlier ones were synced.
 		err = f.sync()
-		synced = err == nil
 	}
 	if err == nil {
 		return nil
 	}
 	_ = f.truncate() // if it fails, openFile and finalize retry
-	// After a failed sync, the system may have dropped the data and a second sync would
-	// succeed, so this file gets no more records. The earlier ones were synced.
-	// Other errors may concern this file only, for example a limit of the file size.
-	if f.Records == 0 || !synced || !concernsAllFiles(err) {
+	if !usable {
 		g.tryClose(ByError)
 	}
 	return err
 }
 
-// concernsAllFiles reports whether a new file would meet the same error.
+// concernsAllFiles reports whether a new file would meet the same error. nil is none.
 func concernsAllFiles(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS)
 }
@@ -153,9 +156,7 @@ func (g *groupWriter) closeFile(reason Reason) error {
 	f.Reason = cmp.Or(f.Reason, reason)
 	err := f.finalize(&g.names)
 	if err == nil && f.Records > 0 {
-		if indexErr := f.writeIndex(); indexErr != nil {
-			g.options.IndexFailed(indexErr)
-		}
+		f.IndexError = f.writeIndex()
 	}
 	if err == nil || errors.Is(err, ErrGone) {
 		f.release()
@@ -164,7 +165,7 @@ func (g *groupWriter) closeFile(reason Reason) error {
 	if err != nil {
 		return &fs.PathError{Op: "close", Path: f.Path, Err: err}
 	}
-	if f.Records > 0 {
+	if f.Records > 0 && g.options.FileClosed != nil {
 		g.options.FileClosed(f.ClosedFile)
 	}
 	return nil
@@ -188,7 +189,7 @@ func (g *groupWriter) tick() {
 		return
 	}
 	// Sync now if the record would be overdue at the next tick.
-	due := g.options.SyncInterval - g.options.tickInterval()
+	due := g.options.SyncInterval - g.options.TickInterval()
 	if g.options.Sync == SyncInterval && !f.unsyncedSince.IsZero() && now.Sub(f.unsyncedSince) >= due {
 		if err := f.sync(); err != nil {
 			g.report(&fs.PathError{Op: "sync", Path: f.Path, Err: err})

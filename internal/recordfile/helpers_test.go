@@ -30,6 +30,9 @@ func TestMain(m *testing.M) {
 func openWriter(dir string, options Options) (*Writer, error) {
 	options.Directory = dir
 	options.MaxOpen = max(options.MaxOpen, 1)
+	if options.Failed == nil {
+		options.Failed = func(error) {}
+	}
 	return OpenWriter(options)
 }
 
@@ -50,7 +53,7 @@ func plainRecord(content Content, id, size int, group ...string) Record {
 
 // closeFiles closes what is open, so that the Writer holds no file.
 func closeFiles(t testing.TB, w *Writer) {
-	for _, g := range w.groups {
+	for _, g := range w.groups.Values() {
 		g.mu.Lock()
 		require.NoError(t, g.closeFile(ByAge))
 		g.mu.Unlock()
@@ -287,8 +290,6 @@ func (f *faultyFile) Stat() (fs.FileInfo, error) {
 	return get(f.faults, call{"stat", f.path, 0}, f.File.Stat)
 }
 
-func (f *faultyFile) Lock() (bool, error) {
-	return get(f.faults, call{"lock", f.path, 0}, f.File.Lock)
-}
+func (f *faultyFile) Lock() error { return f.faults.do(call{"lock", f.path, 0}, f.File.Lock) }
 
 func (f *faultyFile) Close() error { return f.faults.close(call{"close", f.path, 0}, f.File) }

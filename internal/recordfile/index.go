@@ -9,13 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"unsafe"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // IndexSuffix follows the name of a closed file in that of its index.
@@ -141,26 +141,9 @@ func (n *numbers) next() int64 {
 	return v
 }
 
-// IndexMemory bounds the memory of several IndexBuilders together. It is safe for concurrent use.
-type IndexMemory struct {
-	limit int64
-	used  atomic.Int64
-}
-
-// NewIndexMemory returns an IndexMemory of limit bytes.
-func NewIndexMemory(limit int64) *IndexMemory { return &IndexMemory{limit: limit} }
-
-func (m *IndexMemory) reserve(n int64) bool {
-	if m.used.Add(n) > m.limit {
-		m.used.Add(-n)
-		return false
-	}
-	return true
-}
-
 // IndexBuilder collects the index of a file.
 type IndexBuilder struct {
-	memory   *IndexMemory
+	memory   *semaphore.Weighted
 	reserved int64
 	places   map[Key]int64 // in totals; nil if there is no index
 	totals   []Summary
@@ -170,8 +153,8 @@ type IndexBuilder struct {
 // seriesSize is the memory of a total without its strings, with the growth of slice and map.
 const seriesSize = 2 * int64(unsafe.Sizeof(Summary{})+unsafe.Sizeof(Key{})+16)
 
-// NewIndexBuilder returns an IndexBuilder that takes from memory. Its owner calls Release.
-func NewIndexBuilder(memory *IndexMemory) *IndexBuilder {
+// NewIndexBuilder returns an IndexBuilder that takes bytes from memory, which others may share. Its owner calls Release.
+func NewIndexBuilder(memory *semaphore.Weighted) *IndexBuilder {
 	return &IndexBuilder{memory: memory, places: map[Key]int64{}}
 }
 
@@ -185,7 +168,7 @@ func (b *IndexBuilder) Add(offset, length int64, summaries []Summary) {
 		return
 	}
 	start, size := len(b.lines), int64(0)
-	b.lines = appendNumbers(b.lines, offset, length)
+	b.lines = fmt.Appendf(b.lines, "%d %d", offset, length)
 	for i := range summaries {
 		s := &summaries[i]
 		place, known := b.places[s.Key]
@@ -200,31 +183,20 @@ func (b *IndexBuilder) Add(offset, length int64, summaries []Summary) {
 			b.places[own.Key] = place
 			b.totals = append(b.totals, own)
 		}
-		b.lines = append(b.lines, ' ')
-		b.lines = appendNumbers(b.lines, place, int64(s.Start), int64(s.Latest-s.Start), int64(s.End-s.Start), int64(s.Profiles), int64(s.Samples), s.Sum)
+		b.lines = fmt.Appendf(b.lines, " %d %d %d %d %d %d %d", place, int64(s.Start), int64(s.Latest-s.Start), int64(s.End-s.Start), s.Profiles, s.Samples, s.Sum)
 	}
 	b.lines = append(b.lines, lineFeed)
 	size += 2 * int64(len(b.lines)-start) // with the growth of the slice
-	if !b.memory.reserve(size) {
+	if !b.memory.TryAcquire(size) {
 		b.Release()
 		return
 	}
 	b.reserved += size
 }
 
-func appendNumbers(line []byte, numbers ...int64) []byte {
-	for i, n := range numbers {
-		if i > 0 {
-			line = append(line, ' ')
-		}
-		line = strconv.AppendInt(line, n, 10)
-	}
-	return line
-}
-
 // Release releases the memory. There is no index then.
 func (b *IndexBuilder) Release() {
-	b.memory.used.Add(-b.reserved)
+	b.memory.Release(b.reserved)
 	*b = IndexBuilder{memory: b.memory}
 }
 
@@ -261,14 +233,7 @@ func (f *partialFile) writeIndex() error {
 	if err != nil {
 		return &fs.PathError{Op: "create", Path: f.Path + IndexSuffix, Err: err}
 	}
-	n, err := file.WriteAt(data, 0)
-	if err == nil && n != len(data) {
-		err = io.ErrShortWrite
-	}
-	if closeErr := file.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
+	if err := errors.Join(writeAt(file, data, 0), file.Close()); err != nil {
 		_ = f.dir.Remove(name) // if it fails, readers reject the index by its checksum
 		return &fs.PathError{Op: "write", Path: f.Path + IndexSuffix, Err: err}
 	}

@@ -31,7 +31,7 @@ func (w *Writer) maintain(retention Retention) {
 		return
 	}
 	defer func() { _ = dir.Close() }() // everything in it was synced
-	v := visit{writer: w, retain: retain, groups: map[string]struct{}{}}
+	v := visit{writer: w, retain: retain, groups: map[string]bool{}}
 	v.directory(dir, nil)
 	w.recovered = w.recovered || len(v.errs) == 0
 	if retain {
@@ -48,9 +48,9 @@ func (w *Writer) maintain(retention Retention) {
 // visit looks through the directory and those of all groups once. An error in one does not stop it.
 type visit struct {
 	writer *Writer
-	retain bool                // files are needed
-	files  []storedFile        // the closed ones
-	groups map[string]struct{} // that have a directory
+	retain bool            // files are needed
+	files  []storedFile    // the closed ones
+	groups map[string]bool // that have a directory
 	errs   []error
 }
 
@@ -106,7 +106,7 @@ func (v *visit) child(dir Dir, name string, group []string) bool {
 		return false
 	}
 	if len(group) == v.writer.options.Levels && group[0] != Other {
-		v.groups[strings.Join(group, "/")] = struct{}{}
+		v.groups[strings.Join(group, "/")] = true
 	}
 	if err != nil {
 		v.fail("open", err, group...)
@@ -120,34 +120,32 @@ func (v *visit) child(dir Dir, name string, group []string) bool {
 // admit reports whether a group may have its own directory: it has one, or there are fewer than
 // MaxGroups. w.mu is held. path is empty if records have no group.
 func (w *Writer) admit(path string) bool {
-	if path == "" || w.options.MaxGroups == 0 {
-		return true
-	}
-	if _, known := w.directories[path]; known {
+	if path == "" || w.options.MaxGroups == 0 || w.directories[path] {
 		return true
 	}
 	if len(w.directories) >= w.options.MaxGroups {
 		return false
 	}
-	w.directories[path] = struct{}{}
+	w.directories[path] = true
 	return true
 }
 
 // setAdmitted takes over the groups whose directories were found. Retention and other processes remove
 // some, and other Writers create some. Those used since the last call stay, because their directories may not
 // exist yet, and all do unless the directories could be read completely.
-func (w *Writer) setAdmitted(found map[string]struct{}, complete bool) {
+func (w *Writer) setAdmitted(found map[string]bool, complete bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for path, g := range w.groups {
-		if g.lastUse > w.countedUses && !g.other && path != "" {
-			found[path] = struct{}{}
+	for _, g := range w.groups.Values() {
+		if path := strings.Join(g.group, "/"); g.used && !g.other && path != "" {
+			found[path] = true
 		}
+		g.used = false
 	}
 	if !complete {
 		maps.Copy(found, w.directories)
 	}
-	w.directories, w.countedUses = found, w.uses
+	w.directories = found
 }
 
 // RecoveredFile describes an incomplete file that was closed, or removed because it had no
@@ -165,7 +163,9 @@ func (v *visit) recoverFile(dir Dir, group []string, name Name) {
 	recovered, err := recoverFile(dir, v.writer.pathOf(group...), name)
 	switch {
 	case err == nil:
-		v.writer.options.FileRecovered(recovered)
+		if v.writer.options.FileRecovered != nil {
+			v.writer.options.FileRecovered(recovered)
+		}
 	case !errors.Is(err, errLocked) && !errors.Is(err, ErrGone) && !errors.Is(err, fs.ErrNotExist):
 		v.fail("recover", err, append(slices.Clone(group), name.String())...)
 	}
@@ -251,7 +251,9 @@ func (v *visit) removeSurplus(dir Dir, surplus []storedFile) {
 		err := removeFile(dir, name)
 		switch {
 		case err == nil:
-			v.writer.options.FileRemoved(v.writer.pathOf(name), f.size)
+			if v.writer.options.FileRemoved != nil {
+				v.writer.options.FileRemoved(v.writer.pathOf(name), f.size)
+			}
 		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errLocked):
 			v.fail("remove", err, name)
 		}
@@ -268,11 +270,7 @@ func removeFile(dir Dir, path string) error {
 	file, err := dir.Open(path)
 	if err == nil {
 		defer func() { _ = file.Close() }()
-		locked, err := file.Lock()
-		if err == nil && !locked {
-			err = errLocked
-		}
-		if err != nil {
+		if err := file.Lock(); err != nil {
 			return err
 		}
 	} else if !errors.Is(err, fs.ErrPermission) { // such a file can be removed, but not opened

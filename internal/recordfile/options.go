@@ -30,8 +30,8 @@ const (
 	MaintainInterval = 10 * time.Second
 )
 
-// Options of a Writer. Its functions may be nil. They are called while locks are held: they must be
-// quick and must not call the Writer.
+// Options of a Writer. All of its functions but Failed may be nil. They are called while locks are held: they must be quick
+// and must not call the Writer.
 type Options struct {
 	Directory string
 	Format    Format
@@ -55,9 +55,6 @@ type Options struct {
 	FileRecovered func(RecoveredFile)
 	// FileRemoved is called for each file that Retention removed.
 	FileRemoved func(path string, size int64)
-	// IndexFailed gets the error if the index of a closed file cannot be written, which is not
-	// retried.
-	IndexFailed func(error)
 	// Failed gets the errors that no caller of Append gets. The failed operation is
 	// retried. Most are, or wrap, an *fs.PathError.
 	Failed func(error)
@@ -68,32 +65,8 @@ type Options struct {
 	OpenDir func(path string, group ...string) (Dir, error)
 }
 
-func (o *Options) setDefaults() {
-	if o.RecordWritten == nil {
-		o.RecordWritten = func(Record, int64, bool) {}
-	}
-	if o.FileRemoved == nil {
-		o.FileRemoved = func(string, int64) {}
-	}
-	ignore(&o.FileClosed)
-	ignore(&o.FileRecovered)
-	ignore(&o.IndexFailed)
-	ignore(&o.Failed)
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.OpenDir == nil {
-		o.OpenDir = OpenDir
-	}
-}
-
-func ignore[T any](f *func(T)) {
-	if *f == nil {
-		*f = func(T) {}
-	}
-}
-
-func (o *Options) tickInterval() time.Duration {
+// TickInterval is how often Tick must be called.
+func (o *Options) TickInterval() time.Duration {
 	interval := maxTick
 	if o.Rotation.MaxAge > 0 {
 		interval = min(interval, o.Rotation.MaxAge)
@@ -135,6 +108,8 @@ type ClosedFile struct {
 	// Size is the number of bytes on disk, Raw that of the records before framing and
 	// compression.
 	Size, Raw int64
+	// IndexError is why the file has no index although its records had summaries. It is not retried.
+	IndexError error
 }
 
 // add adds a record of size bytes on disk.

@@ -75,11 +75,7 @@ var errLocked = errors.New("another process has the lock")
 // lock takes the lock of the file, so that other Writers do not recover it. It returns
 // ErrGone if one already has.
 func (f *partialFile) lock() error {
-	locked, err := f.file.Lock()
-	if err == nil && !locked {
-		err = errLocked
-	}
-	if err != nil {
+	if err := f.file.Lock(); err != nil {
 		return err
 	}
 	return f.check()
@@ -125,16 +121,20 @@ func (f *partialFile) write(encoded [][]byte, now time.Time) error {
 	}
 	at := f.Size
 	for _, chunk := range encoded {
-		n, err := f.file.WriteAt(chunk, at)
-		if err == nil && n != len(chunk) {
-			err = io.ErrShortWrite
-		}
-		if err != nil {
+		if err := writeAt(f.file, chunk, at); err != nil {
 			return err
 		}
-		at += int64(n)
+		at += int64(len(chunk))
 	}
 	return nil
+}
+
+func writeAt(f File, data []byte, at int64) error {
+	n, err := f.WriteAt(data, at)
+	if err == nil && n != len(data) {
+		err = io.ErrShortWrite
+	}
+	return err
 }
 
 // truncate removes the bytes after the last accepted record.

@@ -50,7 +50,7 @@ type Reader struct {
 	at     int64  // where the next record starts
 	record []byte // memory for one record
 	frame  []byte // memory for one compressed frame
-	gzip   *gzip.Reader
+	gzip   gzip.Reader
 	zstd   *zstd.Decoder
 	// wasted is the bytes read in failed attempts to find a record, minus wastePerByte for
 	// each byte skipped. findRecord makes no attempt unless wasted < freeWaste.

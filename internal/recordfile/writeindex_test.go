@@ -31,7 +31,7 @@ func TestClosedFileHasIndex(t *testing.T) {
 			}
 			require.Len(t, list(t, dir), 1, "there is no index before the file is closed")
 			require.NoError(t, w.Close())
-			assert.Zero(t, w.indexes.used.Load())
+			assert.True(t, w.indexes.TryAcquire(maxIndexes))
 
 			names := list(t, dir)
 			require.Len(t, names, 2)
@@ -95,7 +95,7 @@ func TestFileWithRecordWithoutSummariesHasNoIndex(t *testing.T) {
 	require.NoError(t, w.Append(indexedRecord(OTLPProto, 3, 100)))
 	require.NoError(t, w.Close())
 	assert.Len(t, list(t, dir), 1)
-	assert.Zero(t, w.indexes.used.Load())
+	assert.True(t, w.indexes.TryAcquire(maxIndexes))
 }
 
 // TestIndexThatCannotBeWrittenFailsNoRecord lets each call fail that the index takes.
@@ -107,8 +107,12 @@ func TestIndexThatCannotBeWrittenFailsNoRecord(t *testing.T) {
 		var failed, indexFailed []error
 		w, err := openWriter(dir, Options{
 			Format: allFormats[0], OpenDir: f.openDir, Failed: func(err error) { failed = append(failed, err) },
-			IndexFailed: func(err error) { indexFailed = append(indexFailed, err) },
-			FileClosed:  func(ClosedFile) { closing = false },
+			FileClosed: func(f ClosedFile) {
+				closing = false
+				if f.IndexError != nil {
+					indexFailed = append(indexFailed, f.IndexError)
+				}
+			},
 		})
 		require.NoError(t, err)
 		require.NoError(t, w.Append(indexedRecord(OTLPProto, 1, 100)))
@@ -130,7 +134,7 @@ func TestIndexThatCannotBeWrittenFailsNoRecord(t *testing.T) {
 		}
 		require.NoError(t, err)
 		assert.Equal(t, []int{1}, readAll(t, dir, 100))
-		assert.Zero(t, w.indexes.used.Load())
+		assert.True(t, w.indexes.TryAcquire(maxIndexes))
 		for _, err := range indexFailed {
 			assert.ErrorIs(t, err, syscall.ENOSPC)
 			assert.ErrorContains(t, err, ".pb.index")

@@ -4,11 +4,9 @@
 package recordfile
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,7 +14,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 )
 
 var (
@@ -39,12 +39,10 @@ type Writer struct {
 
 	mu      sync.Mutex // may be held when that of a groupWriter is locked, not vice versa
 	closed  bool
-	groups  map[string]*groupWriter // by the names of the group, joined with "/"
-	uses    uint64
-	indexes *IndexMemory // of all open files
-	// For MaxGroups: the directories of groups, and uses at the last count.
-	directories map[string]struct{}
-	countedUses uint64
+	groups  *simplelru.LRU[string, *groupWriter] // by the names of the group, joined with "/"
+	indexes *semaphore.Weighted                  // the memory in bytes of those of all open files
+
+	directories map[string]bool // of groups, for MaxGroups
 
 	maintaining sync.Mutex
 	recovered   bool // all incomplete files were closed
@@ -54,9 +52,14 @@ type Writer struct {
 // incomplete files in it and in its groups. An error says that it cannot be opened, or that no file may be
 // created in it. There is no file, and no directory of a group, before the first record.
 //
-// The owner calls Tick every TickInterval, Maintain every MaintainInterval, and Close.
+// The owner calls Tick every Options.TickInterval, Maintain every MaintainInterval, and Close.
 func OpenWriter(options Options) (*Writer, error) {
-	options.setDefaults()
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	if options.OpenDir == nil {
+		options.OpenDir = OpenDir
+	}
 	dir, err := options.OpenDir(options.Directory)
 	if err != nil {
 		return nil, err
@@ -64,10 +67,11 @@ func OpenWriter(options Options) (*Writer, error) {
 	if err := errors.Join(checkWritable(dir), dir.Close()); err != nil {
 		return nil, err
 	}
-	w := &Writer{
-		options: options, groups: map[string]*groupWriter{}, directories: map[string]struct{}{},
-		indexes: NewIndexMemory(maxIndexes),
+	groups, err := simplelru.NewLRU[string, *groupWriter](options.MaxOpen, nil)
+	if err != nil {
+		return nil, err
 	}
+	w := &Writer{options: options, groups: groups, directories: map[string]bool{}, indexes: semaphore.NewWeighted(maxIndexes)}
 	w.maintain(Retention{}) // Maintain retries failures
 	return w, nil
 }
@@ -87,9 +91,6 @@ func checkWritable(dir Dir) error {
 	_ = dir.Remove(probe) // otherwise the next start does
 	return nil
 }
-
-// TickInterval is how often Tick must be called.
-func (w *Writer) TickInterval() time.Duration { return w.options.tickInterval() }
 
 // Append writes one record and returns when it is as safe as Options.Sync says. It does
 // not keep the record.
@@ -131,30 +132,27 @@ func (w *Writer) groupWriter(group []string) (*groupWriter, error) {
 	if other {
 		group, key = []string{Other}, Other
 	}
-	g := w.groups[key]
-	if g == nil {
-		if len(w.groups) >= w.options.MaxOpen {
+	g, found := w.groups.Get(key)
+	if !found {
+		if open := w.groups.Len(); open >= w.options.MaxOpen {
 			if err := w.closeLeastRecentlyUsed(); err != nil {
-				return nil, fmt.Errorf("group %s: %d other groups have open files that cannot be closed: %w", key, len(w.groups), err)
+				return nil, fmt.Errorf("group %s: %d other groups have open files that cannot be closed: %w", key, open, err)
 			}
 		}
 		g = &groupWriter{options: &w.options, indexes: w.indexes, group: group, path: w.pathOf(group...), names: names{format: w.options.Format}, other: other}
-		w.groups[key] = g
+		w.groups.Add(key, g)
 	}
-	w.uses++
-	g.lastUse = w.uses
+	g.used = true
 	return g, nil
 }
 
 // closeLeastRecentlyUsed closes a groupWriter: the least recently used of those that can be
 // closed.
 func (w *Writer) closeLeastRecentlyUsed() (err error) {
-	keys := slices.SortedFunc(maps.Keys(w.groups), func(a, b string) int {
-		return cmp.Compare(w.groups[a].lastUse, w.groups[b].lastUse)
-	})
-	for _, key := range keys {
-		if err = w.groups[key].close(ByOpenFiles, false); err == nil {
-			delete(w.groups, key)
+	for _, key := range w.groups.Keys() { // the least recently used first
+		g, _ := w.groups.Peek(key)
+		if err = g.close(ByOpenFiles, false); err == nil {
+			w.groups.Remove(key)
 			return nil
 		}
 	}
@@ -164,7 +162,7 @@ func (w *Writer) closeLeastRecentlyUsed() (err error) {
 // Tick closes files that are due, syncs, and retries failed writes.
 func (w *Writer) Tick() {
 	w.mu.Lock()
-	groups := slices.Collect(maps.Values(w.groups))
+	groups := w.groups.Values()
 	w.mu.Unlock()
 	var ticks errgroup.Group
 	ticks.SetLimit(concurrentTicks)
@@ -184,7 +182,7 @@ func (w *Writer) Close() error {
 	}
 	w.closed = true
 	var errs []error
-	for _, g := range w.groups {
+	for _, g := range w.groups.Values() {
 		errs = append(errs, g.close(ByShutdown, true))
 	}
 	w.mu.Unlock()

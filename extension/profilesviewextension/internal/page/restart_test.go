@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
@@ -50,7 +51,7 @@ func TestOverviewAfterARestartReadsItsRangeOnly_V5(t *testing.T) {
 func writeIndexed(t *testing.T, dir, service string, from, to time.Time) {
 	t.Helper()
 	content := []byte(strings.Repeat("x", 60)) // a byte for each record
-	b := recordfile.NewIndexBuilder(recordfile.NewIndexMemory(1 << 20))
+	b := recordfile.NewIndexBuilder(semaphore.NewWeighted(1 << 20))
 	for at := from; at.Before(to); at = at.Add(time.Minute) {
 		summary := recordfile.Summary{
 			Key: recordfile.Key{Service: service, Type: "cpu", SampleType: "cpu", Unit: "nanoseconds"},
