@@ -4,7 +4,6 @@
 package ingest
 
 import (
-	"hash/maphash"
 	"strings"
 	"sync"
 	"time"
@@ -18,8 +17,7 @@ const maxNames = 1000
 // names remembers the first maxNames names, in bounded memory.
 type names struct {
 	mu   sync.Mutex
-	seed maphash.Seed
-	seen map[uint64]struct{} // hashes
+	seen map[string]bool // shortened
 }
 
 // add reports whether a name is one of the first and is not in the set yet.
@@ -27,13 +25,12 @@ func (n *names) add(name string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.seen == nil {
-		n.seed, n.seen = maphash.MakeSeed(), map[uint64]struct{}{}
+		n.seen = map[string]bool{}
 	}
-	hash := maphash.String(n.seed, name)
-	if _, known := n.seen[hash]; known || len(n.seen) == maxNames {
+	if name = shortened(name); n.seen[name] || len(n.seen) == maxNames {
 		return false
 	}
-	n.seen[hash] = struct{}{}
+	n.seen[strings.Clone(name)] = true
 	return true
 }
 

@@ -4,7 +4,10 @@
 package ingest
 
 import (
+	"maps"
+	"slices"
 	"sync"
+	"unicode/utf8"
 	"weak"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
@@ -27,6 +30,13 @@ func CheckMaxInFlight(checks *config.Checks, size config.Size) {
 // CheckMaxDecompressedSize checks the key max_decompressed_size.
 func CheckMaxDecompressedSize(checks *config.Checks, size config.Size) {
 	checks.That(size > 0 && size <= MaxPayload, "max_decompressed_size", size, "above 0 and at most %v", MaxPayload)
+}
+
+// CheckResourceAttributes checks a key resource_attributes.
+func CheckResourceAttributes(checks *config.Checks, key string, attributes map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(attributes)) {
+		checks.That(name != "" && utf8.ValidString(name) && utf8.ValidString(attributes[name]), key, name, "a name that is not empty, with a value, both in UTF-8")
+	}
 }
 
 // inFlight are the limits of SharedInFlight by size. A limit is there for as long as a

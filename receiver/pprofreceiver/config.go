@@ -5,9 +5,6 @@ package pprofreceiver
 
 import (
 	"errors"
-	"maps"
-	"slices"
-	"unicode/utf8"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configoptional"
@@ -89,9 +86,6 @@ func createDefaultConfig() component.Config {
 
 // Unmarshal reads the configuration strictly, also that of contrib's receiver.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
-	if conf.IsSet("jfr::original_payload") {
-		return errors.New("is invalid: jfr::original_payload was removed: to keep recordings, store their files")
-	}
 	if err := acceptContribKeys(conf); err != nil {
 		return err
 	}
@@ -105,10 +99,7 @@ func (c *Config) Validate() error {
 		checks.Add(errors.New("at least one of server, remote, file or self is required (\"server: {}\" enables a section with its defaults, and null turns it off)"))
 	}
 	ingest.CheckMaxInFlight(&checks, c.MaxInFlight)
-	for _, name := range slices.Sorted(maps.Keys(c.ResourceAttributes)) {
-		checks.That(name != "", "resource_attributes: name", name, "the name of an attribute")
-		checks.That(utf8.ValidString(name) && utf8.ValidString(c.ResourceAttributes[name]), "resource_attributes: name", name, "valid UTF-8, as its value")
-	}
+	ingest.CheckResourceAttributes(&checks, "resource_attributes", c.ResourceAttributes)
 	isLink := c.TimestampLabel == c.Links.TraceID || c.TimestampLabel == c.Links.SpanID || pproftranslator.IsLinkLabel(c.TimestampLabel)
 	checks.That(c.TimestampLabel != "", "timestamp_label", c.TimestampLabel, "the name of a label")
 	checks.That(!isLink, "timestamp_label", c.TimestampLabel, "another label than those of links")

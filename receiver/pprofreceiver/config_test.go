@@ -44,7 +44,7 @@ func TestUnknownKeysAreRejected(t *testing.T) {
 
 func TestWrongValuesAreRejected(t *testing.T) {
 	for yaml, want := range map[string][]string{
-		"server: {}\njfr: {original_payload: true}": {"is invalid: jfr::original_payload was removed"},
+		"server: {}\njfr: {original_payload: true}": {"unknown key jfr::original_payload: must be one of timestamps"},
 		"{}":                                                {"at least one of server, remote, file or self is required"},
 		"server:":                                           {"at least one of server, remote, file or self is required", "null turns it off"},
 		"server: {enabled: false}":                          {"at least one of server, remote, file or self is required"},
@@ -60,7 +60,7 @@ func TestWrongValuesAreRejected(t *testing.T) {
 		serverYAML + "max_in_flight: 4095KiB":               {"max_in_flight is 4095KiB: must be at least 4MiB"},
 		serverYAML + "max_in_flight: 101%":                  {"max_in_flight", "at most 100%"},
 		"server: {max_in_flight: 63MiB}":                    {"server", "max_in_flight"},
-		"server: {read_timeout: -1s}":                       {"server: read_timeout is -1s", "at least 1ms"},
+		"server: {read_timeout: -1s}":                       {"server: read_timeout is -1s", "0 (no timeout) or more"},
 		"server: {read_timeout: 30}":                        {"server::read_timeout is 30:", "with a unit"},
 		"server: {compression_algorithms: [lzma]}":          {"compression_algorithms[0] is \"lzma\": must be", "zstd"},
 		"self: {collection_interval: 0s}":                   {"self: collection_interval is 0s: must be", "at least 1ms"},
@@ -79,7 +79,7 @@ func TestWrongValuesAreRejected(t *testing.T) {
 		"server: {}\ntimestamp_label: span_id":              {"timestamp_label is \"span_id\": must be another label than those of links"},
 		"server: {}\ntimestamp_label: span id":              {"timestamp_label is \"span id\": must be another label than those of links"},
 		"server: {}\ntimestamp_label: profile_id":           {"timestamp_label is \"profile_id\": must be another label than those of links"},
-		"server: {}\nresource_attributes: {'': x}":          {"resource_attributes: name is \"\": must be"},
+		"server: {}\nresource_attributes: {'': x}":          {"resource_attributes is \"\": must be"},
 		"server: {}\nresource_attributes: {a.b: [1]}":       {"resource_attributes"},
 	} {
 		t.Run(yaml, func(t *testing.T) {

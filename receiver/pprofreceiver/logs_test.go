@@ -85,7 +85,9 @@ func TestDisconnectedClientIsLogged(t *testing.T) {
 	client := http.Client{Timeout: 100 * time.Millisecond}
 	_, err = client.Post(b.url("/v1/pprof?service.name=a"), "application/octet-stream", bytes.NewReader(plain(t, samplePprof("/bin/app", 3)))) //nolint:bodyclose // there is no response
 	require.Error(t, err)
-	warned := func() []observer.LoggedEntry { return b.logs.FilterMessage("Rejected requests").All() }
+	warned := func() []observer.LoggedEntry {
+		return b.logs.FilterMessage("Rejected requests: pipeline_retryable").All()
+	}
 	require.Eventually(t, func() bool { return len(warned()) == 1 }, 10*time.Second, 10*time.Millisecond)
 	fields := warned()[0].ContextMap()
 	assert.Equal(t, "pipeline_retryable", fields["reason"])

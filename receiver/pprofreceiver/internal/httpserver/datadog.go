@@ -84,26 +84,19 @@ func readDatadog(r *Request) (push Push, err error) {
 	if event == nil {
 		return push, malformed("body: no part named event")
 	}
-	batch, err := readDatadogEvent(event, r.ResourceAttributes)
+	payload, err := readDatadogEvent(event, r.ResourceAttributes)
 	if err != nil {
 		return push, fmt.Errorf("body: %w", err)
 	}
 	for _, p := range profiles {
-		payload := batch.payload(p.File)
 		payload.Data = p.Body
-		push.Profiles = append(push.Profiles, Profile{Name: fmt.Sprintf("attachment %.200q", p.File), Payload: payload})
+		push.Profiles = append(push.Profiles, Profile{Name: fmt.Sprintf("attachment %.200q", p.File), Payload: describeAttachment(payload, p.File)})
 	}
 	return push, nil
 }
 
-// datadogBatch has the data that the profiles of one request share.
-type datadogBatch struct {
-	resource pcommon.Map
-	time     ingest.TimeRange
-}
-
-// readDatadogEvent reads the part event. Its tags override resourceAttributes.
-func readDatadogEvent(part *Part, resourceAttributes map[string]string) (b datadogBatch, err error) {
+// readDatadogEvent reads the part event: what the profiles of the request share. Its tags override resourceAttributes.
+func readDatadogEvent(part *Part, resourceAttributes map[string]string) (p ingest.Payload, err error) {
 	var event struct {
 		Start  string `json:"start"`
 		End    string `json:"end"`
@@ -111,29 +104,29 @@ func readDatadogEvent(part *Part, resourceAttributes map[string]string) (b datad
 		Family string `json:"family"` // the language
 	}
 	if err := part.JSON(&event); err != nil {
-		return b, err
+		return p, err
 	}
-	if b.time.Start, err = parseDatadogTime(event.Start); err != nil {
-		return b, fmt.Errorf("part %q: field \"start\": %w", partEvent, err)
+	if p.TimeRange.Start, err = parseDatadogTime(event.Start); err != nil {
+		return p, fmt.Errorf("part %q: field \"start\": %w", partEvent, err)
 	}
-	if b.time.End, err = parseDatadogTime(event.End); err != nil {
-		return b, fmt.Errorf("part %q: field \"end\": %w", partEvent, err)
+	if p.TimeRange.End, err = parseDatadogTime(event.End); err != nil {
+		return p, fmt.Errorf("part %q: field \"end\": %w", partEvent, err)
 	}
 	attributes, err := parseDatadogTags(event.Tags)
 	if err != nil {
-		return b, fmt.Errorf("part %q: %w", partEvent, err)
+		return p, fmt.Errorf("part %q: %w", partEvent, err)
 	}
 	if err := checkLength("part \"event\"", "family", event.Family); err != nil {
-		return b, err
+		return p, err
 	}
 	if event.Family != "" && attributes[attributeSDKLanguage] == "" {
 		attributes[attributeSDKLanguage] = event.Family
 	}
-	b.resource = ingest.NewResource(resourceAttributes, attributes)
+	p.Resource = ingest.NewResource(resourceAttributes, attributes)
 	if pid, err := strconv.ParseInt(attributes[attributeProcessPID], 10, 64); err == nil {
-		b.resource.PutInt(attributeProcessPID, pid)
+		p.Resource.PutInt(attributeProcessPID, pid)
 	}
-	return b, nil
+	return p, nil
 }
 
 // parseDatadogTags parses name:value,name:value. The last of several values counts: the library
@@ -199,14 +192,14 @@ func skippedKind(file string) string {
 	return "other"
 }
 
-// payload derives profile type and temporality from the name of the file, for example
+// describeAttachment derives profile type and temporality from the name of the file, for example
 // delta-heap.pprof. A library that profiles everything at once calls it auto.
-func (b *datadogBatch) payload(file string) ingest.Payload {
+func describeAttachment(p ingest.Payload, file string) ingest.Payload {
 	if strings.HasSuffix(file, suffixJFR) { // which tells all of this itself
-		return ingest.Payload{Resource: b.resource, TimeRange: b.time}
+		return p
 	}
 	profileType, delta := strings.CutPrefix(strings.TrimSuffix(file, suffixPprof), prefixDelta)
-	p := ingest.Payload{Resource: b.resource, TimeRange: b.time, AttributeNames: datadogLabels}
+	p.AttributeNames = datadogLabels
 	switch profileType {
 	case "goroutines":
 		p.ProfileType = ingest.ProfileTypeGoroutine

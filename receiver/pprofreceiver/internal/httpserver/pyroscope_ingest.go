@@ -48,13 +48,11 @@ const (
 	aggregationAverage = "average"
 )
 
-// ingestion is the description of the profile of a request.
+// ingestion is the profile of a request and its description.
 type ingestion struct {
-	series      series
-	time        ingest.TimeRange
+	ingest.Payload
 	aggregation string // of all sample types that config does not contain
 	config      map[string]sampleTypeConfig
-	recording   ingest.Recording // of a JVM
 }
 
 func readIngest(r *Request) (push Push, err error) {
@@ -62,58 +60,48 @@ func readIngest(r *Request) (push Push, err error) {
 	if err != nil {
 		return push, err
 	}
-	in, err := readIngestQuery(query)
+	in, err := readIngestQuery(query, r.ResourceAttributes)
 	if err != nil {
 		return push, err
 	}
-	var body []byte
-	var folded *foldedtranslator.Unmarshaler
 	name := "profile"
 	format := query.Get("format")
 	switch {
 	case r.MediaType == mediaTypeForm && (format == "" || format == "pprof" || format == "jfr"):
-		body, push.Skipped, err = in.readForm(r)
+		push.Skipped, err = in.readForm(r)
 	case format == "pprof" || format == "jfr":
-		body, err = r.Profile()
+		in.Data, err = r.Profile()
 	case slices.Contains([]string{"", "groups", "folded", "collapsed", "lines"}, format) && r.MediaType != mediaTypeForm && !strings.HasPrefix(r.MediaType, "binary/octet-stream+"):
-		folded = in.folded(query)
-		folded.Lines = format == "lines"
+		in.Folded = in.folded(query)
+		in.Folded.Lines = format == "lines"
 		name = "profile, read as folded stacks"
 		if format == "" {
 			name += " without the parameter \"format\""
 		}
-		body, err = r.Profile()
+		in.Data, err = r.Profile()
 	default:
 		return push, unsupported("format is %q: want a form with a part named profile or jfr; or as the body a profile with format=pprof or format=jfr, or folded stacks with format=groups, lines, folded or collapsed; Pyroscope's other formats are not supported", format)
 	}
 	if err != nil {
 		return push, err
 	}
-	push.Profiles = []Profile{{Name: name, Payload: ingest.Payload{
-		Data:              body,
-		Resource:          ingest.NewResource(r.ResourceAttributes, in.series.resource),
-		ScopeAttributes:   in.series.scope,
-		ProfileTypeOf:     in.profileType,
-		Temporality:       in.temporality,
-		ProfileAttributes: in.display,
-		TimeRange:         in.time,
-		Recording:         in.recording,
-		Folded:            folded,
-	}}}
+	in.ProfileTypeOf, in.Temporality, in.ProfileAttributes = in.profileType, in.temporality, in.display
+	push.Profiles = []Profile{{Name: name, Payload: in.Payload}}
 	return push, nil
 }
 
 // readIngestQuery reads name, from, until, spyName, aggregationType and sampleRate, which is for recordings of JVMs and
 // for folded stacks. It ignores all other parameters; folded reads units, which repeat those of other profiles.
-func readIngestQuery(query url.Values) (in ingestion, err error) {
+func readIngestQuery(query url.Values, resourceAttributes map[string]string) (in ingestion, err error) {
 	app, labels, err := parseName(query.Get("name"))
 	if err != nil {
 		return in, fmt.Errorf("query: parameter \"name\": %w", err)
 	}
-	if in.series, err = newSeries("query: labels of the parameter \"name\"", labels); err != nil {
+	series, err := newSeries("query: labels of the parameter \"name\"", labels)
+	if err != nil {
 		return in, err
 	}
-	resource := in.series.resource
+	resource := series.resource
 	for _, known := range []label{{ingest.AttributeServiceName, app}, {attributeSpy, query.Get("spyName")}} {
 		if known.Value == "" {
 			continue
@@ -130,15 +118,16 @@ func readIngestQuery(query url.Values) (in ingestion, err error) {
 			return in, err
 		}
 	}
-	if in.time.Start, err = parsePyroscopeTime(query.Get("from")); err != nil {
+	in.Resource, in.ScopeAttributes = ingest.NewResource(resourceAttributes, resource), series.scope
+	if in.TimeRange.Start, err = parsePyroscopeTime(query.Get("from")); err != nil {
 		return in, malformed("query: parameter \"from\": %v", err)
 	}
-	if in.time.End, err = parsePyroscopeTime(query.Get("until")); err != nil {
+	if in.TimeRange.End, err = parsePyroscopeTime(query.Get("until")); err != nil {
 		return in, malformed("query: parameter \"until\": %v", err)
 	}
 	in.aggregation = query.Get("aggregationType")
 	if rate, err := strconv.ParseFloat(query.Get("sampleRate"), 64); err == nil && rate > 0 && rate <= 1e9 {
-		in.recording.SampleRate = rate
+		in.Recording.SampleRate = rate
 	}
 	return in, nil
 }
@@ -164,16 +153,16 @@ func (in *ingestion) folded(query url.Values) *foldedtranslator.Unmarshaler {
 	if known != nil {
 		return known
 	}
-	rate := cmp.Or(in.recording.SampleRate, defaultSampleRate)
+	rate := cmp.Or(in.Recording.SampleRate, defaultSampleRate)
 	return &foldedtranslator.Unmarshaler{SampleType: "cpu", Unit: "nanoseconds", Period: max(1, int64(1e9/rate))}
 }
 
-// readForm returns the profile of a form and the number of skipped parts by kind.
-func (in *ingestion) readForm(r *Request) (profile []byte, skipped map[string]int, err error) {
+// readForm reads the profile of a form. It returns the number of skipped parts by kind.
+func (in *ingestion) readForm(r *Request) (skipped map[string]int, err error) {
 	const partProfile, partConfig, partPrevious, partJFR, partLabels = "profile", "sample_type_config", "prev_profile", "jfr", "labels"
 	parts, err := r.Form()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	found := false
 	skipped = map[string]int{}
@@ -181,15 +170,15 @@ func (in *ingestion) readForm(r *Request) (profile []byte, skipped map[string]in
 		switch p := &parts[i]; p.Name {
 		case partProfile, partJFR:
 			if found {
-				return nil, nil, malformed("body: duplicate part %q", p.Name)
+				return nil, malformed("body: duplicate part %q", p.Name)
 			}
-			profile, found = p.Body, true
+			in.Data, found = p.Body, true
 		case partConfig:
 			if err := p.JSON(&in.config); err != nil {
-				return nil, nil, fmt.Errorf("body: %w", err)
+				return nil, fmt.Errorf("body: %w", err)
 			}
 		case partLabels:
-			in.recording.Labels = p.Body
+			in.Recording.Labels = p.Body
 		case partPrevious: // the profile continues it and contains it
 			skipped["previous_profile"]++
 		default:
@@ -197,9 +186,9 @@ func (in *ingestion) readForm(r *Request) (profile []byte, skipped map[string]in
 		}
 	}
 	if !found {
-		return nil, nil, malformed("body: no part named profile or jfr")
+		return nil, malformed("body: no part named profile or jfr")
 	}
-	return profile, skipped, nil
+	return skipped, nil
 }
 
 // temporality is that of sample_type_config: cumulative, instant if it is averaged,
@@ -262,18 +251,12 @@ func (in *ingestion) profileType(sampleTypes []string) string {
 // digits states the unit: seconds (up to 10), milliseconds (13), microseconds (16) or
 // nanoseconds (19). An empty text is 0, unknown.
 func parsePyroscopeTime(text string) (pcommon.Timestamp, error) {
-	unit := time.Duration(0)
-	switch digits := len(text); {
-	case digits == 0:
+	if text == "" {
 		return 0, nil
-	case digits <= 10:
+	}
+	unit := map[int]time.Duration{13: time.Millisecond, 16: time.Microsecond, 19: time.Nanosecond}[len(text)]
+	if len(text) <= 10 {
 		unit = time.Second
-	case digits == 13:
-		unit = time.Millisecond
-	case digits == 16:
-		unit = time.Microsecond
-	case digits == 19:
-		unit = time.Nanosecond
 	}
 	n, err := strconv.ParseUint(text, 10, 63)
 	if err != nil || unit == 0 || n > math.MaxInt64/uint64(unit) {

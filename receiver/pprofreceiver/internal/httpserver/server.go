@@ -19,8 +19,8 @@ import (
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
@@ -91,7 +91,7 @@ type Server struct {
 	protocols []Protocol
 	ingester  *ingest.Ingester
 	logger    *zap.Logger
-	rejected  *rejectionLog
+	warnings  *zap.Logger // the first of each message in a minute
 
 	drainTimeout, abortTimeout time.Duration
 
@@ -111,13 +111,15 @@ func New(config Config, set metadata.Settings, ingester *ingest.Ingester) *Serve
 		config.HTTP.CompressionAlgorithms = contentEncodings
 	}
 	return &Server{
-		Listen:       config.HTTP.ToListener,
-		config:       config,
-		settings:     set,
-		protocols:    protocols,
-		ingester:     ingester,
-		logger:       set.Telemetry.Logger,
-		rejected:     newRejectionLog(set.Telemetry.Logger),
+		Listen:    config.HTTP.ToListener,
+		config:    config,
+		settings:  set,
+		protocols: protocols,
+		ingester:  ingester,
+		logger:    set.Telemetry.Logger,
+		warnings: set.Telemetry.Logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+			return zapcore.NewSamplerWithOptions(core, time.Minute, 1, 0)
+		})),
 		drainTimeout: drainTimeout,
 		abortTimeout: abortTimeout,
 	}
@@ -160,7 +162,6 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if s.cancel == nil { // not started
 		return nil
 	}
-	defer s.rejected.stop()
 	defer s.cancel()
 	draining, stop := context.WithTimeout(ctx, s.drainTimeout)
 	defer stop()
@@ -188,7 +189,6 @@ func (s *Server) Handler() http.Handler { return s.http.Handler }
 
 // handler answers the requests of one protocol.
 func (s *Server) handler(p Protocol) http.Handler {
-	succeeded := s.responseAttributes(p.Path, p.Success)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.handlers.Add(1)
 		defer s.handlers.Add(-1)
@@ -200,7 +200,7 @@ func (s *Server) handler(p Protocol) http.Handler {
 			s.reject(w, r, p, rejection)
 			return
 		}
-		s.settings.Metrics.ReceiverPprofRequests.Add(r.Context(), 1, succeeded)
+		s.countRequest(r.Context(), p.Path, p.Success)
 	})
 }
 
@@ -230,7 +230,7 @@ func (s *Server) serve(p Protocol, w http.ResponseWriter, r *http.Request) (err 
 	}
 	request := s.newRequest(r)
 	if encodings := s.config.HTTP.CompressionAlgorithms; !slices.Contains(encodings, request.encoding) {
-		return unsupported("Content-Encoding is %q: must be one of %s", request.encoding, listOf(encodings))
+		return unsupported("Content-Encoding is %q: must be one of %q", request.encoding, encodings)
 	}
 	defer request.reservation.Release()
 	push, err := p.Read(request)
@@ -260,11 +260,12 @@ func (s *Server) reject(w http.ResponseWriter, r *http.Request, p Protocol, reje
 		message = http.StatusText(rejection.status)
 	}
 	sender, _, _ := net.SplitHostPort(r.RemoteAddr)
-	s.rejected.add(rejection.reason, zap.String("endpoint", p.Path), zap.String("sender", sender),
-		zap.Int("status", rejection.status), zap.String("reason", rejection.reason), zap.String("error", message))
+	fields := []zap.Field{zap.String("endpoint", p.Path), zap.String("sender", sender),
+		zap.Int("status", rejection.status), zap.String("reason", rejection.reason), zap.String("error", message)}
+	s.logger.Debug("Rejected request", fields...)
+	s.warnings.Warn("Rejected requests: "+rejection.reason, fields...)
 	s.countRejection(r.Context(), p.Path, rejection)
-	status := rejection.write(w, r, p.Connect)
-	s.settings.Metrics.ReceiverPprofRequests.Add(r.Context(), 1, s.responseAttributes(p.Path, status))
+	s.countRequest(r.Context(), p.Path, rejection.write(w, r, p.Connect))
 }
 
 // rejectEarly answers requests that confighttp rejects, for example without valid
@@ -281,8 +282,9 @@ func (s *Server) rejectEarly(w http.ResponseWriter, r *http.Request, message str
 	s.reject(w, r, protocol, &Rejection{status: status, reason: reason, message: message})
 }
 
-func (s *Server) responseAttributes(path string, status int) metric.MeasurementOption {
-	return s.settings.Metrics.Attributes(attribute.String("endpoint", path), attribute.Int("http.response.status_code", status))
+func (s *Server) countRequest(ctx context.Context, path string, status int) {
+	s.settings.Metrics.ReceiverPprofRequests.Add(ctx, 1, s.settings.Metrics.Attributes(
+		attribute.String("endpoint", path), attribute.Int("http.response.status_code", status)))
 }
 
 func (s *Server) countRejection(ctx context.Context, path string, rejection *Rejection) {

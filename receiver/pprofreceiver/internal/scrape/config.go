@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"go.opentelemetry.io/collector/config/confighttp"
 
@@ -173,10 +172,7 @@ func (c *Config) targetSources(checks *config.Checks) (sources []source) {
 	for i, target := range c.Targets {
 		key := fmt.Sprintf("targets::%d", i)
 		checkProfiles(checks, key+"::profiles", target.Profiles)
-		for _, name := range slices.Sorted(maps.Keys(target.ResourceAttributes)) {
-			checks.That(name != "" && utf8.ValidString(name) && utf8.ValidString(target.ResourceAttributes[name]), key+"::resource_attributes", name,
-				"a name that is not empty, with a value, both in UTF-8")
-		}
+		ingest.CheckResourceAttributes(checks, key+"::resource_attributes", target.ResourceAttributes)
 		key += "::endpoint"
 		at, err := parseTarget(key, target.Endpoint)
 		if err != nil {
