@@ -18,29 +18,24 @@ import (
 // [MemoryLimit]. Fractions and negative sizes are rejected, never rounded.
 type Size int64
 
-// The units that a size may be written in.
+// Units of sizes.
 const (
-	B   Size = 1
-	KiB      = 1024 * B
-	MiB      = 1024 * KiB
-	GiB      = 1024 * MiB
-	TiB      = 1024 * GiB
-	KB       = 1000 * B
-	MB       = 1000 * KB
-	GB       = 1000 * MB
-	TB       = 1000 * GB
+	KiB Size = 1 << 10
+	MiB Size = 1 << 20
+	GiB Size = 1 << 30
+	TiB Size = 1 << 40
 )
 
-// units are ordered so that ParseSize finds the longer suffix before "B".
+// units are those that a size may be written in, the largest first, and so "B" last.
 var units = []struct {
 	suffix string
 	size   Size
-}{{"TiB", TiB}, {"GiB", GiB}, {"MiB", MiB}, {"KiB", KiB}, {"TB", TB}, {"GB", GB}, {"MB", MB}, {"KB", KB}, {"B", B}}
+}{{"TiB", TiB}, {"TB", 1e12}, {"GiB", GiB}, {"GB", 1e9}, {"MiB", MiB}, {"MB", 1e6}, {"KiB", KiB}, {"KB", 1e3}, {"B", 1}}
 
 // ParseSize reads a size such as `64MiB`, `500 KB`, `25%` or `1048576`. The error
 // reads on after the name of a key: `is "64mib": must be ...`.
 func ParseSize(text string) (Size, error) {
-	number, unit := strings.TrimSpace(text), B
+	number, unit := strings.TrimSpace(text), Size(1)
 	for _, u := range units {
 		if rest, found := strings.CutSuffix(number, u.suffix); found {
 			number, unit = rest, u.size
@@ -50,7 +45,7 @@ func ParseSize(text string) (Size, error) {
 	number, isShare := strings.CutSuffix(number, "%")
 	number = strings.TrimRight(number, " ")
 	// ParseUint also takes a sign, and digits above 63 bits are too large below.
-	if number == "" || strings.Trim(number, "0123456789") != "" || isShare && unit != B {
+	if number == "" || strings.Trim(number, "0123456789") != "" || isShare && unit != 1 {
 		return 0, fmt.Errorf("is %q: must be a whole number of bytes, a size with a unit (B, KiB, MiB, GiB, TiB, KB, MB, GB, TB) such as 64MiB, or a share of the memory limit such as 25%%", text)
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
@@ -80,13 +75,12 @@ func (s Size) MarshalText() ([]byte, error) {
 // String writes the size with the unit that makes the smallest number: 64MiB,
 // 100KB, 1025B. ParseSize reads it back.
 func (s Size) String() string {
-	best := units[len(units)-1]
 	for _, u := range units {
-		if s != 0 && s%u.size == 0 && u.size > best.size {
-			best = u
+		if s != 0 && s%u.size == 0 {
+			return strconv.FormatInt(int64(s/u.size), 10) + u.suffix
 		}
 	}
-	return strconv.FormatInt(int64(s/best.size), 10) + best.suffix
+	return "0B"
 }
 
 // MemoryLimit is the memory that this process may use: the least of GOMEMLIMIT,

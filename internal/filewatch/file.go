@@ -104,15 +104,10 @@ func versionOf(info fs.FileInfo) version {
 	if stat.Kind() != reflect.Struct {
 		return v
 	}
-	if inode := stat.FieldByName("Ino"); inode.IsValid() {
-		v.Inode = inode.Uint()
-	}
-	switch device := stat.FieldByName("Dev"); {
-	case !device.IsValid():
-	case device.CanInt(): // on macOS
-		v.Device = uint64(device.Int())
-	default:
-		v.Device = device.Uint()
+	for name, to := range map[string]*uint64{"Ino": &v.Inode, "Dev": &v.Device} {
+		if field := stat.FieldByName(name); field.IsValid() {
+			*to = field.Convert(reflect.TypeFor[uint64]()).Uint() // some systems have a signed device
+		}
 	}
 	for _, name := range []string{"Ctim", "Ctimespec"} { // on Linux, and on macOS and BSD
 		if field := stat.FieldByName(name); field.IsValid() {

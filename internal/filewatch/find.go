@@ -33,20 +33,18 @@ type glob struct {
 
 func newFinder(config Config, logger *zap.Logger) (*finder, error) {
 	f := &finder{logger: logger}
-	for _, text := range config.Include {
+	for i, text := range slices.Concat(config.Include, config.Exclude) {
 		path, err := filepath.Abs(filepath.FromSlash(text))
 		if err != nil {
-			return nil, fmt.Errorf("include %q: %w", text, err)
+			return nil, fmt.Errorf("glob %q: %w", text, err)
 		}
-		base, pattern := doublestar.SplitPattern(filepath.ToSlash(path))
+		path = filepath.ToSlash(path)
+		if i >= len(config.Include) {
+			f.exclude = append(f.exclude, path)
+			continue
+		}
+		base, pattern := doublestar.SplitPattern(path)
 		f.include = append(f.include, &glob{base: filepath.FromSlash(base), pattern: pattern})
-	}
-	for _, text := range config.Exclude {
-		path, err := filepath.Abs(filepath.FromSlash(text))
-		if err != nil {
-			return nil, fmt.Errorf("exclude %q: %w", text, err)
-		}
-		f.exclude = append(f.exclude, filepath.ToSlash(path))
 	}
 	return f, nil
 }

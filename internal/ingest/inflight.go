@@ -31,7 +31,6 @@ var ErrInFlightLimit = errors.New("max_in_flight reached; retry later")
 // those for which it holds bytes; what turns out to be more than expected is taken if it is free. So payloads cannot
 // block each other, and there is always room for one more when those at work have finished.
 type InFlight struct {
-	size      int64 // bytes
 	parts     [stages]*semaphore.Weighted
 	most      [stages]limit // of one payload
 	baselines *semaphore.Weighted
@@ -57,7 +56,7 @@ type limit struct {
 
 // NewInFlight returns a limit of so many bytes.
 func NewInFlight(size int64) *InFlight {
-	f := &InFlight{size: size, baselines: semaphore.NewWeighted(size / 4)}
+	f := &InFlight{baselines: semaphore.NewWeighted(size / 4)}
 	for stage, parts := range [stages]int64{smallBody: 1, body: 4, decompressed: 5, work: 22} {
 		f.parts[stage] = semaphore.NewWeighted(size / 32 * parts)
 	}
@@ -72,10 +71,6 @@ func NewInFlight(size int64) *InFlight {
 
 // MaxWork is how many bytes one request, scrape or file may take for its translation and the result.
 func (f *InFlight) MaxWork() int64 { return f.most[work].bytes }
-
-// CheckBody returns a *pproftranslator.LimitError if a body of this size in bytes, which
-// may be negative for unknown, is too large.
-func (f *InFlight) CheckBody(bytes int64) error { return f.most[body].check(bytes) }
 
 // check returns the error of a payload that can never be taken.
 func (l *limit) check(bytes int64) error {

@@ -6,7 +6,6 @@ package ingest
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"fmt"
 	"hash"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -32,11 +31,8 @@ func setProfileIDs(resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, p
 		return nil
 	}
 	scope := scopeProfiles.Scope()
-	value, ok := scope.Attributes().Get(sampletypes.OrderAttribute) // the translator sets it
-	if !ok || value.Type() != pcommon.ValueTypeSlice || value.Slice().Len() != scopeProfiles.Profiles().Len() {
-		return fmt.Errorf("%s: want the indices of the sample types", sampletypes.OrderAttribute)
-	}
-	order := value.Slice()
+	indices, _ := scope.Attributes().Get(sampletypes.OrderAttribute) // of the sample types: all translators set it
+	order := indices.Slice()
 	head := dictionary.AppendMap(make(dictionary.Value, 0, 512), resource)
 	head = dictionary.AppendMap(head.AppendKey(scope.Name()).AppendKey(scope.Version()), scope.Attributes())
 	common := sha256.New()

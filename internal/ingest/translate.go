@@ -140,7 +140,6 @@ func translateFolded(r *Result) error {
 // LeaveOutEmpty leaves out the Profiles without samples, and counts them. OTLP wants at
 // least one sample in each.
 func (r *Result) LeaveOutEmpty(held *Reservation) error {
-	count := r.Profiles.ProfileCount()
 	empty := 0
 	for profile := range ProfilesOf(r.Profiles) {
 		if profile.Samples().Len() == 0 {
@@ -148,11 +147,7 @@ func (r *Result) LeaveOutEmpty(held *Reservation) error {
 		}
 	}
 	r.Empty += empty
-	switch empty {
-	case 0:
-		return nil
-	case count:
-		r.Profiles = pprofile.NewProfiles()
+	if empty == 0 {
 		return nil
 	}
 	return r.Keep(func(p pprofile.Profile) bool { return p.Samples().Len() > 0 }, &merge.Options{}, held)

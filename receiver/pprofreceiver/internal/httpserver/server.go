@@ -225,9 +225,6 @@ func (s *Server) serve(p Protocol, w http.ResponseWriter, r *http.Request) (err 
 	if limit := s.config.HTTP.MaxRequestBodySize; r.ContentLength > limit {
 		return &http.MaxBytesError{Limit: limit}
 	}
-	if err := s.settings.InFlight.CheckBody(r.ContentLength); err != nil {
-		return err
-	}
 	request := s.newRequest(r)
 	if encodings := s.config.HTTP.CompressionAlgorithms; !slices.Contains(encodings, request.encoding) {
 		return unsupported("Content-Encoding is %q: must be one of %q", request.encoding, encodings)

@@ -9,7 +9,6 @@ import (
 	"context"
 	"runtime"
 	"runtime/pprof"
-	"slices"
 	"sync"
 	"time"
 
@@ -48,11 +47,6 @@ func New(config Config, set metadata.Settings, ingester *ingest.Ingester) *Profi
 	resource := pcommon.NewMap()
 	set.Telemetry.Resource.Attributes().CopyTo(resource)
 	ingest.PutStrings(resource, set.ResourceAttributes)
-	// The CPU profile takes time and comes last.
-	config.Profiles = slices.Clone(config.Profiles)
-	if i := slices.Index(config.Profiles, ingest.ProfileTypeCPU); i >= 0 {
-		config.Profiles = append(slices.Delete(config.Profiles, i, i+1), ingest.ProfileTypeCPU)
-	}
 	return &Profiler{config: config, resource: resource, ingester: ingester, inFlight: set.InFlight, logger: set.Telemetry.Logger}
 }
 
