@@ -5,6 +5,7 @@ package dictionary
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -31,8 +32,9 @@ func (e *IndexError) Error() string {
 // Payloads that break a recommendation of the format pass, and so do tables without a
 // zero value: an index means the entry that is there.
 func Check(pd pprofile.Profiles) error {
-	_, err := CheckGrowth(pd)
-	return err
+	c := checker{lengths: LengthsOf(pd.Dictionary())}
+	c.profiles(pd)
+	return c.err
 }
 
 // Growth is the most that a payload can add to any of Tables.
@@ -41,33 +43,51 @@ type Growth struct {
 	Content int // bytes of their binary form
 }
 
-// CheckGrowth is Check. It also returns what pd can add to a table, if it is valid.
-func CheckGrowth(pd pprofile.Profiles) (Growth, error) {
-	c := checker{lengths: LengthsOf(pd.Dictionary())}
+// CheckToMerge is Check and ResolveStrings. It also returns what the resolved payload can add to a table. It rejects a
+// sample, Profile, mapping or location that has two attributes of one key, apart from the attributes of
+// samples for which drop is true, by index.
+func CheckToMerge(pd pprofile.Profiles, drop []bool) (resolved pprofile.Profiles, growth Growth, err error) {
+	c := checker{lengths: LengthsOf(pd.Dictionary()), sets: NewSetChecker(pd.Dictionary()), drop: drop}
+	if c.profiles(pd); c.err != nil {
+		return pd, growth, c.err
+	}
+	if resolved, err = ResolveStrings(pd); err != nil {
+		return pd, growth, err
+	}
+	if resolved != pd { // text in place of references takes more, and is equal or not
+		c = checker{lengths: c.lengths, sets: NewSetChecker(resolved.Dictionary()), drop: drop}
+		c.profiles(resolved)
+	}
+	return resolved, c.growth, cmp.Or(c.err, c.duplicate)
+}
+
+type checker struct {
+	lengths   Lengths
+	sets      *SetChecker // nil: sets are not checked
+	drop      []bool
+	err       error
+	duplicate error // of the first set with two attributes of one key
+	growth    Growth
+}
+
+func (c *checker) profiles(pd pprofile.Profiles) {
 	c.dictionary(pd.Dictionary())
+	n := c.lengths
+	c.growth.Entries += n.Strings + n.Mappings + n.Locations + n.Functions + n.Links + n.Attributes + n.Stacks
 	for i, rp := range pd.ResourceProfiles().All() {
 		c.attributeMap(rp.Resource().Attributes(), "resource_profiles[%d].resource", i)
 		for j, sp := range rp.ScopeProfiles().All() {
 			c.attributeMap(sp.Scope().Attributes(), "resource_profiles[%d].scope_profiles[%d].scope", i, j)
 			for k, p := range sp.Profiles().All() {
 				if c.err != nil {
-					return Growth{}, c.err
+					return
 				}
 				c.profile(p, i, j, k)
-				c.entries += 1 + p.Samples().Len() // attribute sets
+				c.growth.Entries += 1 + p.Samples().Len() // attribute sets
 			}
 		}
 	}
-	n := c.lengths
-	c.entries += n.Strings + n.Mappings + n.Locations + n.Functions + n.Links + n.Attributes + n.Stacks
-	return Growth{Entries: c.entries, Content: c.content + maxFixed*c.entries}, c.err
-}
-
-type checker struct {
-	lengths Lengths
-	err     error
-	entries int
-	content int // bytes of what entries have any number of
+	c.growth.Content += maxFixed * c.growth.Entries
 }
 
 // The most bytes that the fixed fields of an entry, a line and an index take in binary form.
@@ -96,125 +116,25 @@ func placeOf(place string, args []int) string {
 	return fmt.Sprintf(place, values...)
 }
 
-func (c *checker) indices(s pcommon.Int32Slice, length int, table, place string, args ...int) {
-	c.content += maxIndex * s.Len()
+func (c *checker) indices(s pcommon.Int32Slice, length int, table, place, field string, args ...int) {
+	c.growth.Content += maxIndex * s.Len()
 	for i := range s.Len() {
 		if v := s.At(i); bad(v, length) {
-			c.index(v, length, table, place+"[%d]", append(args[:len(args):len(args)], i)...)
+			c.index(v, length, table, place+"."+field+"[%d]", append(args[:len(args):len(args)], i)...)
 			return
 		}
 	}
 }
 
-// CheckAttributeSets returns an error for a sample, Profile, mapping or location of pd that has two attributes of one
-// key, apart from the attributes of samples for which drop is true, by index. pd must have passed Check, and
-// have no string references.
-func CheckAttributeSets(pd pprofile.Profiles, drop []bool) error {
-	d := pd.Dictionary()
-	if d.AttributeTable().Len() < 2 {
-		return nil
+// attributes checks the attribute_indices of what is at place.
+func (c *checker) attributes(s pcommon.Int32Slice, drop []bool, place string, args ...int) {
+	c.indices(s, c.lengths.Attributes, "attribute", place, "attribute_indices", args...)
+	if c.sets == nil || c.err != nil || c.duplicate != nil {
+		return
 	}
-	c := setChecker{dictionary: d}
-	for i, m := range d.MappingTable().All() {
-		if err := c.check(m.AttributeIndices(), nil); err != nil {
-			return fmt.Errorf("mapping_table[%d]: %w", i, err)
-		}
+	if err := c.sets.Check(s, drop); err != nil {
+		c.duplicate = fmt.Errorf("%s: %w", placeOf(place, args), err)
 	}
-	locations := d.LocationTable()
-	for i := range locations.Len() {
-		if set := locations.At(i).AttributeIndices(); set.Len() > 1 {
-			if err := c.check(set, nil); err != nil {
-				return fmt.Errorf("location_table[%d]: %w", i, err)
-			}
-		}
-	}
-	for i, rp := range pd.ResourceProfiles().All() {
-		for j, sp := range rp.ScopeProfiles().All() {
-			for k, p := range sp.Profiles().All() {
-				err := c.check(p.AttributeIndices(), nil)
-				samples := p.Samples()
-				for s := 0; s < samples.Len() && err == nil; s++ {
-					if set := samples.At(s).AttributeIndices(); set.Len() > 1 {
-						err = c.check(set, drop)
-					}
-				}
-				if err != nil {
-					return fmt.Errorf(profilePlace+": %w", i, j, k, err)
-				}
-			}
-		}
-	}
-	return nil
-}
-
-type setChecker struct {
-	dictionary pprofile.ProfilesDictionary
-	keys       []int32 // by attribute: a number that attributes of one key share, or -1 of a zero value
-	firsts     []int32 // by key: the attribute of the present set that has it, plus one
-}
-
-func (c *setChecker) check(indices pcommon.Int32Slice, drop []bool) (err error) {
-	if c.keys == nil {
-		c.numberKeys()
-	}
-	for _, i := range indices.All() {
-		if c.keyOf(i) < 0 || int(i) < len(drop) && drop[i] {
-			continue
-		}
-		first := &c.firsts[c.keys[i]]
-		if *first != 0 && *first != i+1 && err == nil && !c.equal(*first-1, i) {
-			err = &DuplicateKeyError{Key: c.key(i)}
-		}
-		*first = i + 1
-	}
-	for _, i := range indices.All() {
-		if c.keyOf(i) >= 0 {
-			c.firsts[c.keys[i]] = 0
-		}
-	}
-	return err
-}
-
-func (c *setChecker) numberKeys() {
-	numbers := map[string]int32{}
-	table := c.dictionary.AttributeTable()
-	c.keys = make([]int32, table.Len())
-	for i := range c.keys {
-		a, key := table.At(i), c.key(int32(i))
-		if key == "" && c.unit(a) == "" && a.Value().Type() == pcommon.ValueTypeEmpty {
-			c.keys[i] = -1
-			continue
-		}
-		n, ok := numbers[key]
-		if !ok {
-			n = int32(len(numbers))
-			numbers[key] = n
-		}
-		c.keys[i] = n
-	}
-	c.firsts = make([]int32, len(numbers))
-}
-
-// keyOf is -1 for index 0 of an empty table, too.
-func (c *setChecker) keyOf(i int32) int32 {
-	if int(i) >= len(c.keys) {
-		return -1
-	}
-	return c.keys[i]
-}
-
-func (c *setChecker) key(i int32) string {
-	return ValidString(c.dictionary.StringTable(), c.dictionary.AttributeTable().At(int(i)).KeyStrindex())
-}
-
-func (c *setChecker) unit(a pprofile.KeyValueAndUnit) string {
-	return ValidString(c.dictionary.StringTable(), a.UnitStrindex())
-}
-
-// equal returns whether two attributes of one key are equal.
-func (c *setChecker) equal(i, j int32) bool {
-	a, b := c.dictionary.AttributeTable().At(int(i)), c.dictionary.AttributeTable().At(int(j))
-	return c.unit(a) == c.unit(b) && bytes.Equal(AppendPdata(nil, a.Value()), AppendPdata(nil, b.Value()))
 }
 
 func (c *checker) dictionary(d pprofile.ProfilesDictionary) {
@@ -223,22 +143,29 @@ func (c *checker) dictionary(d pprofile.ProfilesDictionary) {
 	for i := range n.Strings {
 		c.text(texts.At(i))
 	}
+	for i, a := range d.AttributeTable().All() { // before the sets of them
+		c.index(a.KeyStrindex(), n.Strings, "string", "attribute_table[%d].key_strindex", i)
+		c.index(a.UnitStrindex(), n.Strings, "string", "attribute_table[%d].unit_strindex", i)
+		if !c.value(a.Value(), MaxDepth) && c.err == nil {
+			c.err = fmt.Errorf("attribute_table[%d].value nests deeper than %d levels, or has a list of over %d keys", i, MaxDepth, MaxListEntries)
+		}
+	}
 	for i, m := range d.MappingTable().All() {
 		c.index(m.FilenameStrindex(), n.Strings, "string", "mapping_table[%d].filename_strindex", i)
-		c.indices(m.AttributeIndices(), n.Attributes, "attribute", "mapping_table[%d].attribute_indices", i)
+		c.attributes(m.AttributeIndices(), nil, "mapping_table[%d]", i)
 	}
 	for i := range n.Locations {
 		l := locations.At(i)
 		lines := l.Lines()
 		c.index(l.MappingIndex(), n.Mappings, "mapping", "location_table[%d].mapping_index", i)
-		c.content += maxLine * lines.Len()
+		c.growth.Content += maxLine * lines.Len()
 		for j := range lines.Len() {
 			if f := lines.At(j).FunctionIndex(); bad(f, n.Functions) {
 				c.index(f, n.Functions, "function", "location_table[%d].lines[%d].function_index", i, j)
 			}
 		}
 		if attributes := l.AttributeIndices(); attributes.Len() > 0 {
-			c.indices(attributes, n.Attributes, "attribute", "location_table[%d].attribute_indices", i)
+			c.attributes(attributes, nil, "location_table[%d]", i)
 		}
 	}
 	for i := range n.Functions {
@@ -249,29 +176,22 @@ func (c *checker) dictionary(d pprofile.ProfilesDictionary) {
 			c.index(f.FilenameStrindex(), n.Strings, "string", "function_table[%d].filename_strindex", i)
 		}
 	}
-	for i, a := range d.AttributeTable().All() {
-		c.index(a.KeyStrindex(), n.Strings, "string", "attribute_table[%d].key_strindex", i)
-		c.index(a.UnitStrindex(), n.Strings, "string", "attribute_table[%d].unit_strindex", i)
-		if !c.value(a.Value(), MaxDepth) && c.err == nil {
-			c.err = fmt.Errorf("attribute_table[%d].value nests deeper than %d levels, or has a list of over %d keys", i, MaxDepth, MaxListEntries)
-		}
-	}
 	for i := range n.Stacks {
-		c.indices(stacks.At(i).LocationIndices(), n.Locations, "location", "stack_table[%d].location_indices", i)
+		c.indices(stacks.At(i).LocationIndices(), n.Locations, "location", "stack_table[%d]", "location_indices", i)
 	}
 }
 
 // text counts a string, of which each byte may become the three of U+FFFD.
-func (c *checker) text(s string) { c.content += 3*len(s) + maxIndex }
+func (c *checker) text(s string) { c.growth.Content += 3*len(s) + maxIndex }
 
 // value reports whether v nests at most depth levels, of lists that are not too long.
 func (c *checker) value(v pcommon.Value, depth int) bool {
-	c.content += 10 // a tag, and a number or a length
+	c.growth.Content += 10 // a tag, and a number or a length
 	switch v.Type() {
 	case pcommon.ValueTypeStr:
 		c.text(v.Str())
 	case pcommon.ValueTypeBytes:
-		c.content += v.Bytes().Len()
+		c.growth.Content += v.Bytes().Len()
 	case pcommon.ValueTypeSlice:
 		for _, e := range v.Slice().All() {
 			if depth == 0 || !c.value(e, depth-1) {
@@ -311,7 +231,7 @@ func (c *checker) profile(p pprofile.Profile, i, j, k int) {
 	c.index(p.SampleType().UnitStrindex(), n.Strings, "string", profilePlace+".sample_type.unit_strindex", i, j, k)
 	c.index(p.PeriodType().TypeStrindex(), n.Strings, "string", profilePlace+".period_type.type_strindex", i, j, k)
 	c.index(p.PeriodType().UnitStrindex(), n.Strings, "string", profilePlace+".period_type.unit_strindex", i, j, k)
-	c.indices(p.AttributeIndices(), n.Attributes, "attribute", profilePlace+".attribute_indices", i, j, k)
+	c.attributes(p.AttributeIndices(), nil, profilePlace, i, j, k)
 	samples := p.Samples()
 	for s := range samples.Len() {
 		sample := samples.At(s)
@@ -320,7 +240,7 @@ func (c *checker) profile(p pprofile.Profile, i, j, k int) {
 			c.index(sample.LinkIndex(), n.Links, "link", profilePlace+".samples[%d].link_index", i, j, k, s)
 		}
 		if attributes := sample.AttributeIndices(); attributes.Len() > 1 || attributes.Len() == 1 && bad(attributes.At(0), n.Attributes) {
-			c.indices(attributes, n.Attributes, "attribute", profilePlace+".samples[%d].attribute_indices", i, j, k, s)
+			c.attributes(attributes, c.drop, profilePlace+".samples[%d]", i, j, k, s)
 		}
 		values, times := sample.Values().Len(), sample.TimestampsUnixNano().Len()
 		if values > 0 && times > 0 && values != times && c.err == nil {
@@ -341,4 +261,86 @@ func BoundedMap(m pcommon.Map) bool {
 	c := checker{}
 	c.attributeMap(m, "")
 	return c.err == nil
+}
+
+// DuplicateKeyError says that one set of attributes has two attributes of one key.
+type DuplicateKeyError struct{ Key string }
+
+func (e *DuplicateKeyError) Error() string {
+	return fmt.Sprintf("attribute_indices refer to two attributes with the key %q; keys must be unique", e.Key)
+}
+
+// SetChecker finds sets with two attributes of one key. Zero values are none, and equal attributes are one.
+type SetChecker struct {
+	dictionary pprofile.ProfilesDictionary
+	keys       []int32 // by attribute: a number that attributes of one key share, or -1 of a zero value
+	firsts     []int32 // by key: the attribute of the present set that has it, plus one
+}
+
+// NewSetChecker returns a SetChecker for sets of attributes of d.
+func NewSetChecker(d pprofile.ProfilesDictionary) *SetChecker { return &SetChecker{dictionary: d} }
+
+// Check returns a *DuplicateKeyError if two attributes have one key, apart from those for which drop is true, by
+// index. Of no length, drop drops none. The dictionary and the indices must have passed the package's Check.
+func (c *SetChecker) Check(indices pcommon.Int32Slice, drop []bool) (err error) {
+	n := indices.Len()
+	if n < 2 {
+		return nil
+	}
+	if c.keys == nil {
+		c.numberKeys()
+	}
+	for j := range n {
+		i := indices.At(j)
+		key := c.keys[i]
+		if key < 0 || int(i) < len(drop) && drop[i] {
+			continue
+		}
+		if first := c.firsts[key] - 1; first >= 0 && first != i && err == nil && !c.equal(first, i) {
+			err = &DuplicateKeyError{Key: c.key(i)}
+		}
+		c.firsts[key] = i + 1
+	}
+	for j := range n {
+		if key := c.keys[indices.At(j)]; key >= 0 {
+			c.firsts[key] = 0
+		}
+	}
+	return err
+}
+
+func (c *SetChecker) numberKeys() {
+	numbers := map[string]int32{}
+	table := c.dictionary.AttributeTable()
+	c.keys = []int32{-1} // for index 0 of an empty table
+	if table.Len() > 0 {
+		c.keys = make([]int32, table.Len())
+	}
+	for i := range table.Len() {
+		a, key := table.At(i), c.key(int32(i))
+		if key == "" && c.text(a.UnitStrindex()) == "" && a.Value().Type() == pcommon.ValueTypeEmpty {
+			c.keys[i] = -1
+			continue
+		}
+		n, ok := numbers[key]
+		if !ok {
+			n = int32(len(numbers))
+			numbers[key] = n
+		}
+		c.keys[i] = n
+	}
+	c.firsts = make([]int32, len(numbers))
+}
+
+func (c *SetChecker) key(i int32) string {
+	return c.text(c.dictionary.AttributeTable().At(int(i)).KeyStrindex())
+}
+
+func (c *SetChecker) text(i int32) string { return ValidString(c.dictionary.StringTable(), i) }
+
+// equal returns whether two attributes of one key are equal.
+func (c *SetChecker) equal(i, j int32) bool {
+	a, b := c.dictionary.AttributeTable().At(int(i)), c.dictionary.AttributeTable().At(int(j))
+	return c.text(a.UnitStrindex()) == c.text(b.UnitStrindex()) &&
+		bytes.Equal(AppendPdata(nil, a.Value()), AppendPdata(nil, b.Value()))
 }

@@ -83,7 +83,7 @@ func TestGrowthIsEnough_P1(t *testing.T) {
 	payloads := 0
 	for seed := range uint64(profiletest.Rounds(t, 50, 2000)) {
 		pd := profiletest.GenerateProfiles(profiletest.NewRand(seed))
-		growth, err := CheckGrowth(pd)
+		_, growth, err := CheckToMerge(pd, nil)
 		require.NoError(t, err)
 		tables := New(0)
 		var r Remap
@@ -106,7 +106,7 @@ func TestDuplicateKeysInSets_P1(t *testing.T) {
 		"location_table[1]": func(pd pprofile.Profiles) pcommon.Int32Slice {
 			return pd.Dictionary().LocationTable().At(1).AttributeIndices()
 		},
-		"resource_profiles[0].scope_profiles[0].profiles[0]": func(pd pprofile.Profiles) pcommon.Int32Slice {
+		"resource_profiles[0].scope_profiles[0].profiles[0].samples[0]": func(pd pprofile.Profiles) pcommon.Int32Slice {
 			return pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0).AttributeIndices()
 		},
 	}
@@ -122,14 +122,15 @@ func TestDuplicateKeysInSets_P1(t *testing.T) {
 			a.Value().SetInt(value)
 		}
 		set(pd).FromRaw([]int32{n, n + 1, 0, n, 0})
-		require.NoError(t, CheckAttributeSets(pd, nil), "equal")
+		_, _, err := CheckToMerge(pd, nil)
+		require.NoError(t, err, "equal")
 		set(pd).Append(n + 2)
-		err := CheckAttributeSets(pd, nil)
+		_, _, err = CheckToMerge(pd, nil)
 		require.ErrorContains(t, err, place+`: attribute_indices refer to two attributes with the key "k`)
 		rejected++
 		drop := make([]bool, n+3)
 		drop[n+2] = true
-		if err := CheckAttributeSets(pd, drop); strings.HasSuffix(place, "profiles[0]") {
+		if _, _, err = CheckToMerge(pd, drop); strings.HasSuffix(place, "samples[0]") {
 			require.NoError(t, err, "dropped")
 		} else {
 			require.Error(t, err, "only samples lose attributes")

@@ -154,11 +154,6 @@ func TestAttributesAreSets(t *testing.T) {
 	require.NotEqual(t, tables.Location(Location{Address: 1, Lines: []Line{{Line: 1}, {Line: 2}}}),
 		tables.Location(Location{Address: 1, Lines: []Line{{Line: 2}, {Line: 1}}}))
 	require.NoError(t, tables.Err())
-
-	tables.AttributeSet([]int32{attributes[0], tables.Attribute(tables.String("c"), 0, Value(nil).AppendInt(2))})
-	var duplicate *DuplicateKeyError
-	require.ErrorAs(t, tables.Err(), &duplicate)
-	require.Equal(t, "c", duplicate.Key)
 }
 
 func TestFullTableIsAnError(t *testing.T) {

@@ -35,8 +35,9 @@ type Remap struct {
 	from pprofile.ProfilesDictionary
 	to   *Tables
 	// By index in the source: the index in the tables plus one, 0 before it is asked for. That of sets is by
-	// attribute, and has the set of it alone.
+	// attribute, and has the set of it alone. All are parts of known.
 	perTable[[]int32]
+	known []int32
 
 	// The entry that is being read.
 	ofLocation Location
@@ -50,11 +51,36 @@ type Remap struct {
 func (r *Remap) Reset(from pprofile.ProfilesDictionary, to *Tables) {
 	r.from, r.to = from, to
 	n := LengthsOf(from)
-	for i, length := range [...]int{n.Strings, n.Attributes, n.Mappings, n.Functions, n.Locations, n.Links, n.Stacks, n.Attributes} {
-		known := r.all()[i]
-		*known = slices.Grow((*known)[:0], length)[:length]
-		clear(*known)
+	lengths := [...]int{n.Strings, n.Attributes, n.Mappings, n.Functions, n.Locations, n.Links, n.Stacks, n.Attributes}
+	size := 0
+	for _, length := range lengths {
+		size += length
 	}
+	r.known = slices.Grow(r.known[:0], size)[:size]
+	clear(r.known)
+	rest := r.known
+	for i, known := range r.all() {
+		*known, rest = rest[:lengths[i]], rest[lengths[i]:]
+	}
+}
+
+// maxKept is how much memory Forget keeps, in bytes. It takes no notable time to get more for a dictionary that needs
+// it.
+const maxKept = 128 << 10
+
+// Forget makes r refer to no dictionary and no tables. It keeps little memory.
+func (r *Remap) Forget() {
+	if r.Retained() > maxKept {
+		*r = Remap{Granularity: r.Granularity, KeepPartialLinks: r.KeepPartialLinks}
+	}
+	r.from, r.to = pprofile.ProfilesDictionary{}, nil
+}
+
+// Retained is the memory that r holds on to, in bytes.
+func (r *Remap) Retained() int {
+	const lineSize = 24
+	indices := cap(r.known) + cap(r.ofStack) + cap(r.ofSet) + cap(r.ofLocation.Attributes) + cap(r.ofMapping.Attributes)
+	return 4*indices + lineSize*cap(r.ofLocation.Lines) + cap(r.value)
 }
 
 // lookUp returns the index for i if it is known, or if there is nothing at i: index 0 of
@@ -192,21 +218,22 @@ func (r *Remap) AttributeSet(indices pcommon.Int32Slice) int32 {
 // AttributeSetWithout is AttributeSet without the attributes for which drop is true, by index in the source. Of no
 // length, drop drops none.
 func (r *Remap) AttributeSetWithout(indices pcommon.Int32Slice, drop []bool) int32 {
-	switch {
-	case indices.Len() == 0:
+	n := indices.Len()
+	if n == 0 {
 		return 0
-	case indices.Len() == 1 && len(drop) == 0: // usual
-		i := indices.At(0)
-		to, ok := lookUp(r.sets, i)
-		if !ok {
-			r.ofSet = r.appendAttributes(r.ofSet[:0], indices, drop)
-			to = r.to.AttributeSet(r.ofSet)
-			r.sets[i] = to + 1
+	}
+	single := n == 1 && len(drop) == 0 // usual
+	if single {
+		if to, ok := lookUp(r.sets, indices.At(0)); ok {
+			return to
 		}
-		return to
 	}
 	r.ofSet = r.appendAttributes(r.ofSet[:0], indices, drop)
-	return r.to.AttributeSet(r.ofSet)
+	to := r.to.AttributeSet(r.ofSet)
+	if single {
+		r.sets[indices.At(0)] = to + 1
+	}
+	return to
 }
 
 // appendAttributes leaves out the zero value, which says nothing, and attributes to drop.

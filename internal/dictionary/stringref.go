@@ -6,6 +6,7 @@ package dictionary
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -33,17 +34,21 @@ func KeepFirstString(table pcommon.StringSlice) {
 // are an error, too.
 func ResolveStrings(pd pprofile.Profiles) (pprofile.Profiles, error) {
 	hidden := collect(pd)
-	if hidden.Len() == 0 || sizeOf(hidden) == sizeOf(emptyValues(hidden.Len())) {
+	if hidden == (pcommon.Slice{}) {
 		return pd, nil
 	}
-	r := resolver{strings: pd.Dictionary().StringTable(), room: minText + maxExpansion*(&pprofile.ProtoMarshaler{}).ProfilesSize(pd)}
-	var err error
-	if r.references, err = read(hidden); err != nil {
+	references, err := read(hidden)
+	if err != nil || !slices.ContainsFunc(references, reference.isOne) {
 		return pd, err
+	}
+	r := resolver{
+		strings: pd.Dictionary().StringTable(), references: references,
+		room: minText + maxExpansion*(&pprofile.ProtoMarshaler{}).ProfilesSize(pd),
 	}
 	resolved := pprofile.NewProfiles()
 	pd.CopyTo(resolved)
-	for i, a := range resolved.Dictionary().AttributeTable().All() {
+	for i := firstAttribute(pd.Dictionary()); i < resolved.Dictionary().AttributeTable().Len(); i++ {
+		a := resolved.Dictionary().AttributeTable().At(i)
 		r.place = fmt.Sprintf("attribute_table[%d].value", i)
 		v := pcommon.NewValueEmpty()
 		r.value(v, a.Value())
@@ -60,45 +65,68 @@ func ResolveStrings(pd pprofile.Profiles) (pprofile.Profiles, error) {
 	return resolved, r.err
 }
 
+// firstAttribute is the index of the first attribute of d that may have a reference. At 0 is usually the zero value: no
+// reference is looked for if it has neither key nor unit. Otherwise each payload would have to be searched.
+func firstAttribute(d pprofile.ProfilesDictionary) int {
+	if d.AttributeTable().Len() == 0 {
+		return 0
+	}
+	a, text := d.AttributeTable().At(0), d.StringTable()
+	if ValidString(text, a.KeyStrindex()) == "" && ValidString(text, a.UnitStrindex()) == "" && a.Value().Type() == pcommon.ValueTypeEmpty {
+		return 1
+	}
+	return 0
+}
+
 // collect copies all that may be or hold a reference: values that read as empty, and maps with
-// an empty key. They are in the order in which a resolver comes to them.
+// an empty key. They are in the order in which a resolver comes to them. It makes no slice if there is none.
 func collect(pd pprofile.Profiles) pcommon.Slice {
-	hidden := pcommon.NewSlice()
-	for _, a := range pd.Dictionary().AttributeTable().All() {
-		collectValue(hidden, a.Value())
+	var c collector
+	table := pd.Dictionary().AttributeTable()
+	for i := firstAttribute(pd.Dictionary()); i < table.Len(); i++ {
+		c.value(table.At(i).Value())
 	}
 	for _, rp := range pd.ResourceProfiles().All() {
-		collectMap(hidden, rp.Resource().Attributes())
+		c.attributes(rp.Resource().Attributes())
 		for _, sp := range rp.ScopeProfiles().All() {
-			collectMap(hidden, sp.Scope().Attributes())
+			c.attributes(sp.Scope().Attributes())
 		}
 	}
-	return hidden
+	return c.hidden
 }
 
-func collectValue(hidden pcommon.Slice, v pcommon.Value) {
+type collector struct{ hidden pcommon.Slice }
+
+func (c *collector) add() pcommon.Value {
+	if c.hidden == (pcommon.Slice{}) {
+		c.hidden = pcommon.NewSlice()
+	}
+	return c.hidden.AppendEmpty()
+}
+
+func (c *collector) value(v pcommon.Value) {
 	switch v.Type() {
 	case pcommon.ValueTypeEmpty:
-		v.CopyTo(hidden.AppendEmpty())
+		v.CopyTo(c.add())
 	case pcommon.ValueTypeSlice:
 		for _, e := range v.Slice().All() {
-			collectValue(hidden, e)
+			c.value(e)
 		}
 	case pcommon.ValueTypeMap:
-		collectMap(hidden, v.Map())
+		c.attributes(v.Map())
 	}
 }
 
-func collectMap(hidden pcommon.Slice, m pcommon.Map) {
+func (c *collector) attributes(m pcommon.Map) {
 	if hasEmptyKey(m) {
-		keys := hidden.AppendEmpty().SetEmptyMap()
+		keys := c.add().SetEmptyMap()
 		m.CopyTo(keys)
 		for _, v := range keys.All() {
 			v.SetBool(false) // only the keys matter
 		}
 	}
 	for _, v := range m.All() {
-		collectValue(hidden, v)
+		c.value(v)
 	}
 }
 
@@ -121,34 +149,21 @@ type reference struct {
 	} `json:"kvlistValue"`
 }
 
-// holderOf returns a payload with these values alone, which it takes over.
-func holderOf(values pcommon.Slice) (pprofile.Profiles, pcommon.Slice) {
-	holder := pprofile.NewProfiles()
-	list := holder.ResourceProfiles().AppendEmpty().Resource().Attributes().PutEmptySlice("v")
-	values.MoveAndAppendTo(list)
-	return holder, list
-}
-
-// sizeOf is the size of values in protobuf, in bytes.
-func sizeOf(values pcommon.Slice) int {
-	holder, list := holderOf(values)
-	defer list.MoveAndAppendTo(values)
-	return (&pprofile.ProtoMarshaler{}).ProfilesSize(holder)
-}
-
-func emptyValues(n int) pcommon.Slice {
-	values := pcommon.NewSlice()
-	values.EnsureCapacity(n)
-	for range n {
-		values.AppendEmpty()
+// isOne reports whether r refers to a string.
+func (r reference) isOne() bool {
+	for _, v := range r.KVList.Values {
+		if v.Key != 0 {
+			return true
+		}
 	}
-	return values
+	return r.Value != nil
 }
 
-// read returns the references of values, all at once: pdata shows them in JSON only.
+// read returns the references of values, which it takes over, all at once: pdata shows them in JSON only.
 func read(values pcommon.Slice) ([]reference, error) {
 	n := values.Len()
-	holder, _ := holderOf(values)
+	holder := pprofile.NewProfiles()
+	values.MoveAndAppendTo(holder.ResourceProfiles().AppendEmpty().Resource().Attributes().PutEmptySlice("v"))
 	text, err := (&pprofile.JSONMarshaler{}).MarshalProfiles(holder)
 	var all struct {
 		ResourceProfiles []struct {

@@ -17,8 +17,7 @@ import (
 // for concurrent use.
 //
 // A method that interns an entry returns its index. If a table is full the method
-// returns 0, and Err returns an error until Reset; the same holds for a set
-// of attributes with two of one key. Callers add all of a payload and look once.
+// returns 0, and Err returns an error until Reset. Callers add all of a payload and look once.
 type Tables struct {
 	limit int
 	perTable[table]
@@ -29,7 +28,6 @@ type Tables struct {
 	err        error
 
 	indices []int32 // of the set that is being interned
-	keys    []int32 // of its attributes
 }
 
 // perTable has something for each table of Tables: the seven of the format and, beyond it, the
@@ -44,13 +42,6 @@ func (p *perTable[T]) all() [8]*T {
 }
 
 var tableNames = [8]string{"string", "attribute", "mapping", "function", "location", "link", "stack", "attribute set"}
-
-// DuplicateKeyError says that one set of attributes has two attributes of one key.
-type DuplicateKeyError struct{ Key string }
-
-func (e *DuplicateKeyError) Error() string {
-	return fmt.Sprintf("attribute_indices refer to two attributes with the key %q; keys must be unique", e.Key)
-}
 
 // OverflowError says that a table has no room for another entry.
 type OverflowError struct {
@@ -140,20 +131,8 @@ func (t *Tables) HasRoom(g Growth) error {
 	return nil
 }
 
-// Err returns the *OverflowError, or else the *DuplicateKeyError, of the first entry
-// that could not be added, or nil.
+// Err returns the *OverflowError of the first entry that could not be added, or nil.
 func (t *Tables) Err() error { return t.err }
-
-// TakeDuplicate returns the result of Err if that is a *DuplicateKeyError, and clears it;
-// otherwise nil. A set is looked at again each time it is asked for.
-func (t *Tables) TakeDuplicate() error {
-	duplicate, ok := t.err.(*DuplicateKeyError) //nolint:errorlint // it is never wrapped
-	if !ok {
-		return nil
-	}
-	t.err = nil
-	return duplicate
-}
 
 // Repaired is the number of strings so far in which bytes that were not UTF-8 were
 // replaced.
@@ -169,7 +148,7 @@ func (t *Tables) Lengths() Lengths {
 
 // Retained is the memory that the tables hold on to, in bytes.
 func (t *Tables) Retained() int {
-	size := 4*cap(t.indices) + 4*cap(t.keys)
+	size := 4 * cap(t.indices)
 	for _, table := range t.all() {
 		size += table.retained()
 	}
@@ -211,7 +190,7 @@ func (t *Tables) index(i int32, added bool, table string, size int) int32 {
 		t.outputSize += size
 	}
 	if i < 0 {
-		if _, duplicate := t.err.(*DuplicateKeyError); duplicate || t.err == nil { //nolint:errorlint // it is never wrapped
+		if t.err == nil {
 			t.err = &OverflowError{Table: table, Limit: t.limit}
 		}
 		return 0
@@ -329,13 +308,8 @@ func (t *Tables) Stack(locations []int32) int32 {
 
 // AttributeSet interns a set of indices into the attribute table and returns its
 // number, which only this package knows; the empty set is 0.
-func (t *Tables) AttributeSet(indices []int32) int32 { return t.attributeSet(t.set(indices)) }
-
-// DistinctAttributeSet is AttributeSet for attributes that are known to have different keys. It sorts indices.
-func (t *Tables) DistinctAttributeSet(indices []int32) int32 { return t.attributeSet(set(indices)) }
-
-func (t *Tables) attributeSet(set []int32) int32 {
-	t.sets.content = append(t.sets.content, bytesOf(set)...)
+func (t *Tables) AttributeSet(indices []int32) int32 {
+	t.sets.content = append(t.sets.content, bytesOf(t.set(indices))...)
 	i, _ := t.intern(&t.sets, "attribute set", 0)
 	return i
 }
@@ -349,44 +323,15 @@ func (t *Tables) AppendSet(dst []int32, set int32) []int32 {
 func (t *Tables) Set(set int32) []int32 { return t.sets.indicesAt(set) }
 
 // set returns the sorted set of indices, in memory of t that the next call overwrites;
-// indices stay as they are. Two attributes of one key are an error.
+// indices stay as they are.
 func (t *Tables) set(indices []int32) []int32 {
 	if len(indices) < 2 {
 		return indices
 	}
-	t.indices = set(append(t.indices[:0], indices...))
-	t.keys = t.keys[:0]
-	for _, i := range t.indices {
-		var a Attribute
-		a.Decode(t.attributes.at(i))
-		t.keys = append(t.keys, a.Key)
-	}
-	if key, found := duplicate(t.keys); found && t.err == nil {
-		t.err = &DuplicateKeyError{Key: t.StringAt(key)}
-	}
+	t.indices = append(t.indices[:0], indices...)
+	slices.Sort(t.indices)
+	t.indices = slices.Compact(t.indices)
 	return t.indices
-}
-
-// duplicate returns a key that is there twice. It sorts the keys.
-func duplicate(keys []int32) (key int32, found bool) {
-	slices.Sort(keys)
-	for i, key := range keys[1:] {
-		if key == keys[i] {
-			return key, true
-		}
-	}
-	return 0, false
-}
-
-// set sorts indices in place and removes duplicates.
-func set(indices []int32) []int32 {
-	if len(indices) < 2 {
-		return indices
-	}
-	if !slices.IsSorted(indices) {
-		slices.Sort(indices)
-	}
-	return slices.Compact(indices)
 }
 
 // Valid repairs s, and counts repairs. Of valid bytes it makes no copy.

@@ -4,7 +4,6 @@
 package merge
 
 import (
-	"fmt"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -13,27 +12,27 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 )
 
-// Add merges p, without the Profiles that p says to skip. The only error wraps a *dictionary.OverflowError, and
-// ErrInvalid: a table of w could become full, and an empty window may have room for p. Then w is unchanged. If Add panics, w is only good for its
-// counts, which are without p.
+// Add merges p, without the Profiles that p says to skip. The only error is a *dictionary.OverflowError: a table of w
+// could become full, and an empty window may have room for p. Then w is unchanged. If Add panics, w is only good
+// for its counts, which are without p.
 func (w *Window) Add(p *Payload) error { return w.add(p, false) }
 
 // add merges or subtracts p. Each entry of its dictionary is interned when a sample or a Profile first refers to it.
 func (w *Window) add(p *Payload, subtract bool) error {
 	if err := w.tables.HasRoom(p.growth); err != nil {
-		return fmt.Errorf("%w: %w", ErrInvalid, err)
+		return err
 	}
 	w.emitter = nil
+	w.remap.Reset(p.pd.Dictionary(), w.tables)
+	defer w.remap.Forget()
 	a := addition{Window: w, payload: p, subtract: subtract}
-	a.remap.Granularity = w.options.Granularity
-	a.remap.Reset(p.pd.Dictionary(), w.tables)
 	n := 0
 	for i := range p.resources {
 		from := &p.resources[i]
 		var r *resource // nil until one of its Profiles is not skipped
 		for j := range from.scopes {
 			scoped := &from.scopes[j]
-			w.kept++
+			w.scopes++
 			var into *scope // of the Profile before
 			var before *incoming
 			for k := range scoped.profiles {
@@ -61,7 +60,6 @@ func (w *Window) add(p *Payload, subtract bool) error {
 type addition struct {
 	*Window
 	payload    *Payload
-	remap      dictionary.Remap
 	subtract   bool
 	superseded []superseded
 	saturated  int
@@ -69,7 +67,7 @@ type addition struct {
 
 // superseded Profiles of a partition were replaced by a later snapshot.
 type superseded struct {
-	of                *partition
+	partition         *partition
 	profiles, samples int
 }
 
@@ -84,40 +82,41 @@ func (a *addition) count() {
 		}
 		a.counts.Profiles++
 		a.counts.Samples += profile.Samples
-		of := a.partitions[profile.Partition]
-		if of.last != a.counts.Payloads {
-			of.last = a.counts.Payloads
-			of.Payloads++
+		in := a.partitions[profile.Partition]
+		if in.last != a.counts.Payloads {
+			in.last = a.counts.Payloads
+			in.Payloads++
 		}
-		of.Profiles++
-		of.Samples += profile.Samples
+		in.Profiles++
+		in.Samples += profile.Samples
 	}
 	for _, s := range a.superseded {
 		a.counts.Superseded += s.profiles
-		s.of.Superseded += s.profiles
-		s.of.Profiles -= s.profiles
-		s.of.Samples -= s.samples
+		s.partition.Superseded += s.profiles
+		s.partition.Profiles -= s.profiles
+		s.partition.Samples -= s.samples
 	}
 }
 
-func (w *Window) resource(of *incomingResource) *resource {
-	from := of.from.Resource()
-	r := w.resources[of.key]
+// resource returns the resource that Profiles of from go into.
+func (w *Window) resource(from *incomingResource) *resource {
+	source := from.from.Resource()
+	r := w.resources[string(from.key)]
 	if r == nil {
 		r = &resource{
-			resource: pcommon.NewResource(), schemaURL: dictionary.ValidUTF8(of.from.SchemaUrl()),
-			partition: of.partition, scopes: map[string]*scope{},
+			resource: pcommon.NewResource(), schemaURL: dictionary.ValidUTF8(from.from.SchemaUrl()),
+			partition: from.partition, scopes: map[string]*scope{},
 		}
-		copyWithout(r.resource.Attributes(), from.Attributes(), w.options.DropResourceAttributes)
-		w.resources[of.key] = r
-		w.size += entrySize + 4*len(of.key)
+		copyWithout(r.resource.Attributes(), source.Attributes(), w.options.DropResourceAttributes)
+		w.resources[string(from.key)] = r
+		w.size += entrySize + 4*len(from.key)
 		if w.partitions[r.partition] == nil {
 			w.partitions[r.partition] = &partition{}
 			w.size += partitionSize + len(r.partition)
 		}
 	}
-	w.size += r.entities.Add(from, w.options.DropResourceAttributes)
-	r.resource.SetDroppedAttributesCount(max(r.resource.DroppedAttributesCount(), from.DroppedAttributesCount()))
+	w.size += r.entities.Add(source, w.options.DropResourceAttributes)
+	r.resource.SetDroppedAttributesCount(max(r.resource.DroppedAttributesCount(), source.DroppedAttributesCount()))
 	return r
 }
 
@@ -136,17 +135,17 @@ const (
 // scope returns the scope that a Profile goes into: there is one for each slot. Snapshots have scopes of their own,
 // which with SnapshotsKeep only the Profiles of the same ScopeProfiles go into.
 func (w *Window) scope(r *resource, of *incomingResource, from *incomingScope, profile *incoming) *scope {
-	key := append(dictionary.Value{}, from.key...)
-	key = key.AppendInt(int64(profile.slot.length)).AppendInt(int64(profile.slot.number))
+	key := append(w.key[:0], from.key...).AppendInt(int64(profile.slot.length)).AppendInt(int64(profile.slot.number))
 	content := len(key)
 	latest := profile.snapshot && w.options.Snapshots == SnapshotsLatest
-	kept := profile.snapshot && w.options.Snapshots == SnapshotsKeep
+	apart := profile.snapshot && w.options.Snapshots == SnapshotsKeep
 	switch {
 	case latest:
 		key = append(append(key, tagLatest), of.original...)
-	case kept:
-		key = append(key, tagKept).AppendInt(int64(w.kept))
+	case apart:
+		key = append(key, tagKept).AppendInt(int64(w.scopes))
 	}
+	w.key = key
 	s, scoped := r.scopes[string(key)], from.from.Scope()
 	if s == nil {
 		s = &scope{
@@ -163,7 +162,7 @@ func (w *Window) scope(r *resource, of *incomingResource, from *incomingScope, p
 		r.scopes[string(key)] = s
 		w.size += scopeSize(len(key))
 	}
-	if _, known := w.slots[profile.slot]; !known && !kept {
+	if _, known := w.slots[profile.slot]; !known && !apart {
 		w.slots[profile.slot] = struct{}{}
 		w.size += slotSize
 	}
@@ -172,16 +171,16 @@ func (w *Window) scope(r *resource, of *incomingResource, from *incomingScope, p
 }
 
 // profile adds the Profile at this place of its ScopeProfiles.
-func (a *addition) profile(to *scope, from *incoming, place int, of *partition) {
+func (a *addition) profile(to *scope, from *incoming, place int, in *partition) {
 	key := a.keyOf(from)
-	if to.latest != nil && !a.supersede(to, key, from, of) {
+	if to.latest != nil && !a.supersede(to, key, from, in) {
 		return
 	}
 	into := target{addition: a, scope: to, key: key, from: from.from, place: place}
 	a.size -= to.samples.Retained()
 	samples := from.from.Samples()
 	if to.samples.Len() == 0 {
-		to.samples.Grow(a.kept(samples))
+		to.samples.Grow(a.countSamples(samples))
 	}
 	var plain *column // of samples with values alone
 	for i := range samples.Len() {
@@ -195,9 +194,9 @@ func (a *addition) profile(to *scope, from *incoming, place int, of *partition) 
 		case times.Len() == 0 && values.Len() == 0: // it says nothing
 		case times.Len() == 0 || a.options.DropTimestamps && values.Len() > 0 || a.subtract:
 			if plain == nil {
-				plain = &into.of(shapeValues).column
+				plain = &into.merged(shapeValues).column
 				if plain.Len() == 0 {
-					plain.Grow(a.kept(samples))
+					plain.Grow(a.countSamples(samples))
 				}
 			}
 			for i := range values.Len() {
@@ -206,24 +205,24 @@ func (a *addition) profile(to *scope, from *incoming, place int, of *partition) 
 				}
 			}
 		case a.options.DropTimestamps:
-			if !into.of(shapeValues).column.Add(row, int64(times.Len()), false) {
+			if !into.merged(shapeValues).column.Add(row, int64(times.Len()), false) {
 				a.saturated++
 			}
 		case values.Len() == 0:
-			into.of(shapeTimes).addTimes(row, values, times)
+			into.merged(shapeTimes).addTimes(row, values, times)
 		default:
-			into.of(shapeBoth).addTimes(row, values, times)
+			into.merged(shapeBoth).addTimes(row, values, times)
 		}
 	}
 	if into.found == [shapes]*mergedProfile{} {
-		into.of(shapeValues) // a Profile without samples is kept
+		into.merged(shapeValues) // a Profile without samples is kept
 	}
 	a.size += to.samples.Retained()
 	into.done()
 }
 
-// kept is the number of samples that are not dropped for being zero.
-func (a *addition) kept(samples pprofile.SampleSlice) (n int) {
+// countSamples is the number of samples that are not dropped for being zero.
+func (a *addition) countSamples(samples pprofile.SampleSlice) (n int) {
 	for i := range samples.Len() {
 		if !a.options.DropZeroSamples || !isZeroSample(samples.At(i)) {
 			n++
@@ -246,14 +245,14 @@ func isZeroSample(s pprofile.Sample) bool {
 	return true
 }
 
-func (a *addition) keyOf(of *incoming) profileKey {
-	from, r := of.from, &a.remap
+func (a *addition) keyOf(profile *incoming) profileKey {
+	from, r := profile.from, &a.remap
 	key := profileKey{
 		sampleType: r.String(from.SampleType().TypeStrindex()), sampleUnit: r.String(from.SampleType().UnitStrindex()),
 		periodType: r.String(from.PeriodType().TypeStrindex()), periodUnit: r.String(from.PeriodType().UnitStrindex()),
 		period: from.Period(), attributes: r.AttributeSet(from.AttributeIndices()),
 	}
-	if of.snapshot && a.options.Snapshots == SnapshotsKeep {
+	if profile.snapshot && a.options.Snapshots == SnapshotsKeep {
 		key.time, key.duration = uint64(from.Time()), from.DurationNano()
 	}
 	return key
@@ -269,7 +268,8 @@ type target struct {
 	found [shapes]*mergedProfile
 }
 
-func (t *target) of(s shape) *mergedProfile {
+// merged returns the merged profile of a shape.
+func (t *target) merged(s shape) *mergedProfile {
 	if t.found[s] == nil {
 		key := t.key
 		key.shape = s

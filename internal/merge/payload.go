@@ -29,7 +29,8 @@ type Payload struct {
 
 	pd        pprofile.Profiles // references are resolved; it is only read
 	resources []incomingResource
-	dropped   []bool // by attribute: samples lose it
+	contents  dictionary.Value // has the keys of resources and scopes as its parts
+	dropped   []bool           // by attribute: samples lose it
 	growth    dictionary.Growth
 }
 
@@ -48,8 +49,8 @@ type Key [16]byte
 // incomingResource is a ResourceProfiles of the payload.
 type incomingResource struct {
 	from      pprofile.ResourceProfiles
-	key       string // its content, without the attributes that resources lose
-	original  string // its content, if the latest snapshot of each counts
+	key       []byte // its content, without the attributes that resources lose
+	original  []byte // its content, if the latest snapshot of each counts
 	partition string
 	scopes    []incomingScope
 }
@@ -57,7 +58,7 @@ type incomingResource struct {
 // incomingScope is a ScopeProfiles of the payload.
 type incomingScope struct {
 	from     pprofile.ScopeProfiles
-	key      string             // its content, with the sample types in place of the attributes that list them
+	key      []byte             // its content, with the sample types in place of the attributes that list them
 	types    []sampletypes.Type // of the pprofs that its Profiles are of; nil if unknown
 	profiles []incoming
 }
@@ -72,7 +73,7 @@ type incoming struct {
 // Check returns pd as a payload that a window with these options can add. It is safe for concurrent use. pd is only read,
 // and must not change while the payload is in use.
 //
-// Check rejects what dictionary.Check and dictionary.CheckAttributeSets reject. It also rejects resources and scopes
+// Check rejects what dictionary.CheckToMerge rejects. It also rejects resources and scopes
 // with two attributes of one key: readers would not agree on which of them counts.
 func Check(pd pprofile.Profiles, options *Options) (*Payload, error) {
 	p := &Payload{}
@@ -83,97 +84,100 @@ func Check(pd pprofile.Profiles, options *Options) (*Payload, error) {
 }
 
 func (p *Payload) check(pd pprofile.Profiles, options *Options) (err error) {
-	if p.growth, err = dictionary.CheckGrowth(pd); err != nil {
-		return err
-	}
-	if p.pd, err = dictionary.ResolveStrings(pd); err != nil {
-		return err
-	}
-	if p.pd != pd { // text in place of references takes more
-		if p.growth, err = dictionary.CheckGrowth(p.pd); err != nil {
-			return err
-		}
-	}
 	if len(options.DropSampleAttributes) > 0 {
-		for _, a := range p.pd.Dictionary().AttributeTable().All() {
-			p.dropped = append(p.dropped, slices.Contains(options.DropSampleAttributes, p.text(a.KeyStrindex())))
+		table := pd.Dictionary().AttributeTable()
+		p.dropped = make([]bool, table.Len())
+		for i := range p.dropped {
+			key := dictionary.ValidString(pd.Dictionary().StringTable(), table.At(i).KeyStrindex())
+			p.dropped[i] = slices.Contains(options.DropSampleAttributes, key)
 		}
 	}
-	if err := dictionary.CheckAttributeSets(p.pd, p.dropped); err != nil {
+	if p.pd, p.growth, err = dictionary.CheckToMerge(pd, p.dropped); err != nil {
 		return err
 	}
 	p.Profiles = make([]Profile, 0, p.pd.ProfileCount())
+	p.resources = make([]incomingResource, 0, p.pd.ResourceProfiles().Len())
 	for i, rp := range p.pd.ResourceProfiles().All() {
 		if key, ok := duplicateKey(rp.Resource().Attributes()); ok {
 			return fmt.Errorf("resource_profiles[%d].resource has two attributes with the key %q; keys must be unique", i, key)
 		}
-		r := describeResource(rp, options)
+		r := p.describeResource(rp, options)
 		for j, sp := range rp.ScopeProfiles().All() {
 			if key, ok := duplicateKey(sp.Scope().Attributes()); ok {
 				return fmt.Errorf("resource_profiles[%d].scope_profiles[%d].scope has two attributes with the key %q; keys must be unique", i, j, key)
 			}
-			s := p.describeScope(sp)
-			p.describeProfiles(&r, &s, options)
-			r.scopes = append(r.scopes, s)
+			r.scopes = append(r.scopes, p.describeScope(&r, sp, options))
 		}
 		p.resources = append(p.resources, r)
 	}
 	return nil
 }
 
-func describeResource(rp pprofile.ResourceProfiles, options *Options) incomingResource {
+// content returns the part of p.contents that append adds: many keys take one block of memory.
+func (p *Payload) content(appendTo func(dst dictionary.Value) dictionary.Value) []byte {
+	start := len(p.contents)
+	p.contents = appendTo(p.contents)
+	return p.contents[start:]
+}
+
+func (p *Payload) describeResource(rp pprofile.ResourceProfiles, options *Options) incomingResource {
 	attributes, schemaURL := rp.Resource().Attributes(), dictionary.ValidUTF8(rp.SchemaUrl())
 	r := incomingResource{
 		from: rp, partition: options.partition(attributes), scopes: make([]incomingScope, 0, rp.ScopeProfiles().Len()),
-		key: string(dictionary.AppendMapWithout(nil, attributes, options.DropResourceAttributes)) + schemaURL,
 	}
+	r.key = p.content(func(key dictionary.Value) dictionary.Value {
+		return append(dictionary.AppendMapWithout(key, attributes, options.DropResourceAttributes), schemaURL...)
+	})
 	if options.Snapshots == SnapshotsLatest {
-		r.original = string(dictionary.AppendMap(nil, attributes)) + schemaURL
+		r.original = p.content(func(key dictionary.Value) dictionary.Value {
+			return append(dictionary.AppendMap(key, attributes), schemaURL...)
+		})
 	}
 	return r
 }
 
-func (p *Payload) describeScope(sp pprofile.ScopeProfiles) incomingScope {
+// describeScope describes a scope and its Profiles.
+func (p *Payload) describeScope(r *incomingResource, sp pprofile.ScopeProfiles, options *Options) incomingScope {
 	s := incomingScope{from: sp, types: p.sampleTypes(sp), profiles: make([]incoming, 0, sp.Profiles().Len())}
-	key := dictionary.AppendMapWithout(nil, sp.Scope().Attributes(), sampleTypeAttributes)
-	for _, t := range s.types {
-		key = key.AppendKey(t.Type).AppendKey(t.Unit)
-	}
-	s.key = string(key.AppendInt(int64(len(s.types))).AppendKey(dictionary.ValidUTF8(sp.Scope().Name())).
-		AppendKey(dictionary.ValidUTF8(sp.Scope().Version())).AppendKey(dictionary.ValidUTF8(sp.SchemaUrl())))
-	return s
-}
-
-// describeProfiles describes the Profiles of a scope.
-func (p *Payload) describeProfiles(r *incomingResource, s *incomingScope, options *Options) {
+	s.key = p.content(func(key dictionary.Value) dictionary.Value {
+		key = dictionary.AppendMapWithout(key, sp.Scope().Attributes(), sampleTypeAttributes)
+		for _, t := range s.types {
+			key = key.AppendKey(t.Type).AppendKey(t.Unit)
+		}
+		return key.AppendInt(int64(len(s.types))).AppendKey(dictionary.ValidUTF8(sp.Scope().Name())).
+			AppendKey(dictionary.ValidUTF8(sp.Scope().Version())).AppendKey(dictionary.ValidUTF8(sp.SchemaUrl()))
+	})
 	var content [sha256.Size]byte // of resource and scope
 	if options.ProfileKeys {
-		of, scope := r.from, s.from.Scope()
-		key := dictionary.AppendMap(nil, of.Resource().Attributes()).AppendKey(of.SchemaUrl())
-		key = dictionary.AppendMap(key, scope.Attributes())
-		content = sha256.Sum256(key.AppendKey(s.from.SchemaUrl()).AppendKey(scope.Name()).AppendKey(scope.Version()))
+		key := dictionary.AppendMap(p.contents[len(p.contents):], r.from.Resource().Attributes()).AppendKey(r.from.SchemaUrl())
+		key = dictionary.AppendMap(key, sp.Scope().Attributes())
+		content = sha256.Sum256(key.AppendKey(sp.SchemaUrl()).AppendKey(sp.Scope().Name()).AppendKey(sp.Scope().Version()))
 	}
-	for _, from := range s.from.Profiles().All() {
-		described := Profile{Partition: r.partition, Samples: from.Samples().Len()}
-		if id := from.ProfileID(); options.ProfileKeys && !id.IsEmpty() {
-			key := append(append(dictionary.Value{}, content[:]...), id[:]...)
-			key = key.AppendKey(p.text(from.SampleType().TypeStrindex())).AppendKey(p.text(from.SampleType().UnitStrindex()))
-			sum := sha256.Sum256(key)
-			described.Key = Key(sum[:])
-		}
-		p.Profiles = append(p.Profiles, described)
-
+	slots := map[slot]bool{}
+	for _, from := range sp.Profiles().All() {
 		to := incoming{from: from, snapshot: sampletypes.IsSnapshot(p.pd.Dictionary(), from, options.SnapshotSampleTypes)}
 		if !to.snapshot || options.Snapshots != SnapshotsKeep {
 			to.slot = slotOf(from, uint64(options.SlotLength))
 		}
+		slots[to.slot] = true
 		s.profiles = append(s.profiles, to)
-	}
-	slots := map[slot]bool{}
-	for i := range s.profiles {
-		slots[s.profiles[i].slot] = true
+		described := Profile{Partition: r.partition, Samples: from.Samples().Len()}
+		if options.ProfileKeys && !from.ProfileID().IsEmpty() {
+			described.Key = p.profileKey(content, from)
+		}
+		p.Profiles = append(p.Profiles, described)
 	}
 	p.Repeated += max(0, len(slots)-1) * scopeSize(len(s.key))
+	return s
+}
+
+// profileKey returns the key of a Profile; content is that of its resource and scope.
+func (p *Payload) profileKey(content [sha256.Size]byte, from pprofile.Profile) Key {
+	id, sampleType := from.ProfileID(), from.SampleType()
+	key := append(append(p.contents[len(p.contents):], content[:]...), id[:]...)
+	key = key.AppendKey(p.text(sampleType.TypeStrindex())).AppendKey(p.text(sampleType.UnitStrindex()))
+	sum := sha256.Sum256(key)
+	return Key(sum[:])
 }
 
 // Samples returns the number of samples of all Profiles.

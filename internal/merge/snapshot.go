@@ -19,7 +19,7 @@ type latestSnapshot struct {
 // supersede makes room in s for the snapshot p of the payload that is being added. It
 // returns false if s holds a later one. Profiles of one payload with equal keys and times
 // are one snapshot.
-func (a *addition) supersede(s *scope, key profileKey, p *incoming, of *partition) bool {
+func (a *addition) supersede(s *scope, key profileKey, p *incoming, in *partition) bool {
 	payload := a.counts.Payloads
 	time, samples := uint64(p.from.Time()), p.from.Samples().Len()
 	held, ok := s.latest[key]
@@ -28,12 +28,12 @@ func (a *addition) supersede(s *scope, key profileKey, p *incoming, of *partitio
 		s.latest[key] = latestSnapshot{time, payload, held.profiles + 1, held.samples + samples}
 		return true
 	case ok && time < held.time:
-		a.superseded = append(a.superseded, superseded{of, 1, samples})
+		a.superseded = append(a.superseded, superseded{in, 1, samples})
 		return false
 	case !ok:
 		a.size += entrySize / 4
 	}
-	a.superseded = append(a.superseded, superseded{of, held.profiles, held.samples})
+	a.superseded = append(a.superseded, superseded{in, held.profiles, held.samples})
 	s.latest[key] = latestSnapshot{time, payload, 1, samples}
 	for key.shape = range shapes {
 		if old := s.profiles[key]; old != nil {

@@ -19,9 +19,13 @@ type Window struct {
 	partitions map[string]*partition
 	counts     Counts
 	slots      map[slot]struct{}
-	kept       int      // ScopeProfiles that were added: snapshots of each are kept apart
-	size       int      // bytes retained, without tables: an estimate
-	emitter    *emitter // since the last Add
+	scopes     int // ScopeProfiles that were added: snapshots of each are kept apart
+	size       int // bytes retained, without tables and remap: an estimate
+	// Memory that each Add uses again.
+	remap dictionary.Remap
+	key   dictionary.Value
+
+	emitter *emitter // since the last Add
 }
 
 // Counts are the numbers of payloads, and of Profiles and samples that were added, in a
@@ -82,7 +86,7 @@ type profileKey struct {
 // NewWindow returns an empty window. Payloads to add must be checked with these options.
 func NewWindow(options *Options) *Window {
 	return &Window{
-		options: options, tables: dictionary.New(0),
+		options: options, tables: dictionary.New(0), remap: dictionary.Remap{Granularity: options.Granularity},
 		resources: map[string]*resource{}, partitions: map[string]*partition{}, slots: map[slot]struct{}{},
 	}
 }
@@ -99,7 +103,7 @@ const (
 func scopeSize(key int) int { return entrySize + 5*key }
 
 // Size returns an estimate of the bytes that w retains.
-func (w *Window) Size() int { return w.tables.Retained() + w.size }
+func (w *Window) Size() int { return w.tables.Retained() + w.remap.Retained() + cap(w.key) + w.size }
 
 // Slots returns the number of slots that the merged Profiles are in.
 func (w *Window) Slots() int { return len(w.slots) }

@@ -174,7 +174,7 @@ func (d *decoder) interpretLabels(s *sample) error {
 		}
 		all = all[n:]
 	}
-	s.set = d.tables.DistinctAttributeSet(d.attribute)
+	s.set = d.tables.AttributeSet(d.attribute)
 	return nil
 }
 

@@ -31,6 +31,7 @@ type Converter struct {
 	from   pprofile.ProfilesDictionary
 	tables *dictionary.Tables
 	remap  dictionary.Remap
+	sets   *dictionary.SetChecker
 	names  semconv.Labels
 	labels map[int32][]label // by attribute value
 	set    []int32
@@ -39,7 +40,10 @@ type Converter struct {
 // New returns a Converter of a payload with the dictionary from, which must have passed
 // dictionary.Check.
 func New(from pprofile.ProfilesDictionary) *Converter {
-	c := &Converter{from: from, tables: dictionary.New(0), names: semconv.NewLabels("", "", ""), labels: map[int32][]label{}}
+	c := &Converter{
+		from: from, tables: dictionary.New(0), sets: dictionary.NewSetChecker(from),
+		names: semconv.NewLabels("", "", ""), labels: map[int32][]label{},
+	}
 	c.remap.Reset(from, c.tables)
 	return c
 }
@@ -96,11 +100,10 @@ func (c *Converter) attributes(indices pcommon.Int32Slice, read func(key string,
 
 // attributeSet returns the value of a set of attributes. It fails if two have one key.
 func (c *Converter) attributeSet(indices pcommon.Int32Slice) (int32, error) {
-	set := c.remap.AttributeSet(indices)
-	if err := c.tables.TakeDuplicate(); err != nil {
+	if err := c.sets.Check(indices, nil); err != nil {
 		return 0, err
 	}
-	return set, c.tables.Err()
+	return c.remap.AttributeSet(indices), c.tables.Err()
 }
 
 // text returns string i as valid UTF-8. An empty table has the empty string at 0.

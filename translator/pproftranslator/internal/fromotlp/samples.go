@@ -64,9 +64,6 @@ func (b *builder) identity(s pprofile.Sample) (int32, error) {
 		return 0, err
 	}
 	number := b.identities.Number(b.remap.Stack(s.StackIndex()), set, b.remap.Link(s.LinkIndex()))
-	// If a location or a mapping of the stack has two attributes of one key, b.stack
-	// reports it, for each pprof; the remap does so only the first time.
-	_ = b.tables.TakeDuplicate()
 	if err := b.tables.Err(); err != nil {
 		return 0, err
 	}
