@@ -44,10 +44,8 @@ func newCommand(set otelcol.CollectorSettings) *cobra.Command {
 	}
 	start := command.RunE
 	command.RunE = func(c *cobra.Command, args []string) error { return explain(start(c, args), c.CommandPath()) }
-	for _, sub := range command.Commands() {
-		if sub.Name() == "validate" {
-			announceValid(sub)
-		}
+	if validate, _, err := command.Find([]string{"validate"}); err == nil {
+		announceValid(validate)
 	}
 	return command
 }

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 
-	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/exporter/exporterhelper/xexporterhelper"
 	"go.opentelemetry.io/collector/exporter/xexporter"
@@ -27,27 +26,17 @@ type queueing struct {
 }
 
 func (q queueing) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
-	if reason, err := q.e.checkQueueable(pd); err != nil {
-		q.e.countError(reason)
-		return consumererror.NewPermanent(err)
-	}
-	return q.Profiles.ConsumeProfiles(ctx, pd)
-}
-
-// checkQueueable returns an error, and its reason, if the queue cannot hold pd, or if
-// pd cannot be converted.
-func (e *fileExporter) checkQueueable(pd pprofile.Profiles) (reason string, err error) {
 	// The queue itself returns the error of a full queue: clients would retry indefinitely.
-	size, limit := (&pprofile.ProtoMarshaler{}).ProfilesSize(pd), e.config.SendingQueue.Get().QueueSize
+	size, limit := (&pprofile.ProtoMarshaler{}).ProfilesSize(pd), q.e.config.SendingQueue.Get().QueueSize
 	if int64(size) > limit {
-		return reasonTooLarge, fmt.Errorf("payload of %d bytes exceeds sending_queue::queue_size (%d)", size, limit)
+		return q.e.rejection(reasonTooLarge, fmt.Errorf("payload of %d bytes exceeds sending_queue::queue_size (%d)", size, limit))
 	}
-	if len(e.config.GroupBy) > 0 {
+	if len(q.e.config.GroupBy) > 0 {
 		if err := dictionary.Check(pd); err != nil {
-			return reasonConvert, e.convertError(pd, err)
+			return q.e.rejection(reasonConvert, q.e.convertError(pd, err))
 		}
 	}
-	return "", nil
+	return q.Profiles.ConsumeProfiles(ctx, pd)
 }
 
 // encoding is the Collector's encoding for items of a persistent queue. It reports items

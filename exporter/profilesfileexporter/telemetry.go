@@ -20,11 +20,7 @@ import (
 
 // count adds to a metric of this exporter.
 func (e *fileExporter) count(of metric.Int64Counter, n int64, attributes ...attribute.KeyValue) {
-	options := []metric.AddOption{e.instance}
-	if len(attributes) > 0 {
-		options = append(options, metric.WithAttributes(attributes...))
-	}
-	of.Add(context.Background(), n, options...)
+	of.Add(context.Background(), n, e.instance, metric.WithAttributes(attributes...))
 }
 
 // Reasons of errors that are not from writing files.

@@ -62,7 +62,6 @@ func (v *view) Start(ctx context.Context, host component.Host) error {
 			componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(fmt.Errorf("serving endpoint %q: %w", config.NetAddr.Endpoint, err)))
 		}
 	})
-	v.serving.Go(func() { v.page.Index(base) })
 	return nil
 }
 

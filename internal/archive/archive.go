@@ -39,8 +39,6 @@ type Options struct {
 	MaxRecord int64
 	// Setting is the name of the setting that limits the memory, for errors.
 	Setting string
-	// Progress is called with the number of bytes of files that were read; nil is none.
-	Progress func(n int)
 }
 
 func (o *Options) maxRecord() int64 {
@@ -81,7 +79,7 @@ func (r *Record) Fail(err error) error {
 	return &Error{File: r.File, Record: r.Number, Offset: r.Offset, Err: err}
 }
 
-// Part is some records of a file of the profiles_file exporter, one after the other.
+// Part is some records of a file of the profiles_file exporter, one after the other. The zero value is all of a file.
 type Part struct {
 	Start, End int64 // of their bytes in the file; the End 0 stands for that of the file
 	Before     int   // the number of records before them

@@ -73,7 +73,7 @@ func appendBelow(files []File, failed []error, directory string, named []string)
 		default:
 			info, err := entry.Info()
 			if errors.Is(err, fs.ErrNotExist) && isPartial(path) { // it has just been closed
-				path = strings.TrimSuffix(path, partialSuffix)
+				path = strings.TrimSuffix(path, recordfile.PartialSuffix)
 				info, err = os.Lstat(path)
 			}
 			switch {
@@ -105,9 +105,9 @@ func withoutRenamed(files []File) []File {
 		seen[name] = true
 		return repeated
 	})
-	return slices.DeleteFunc(files, func(f File) bool { return isPartial(f.Path) && seen[strings.TrimSuffix(nameOf(f.Path), partialSuffix)] })
+	return slices.DeleteFunc(files, func(f File) bool {
+		return isPartial(f.Path) && seen[strings.TrimSuffix(nameOf(f.Path), recordfile.PartialSuffix)]
+	})
 }
 
-const partialSuffix = ".partial"
-
-func isPartial(path string) bool { return strings.HasSuffix(path, partialSuffix) }
+func isPartial(path string) bool { return strings.HasSuffix(path, recordfile.PartialSuffix) }

@@ -22,11 +22,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 )
 
-// Records yields the records of a file, and an *Error for each part of it that cannot be read.
-func (o *Options) Records(file File) iter.Seq2[*Record, error] { return o.RecordsIn(file, Part{}) }
-
-// RecordsIn is Records of a part of a file.
-func (o *Options) RecordsIn(file File, part Part) iter.Seq2[*Record, error] {
+// Records yields the records of a part of a file, and an *Error for each part of it that cannot be read.
+func (o *Options) Records(file File, part Part) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		opened, err := open(file.Path)
 		if err != nil {
@@ -38,7 +35,7 @@ func (o *Options) RecordsIn(file File, part Part) iter.Seq2[*Record, error] {
 	}
 }
 
-// RecordsOf is Records of a file that is open, and that the caller closes. path is for errors, and its name may say the
+// RecordsOf is Records of all of a file that is open, and that the caller closes. path is for errors, and its name may say the
 // format.
 func (o *Options) RecordsOf(file *os.File, path string) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) { o.readAll(file, path, Part{}, yield) }
@@ -51,7 +48,7 @@ func open(path string) (*os.File, error) {
 	}
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) && isPartial(path) {
-		return os.Open(strings.TrimSuffix(path, partialSuffix))
+		return os.Open(strings.TrimSuffix(path, recordfile.PartialSuffix))
 	}
 	return f, err
 }
@@ -66,7 +63,7 @@ func withoutPath(err error) error {
 
 // readAll yields the records of a file, and an error for the rest that cannot be read.
 func (o *Options) readAll(file *os.File, path string, part Part, yield func(*Record, error) bool) {
-	r := &recordReader{options: o, file: countedFile{file, o.Progress}, size: -1, path: path, part: part, number: part.Before, yield: yield}
+	r := &recordReader{options: o, file: file, size: -1, path: path, part: part, number: part.Before, yield: yield}
 	info, err := file.Stat()
 	if err == nil {
 		if info.Mode().IsRegular() {
@@ -86,37 +83,13 @@ func (o *Options) readAll(file *os.File, path string, part Part, yield func(*Rec
 // recordReader reads one file.
 type recordReader struct {
 	options *Options
-	file    countedFile
+	file    *os.File
 	size    int64 // of file; negative for anything but a regular file, such as a pipe
 	path    string
 	part    Part
 	yield   func(*Record, error) bool
 	number  int // of the records read
 	ended   bool
-}
-
-// countedFile reports how much of a file was read.
-type countedFile struct {
-	*os.File
-	progress func(n int)
-}
-
-func (f countedFile) Read(p []byte) (int, error) {
-	n, err := f.File.Read(p)
-	f.count(n)
-	return n, err
-}
-
-func (f countedFile) ReadAt(p []byte, offset int64) (int, error) {
-	n, err := f.File.ReadAt(p, offset)
-	f.count(n)
-	return n, err
-}
-
-func (f countedFile) count(n int) {
-	if f.progress != nil && n > 0 {
-		f.progress(n)
-	}
 }
 
 // isRegular reports whether the file can be read again, and from any place.
@@ -204,7 +177,7 @@ func (r *recordReader) readDecompressed(content *bufio.Reader, compression recor
 
 // hasRecord reports whether a regular file has a record as the exporter writes it in this format, wherever it is.
 func (r *recordReader) hasRecord(format recordfile.Format) (found bool) {
-	search := recordReader{options: r.options, file: countedFile{File: r.file.File}, size: r.size, path: r.path}
+	search := recordReader{options: r.options, file: r.file, size: r.size, path: r.path}
 	search.yield = func(record *Record, err error) bool {
 		found = err == nil && (format.Content == recordfile.OTLPProto ||
 			bytes.HasPrefix(record.Data, []byte(`{"resourceProfiles":`)) || bytes.HasPrefix(record.Data, []byte(`{"dictionary":`)))

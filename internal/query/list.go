@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -33,15 +35,9 @@ func KindOf(k *recordfile.Key) Kind {
 
 // Compare orders kinds by service, type and sample type. Snapshots are after intervals.
 func (k Kind) Compare(other Kind) int {
-	order := cmp.Or(cmp.Compare(k.Service, other.Service), cmp.Compare(k.Type, other.Type),
-		cmp.Compare(k.SampleType, other.SampleType), cmp.Compare(k.Unit, other.Unit))
-	if order == 0 && k.Snapshot != other.Snapshot {
-		order = 1
-		if other.Snapshot {
-			order = -1
-		}
-	}
-	return order
+	return cmp.Or(cmp.Compare(k.Service, other.Service), cmp.Compare(k.Type, other.Type),
+		cmp.Compare(k.SampleType, other.SampleType), cmp.Compare(k.Unit, other.Unit),
+		strings.Compare(strconv.FormatBool(k.Snapshot), strconv.FormatBool(other.Snapshot))) // "false", "true"
 }
 
 // Row is a total of List.

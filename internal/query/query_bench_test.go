@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
@@ -56,7 +57,7 @@ func BenchmarkQuery(b *testing.B) {
 	s := source(b, payloads...)
 	runs := []func(){
 		func() {
-			for record, err := range s.Options.Records(s.Files[0]) {
+			for record, err := range s.Options.Records(s.Files[0], archive.Part{}) {
 				require.NoError(b, err)
 				_, err = (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(record.Data)
 				require.NoError(b, err)

@@ -45,7 +45,7 @@ func (s *Source) eachIn(ctx context.Context, file archive.File, sel *Selection, 
 	if !found {
 		return nil
 	}
-	for record, err := range s.Options.RecordsIn(file, part) {
+	for record, err := range s.Options.Records(file, part) {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -92,17 +92,17 @@ type Name struct {
 	Partial bool
 }
 
-const (
-	nameTime      = "20060102T150405.000Z"
-	partialSuffix = ".partial"
-)
+// PartialSuffix is that of a Partial name.
+const PartialSuffix = ".partial"
+
+const nameTime = "20060102T150405.000Z"
 
 var nameParts = regexp.MustCompile(`^profiles-([0-9T.]+Z)-([0-9]+)\.(otlp\.pb|otlp\.jsonl)(\.gz|\.zst)?(\.partial)?$`)
 
 func (n Name) String() string {
 	name := fmt.Sprintf("profiles-%s-%06d.%s%s", n.Time.UTC().Format(nameTime), n.Sequence, n.Format.Content, n.Format.Compression)
 	if n.Partial {
-		name += partialSuffix
+		name += PartialSuffix
 	}
 	return name
 }

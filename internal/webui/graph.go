@@ -6,6 +6,7 @@ package webui
 import (
 	"bytes"
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"html/template"
@@ -21,29 +22,17 @@ import (
 	"github.com/google/pprof/profile"
 )
 
+//go:embed graph.html
+var graphText string
+
 // graphPage is the page of the graph.
-var graphPage = template.Must(template.New("").Parse(`<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title></title>
-<style>
-html, body { height: 100%; margin: 0; }
-body { display: flex; flex-direction: column; background: #fff; color: #1b1f24; font: 13px/1.4 system-ui, sans-serif; }
-nav { padding: 8px 16px; } nav a { color: #0550ae; margin-right: 12px; }
-#drawing { flex: 1; overflow: auto; }
-</style>
-</head>
-<body>
-<nav aria-label="Views">{{range .Views}}<a href="./{{.}}?{{$.Query}}">{{.}}</a>{{end}}{{range .SampleTypes}}<a href="?si={{.Type}}">{{.Type}}</a>{{end}}</nav>
-<div id="drawing" role="img" aria-label="Call graph" tabindex="0">{{.SVG}}</div>
-</body>
-</html>
-`))
+var graphPage = template.Must(template.New("").Parse(graphText))
+
+// graphTimeout bounds how long Graphviz may take.
+const graphTimeout = 10 * time.Second
 
 // graph returns the page of the graph of p. pprof's runs Graphviz without a time limit.
-func graph(p *profile.Profile, timeout time.Duration) http.HandlerFunc {
+func graph(p *profile.Profile) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
 		shown, err := filtered(p, query)
@@ -51,7 +40,7 @@ func graph(p *profile.Profile, timeout time.Duration) http.HandlerFunc {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), timeout)
+		ctx, cancel := context.WithTimeout(r.Context(), graphTimeout)
 		defer cancel()
 		svg, err := draw(ctx, shown)
 		var page bytes.Buffer

@@ -5,14 +5,13 @@ package webui
 
 import (
 	"bytes"
-	"cmp"
+	_ "embed"
 	"html/template"
 	"net"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/google/pprof/driver"
 	"github.com/google/pprof/profile"
@@ -28,32 +27,22 @@ type Options struct {
 	Title string
 	// Banner is put at the top of each page.
 	Banner template.HTML
-	// GraphTimeout bounds how long Graphviz may take; 0 is 10 seconds.
-	GraphTimeout time.Duration
 }
 
 // notMounted open paths that a profile names, or write to the home directory.
 var notMounted = []string{"/source", "/disasm", "/saveconfig", "/deleteconfig"}
 
 // additions hide the menu entries of these, open the other menus by keyboard, and keep the search on narrow screens.
-const additions = `<style>
-#list, #disasm, #config, #action-source, #action-source-tab { display: none !important }
-.menu-item:focus-within .submenu { display: block !important }
-@media (max-width: 799px) { .header > div:has(#search) { flex: 1 1 100% } .header input { display: block !important; box-sizing: border-box; width: 100% } }
-</style>
-<script>addEventListener('DOMContentLoaded', () => {
-for (const menu of document.querySelectorAll('.submenu')) {
-  menu.previousElementSibling.tabIndex = 0;
-  menu.addEventListener('click', () => document.activeElement.blur());
-}
-});</script>`
+//
+//go:embed additions.html
+var additions string
 
 // Handler returns pprof's web UI of p, whose links are relative. It keeps a copy of p.
 func Handler(p *profile.Profile, options Options) (http.Handler, error) {
 	mux, own := http.NewServeMux(), p.Copy()
 	err := run(p, []string{"-http=localhost:0", "-no_browser", "-flat", "-nodecount=" + strconv.Itoa(defaultNodes)}, &driver.Options{
 		HTTPServer: func(args *driver.HTTPServerArgs) error {
-			args.Handlers["/graph"] = graph(own, cmp.Or(options.GraphTimeout, 10*time.Second))
+			args.Handlers["/graph"] = graph(own)
 			for path, handler := range args.Handlers {
 				if path == "/" {
 					path = "/{$}"
@@ -100,10 +89,11 @@ func isOwn(r *http.Request, hosts []string) bool {
 	if err != nil {
 		host = strings.Trim(r.Host, "[]")
 	}
-	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
-		return true
-	} else if local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok && ip != nil && ip.Equal(local.IP) {
-		return true
+	if ip := net.ParseIP(host); ip != nil {
+		local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+		if ip.IsLoopback() || ok && ip.Equal(local.IP) {
+			return true
+		}
 	}
 	return strings.EqualFold(host, "localhost") || slices.ContainsFunc(hosts, func(own string) bool { return strings.EqualFold(own, host) })
 }

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -51,7 +50,7 @@ func (c *Catalog) Refresh() {
 	c.failed = slices.DeleteFunc(failed, func(err error) bool { return errors.Is(err, fs.ErrNotExist) })
 	seen := make(map[string]*file, len(found))
 	for _, f := range found {
-		known, before := c.files[f.Path], c.files[f.Path+".partial"]
+		known, before := c.files[f.Path], c.files[f.Path+recordfile.PartialSuffix]
 		switch {
 		case known != nil && known.Size == f.Size && known.Modified == f.Modified:
 			known.Index = f.Index
@@ -134,9 +133,7 @@ func (e *Extent) add(profiles int, first, last uint64) {
 
 // Found has the results of Scan besides the Profiles that it visited.
 type Found struct {
-	// Unread is the number of files that were not read yet: they were written out of the range.
-	Unread int
-	// All are the Profiles of all files that were read, selected or not.
+	// All are the Profiles of all files, selected or not. Files that were not read count with one Profile each.
 	All Extent
 	// Odd are selected Profiles in files that were written in the range, but start long before or after that.
 	Odd Extent
@@ -173,12 +170,8 @@ func (c *Catalog) Scan(ctx context.Context, from, to time.Time, selects func(*re
 		}
 	}
 	for _, f := range c.files {
-		if !f.read {
-			found.Unread++
-			continue
-		}
-		if f.profiles.Profiles > 0 {
-			found.All.add(f.profiles.Profiles, f.profiles.First, f.profiles.Last)
+		if in := f.extent(); in.Profiles > 0 {
+			found.All.add(in.Profiles, in.First, in.Last)
 		}
 		if f.writtenIn(start, end) {
 			found.Errors = append(found.Errors, f.errs...)
@@ -205,25 +198,4 @@ func (c *Catalog) Files(ctx context.Context, from, to time.Time, selects func(*r
 		}
 	}
 	return selected, nil
-}
-
-// Unread returns the files that were not read yet, the newest first.
-func (c *Catalog) Unread() (paths []string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, f := range slices.SortedFunc(maps.Values(c.files), func(a, b *file) int { return cmp.Compare(b.Modified, a.Modified) }) {
-		if !f.read {
-			paths = append(paths, f.Path)
-		}
-	}
-	return paths
-}
-
-// Read reads a file that Unread returned.
-func (c *Catalog) Read(path string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if f := c.files[path]; f != nil && !f.read {
-		c.use(f)
-	}
 }

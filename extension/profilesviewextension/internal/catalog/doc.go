@@ -7,7 +7,7 @@
 // It reads a closed file once, or its index, and a file that is being written again when it has
 // grown. Before it has read a file, the time in its name and the time of its last write say which
 // ranges it may belong to: a Profile starts before it is written, and not long before its file is created.
-// [Catalog.Unread] and [Catalog.Read] are for the rest, newest first, so that profiles with other times are found, too.
+// Profiles with other times are found once a range was asked for in which their file was written.
 //
 // The details of files take a bounded part of memory. Those that were used least are dropped and read
 // again.

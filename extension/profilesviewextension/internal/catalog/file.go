@@ -121,7 +121,7 @@ func (f *file) load(options *archive.Options) (gone bool) {
 
 // readRecords adds the records of the file after those that were read. It returns true if the file is gone.
 func (f *file) readRecords(options *archive.Options) (gone bool) {
-	for record, err := range options.RecordsIn(f.File, archive.Part{Start: f.readEnd, Before: f.records}) {
+	for record, err := range options.Records(f.File, archive.Part{Start: f.readEnd, Before: f.records}) {
 		var pd pprofile.Profiles
 		var summaries []recordfile.Summary
 		if err == nil {
@@ -154,9 +154,20 @@ const (
 	earliness = int64(time.Minute)
 )
 
+// earliest is when a Profile of the file usually starts at the earliest, by the time when the file was written.
+func (f *file) earliest() int64 { return cmp.Or(f.created, f.Modified) - lateness }
+
 // isOdd reports whether p starts far from the time when the file was written.
 func (f *file) isOdd(p *recordfile.Total) bool {
-	return int64(p.Start) < cmp.Or(f.created, f.Modified)-lateness || int64(p.Start) > f.Modified+earliness
+	return int64(p.Start) < f.earliest() || int64(p.Start) > f.Modified+earliness
+}
+
+// extent is that of all Profiles. Before the file was read, it is the time in which they usually start, with one Profile.
+func (f *file) extent() Extent {
+	if f.read {
+		return f.profiles
+	}
+	return Extent{1, uint64(max(0, f.earliest())), uint64(max(0, f.Modified))}
 }
 
 // writtenIn reports whether the file may have been written in [from, to).

@@ -10,10 +10,12 @@ import (
 	"fmt"
 	"html/template"
 	"maps"
+	"math"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
@@ -47,35 +49,36 @@ func (p *Page) mounted(w http.ResponseWriter, r *http.Request) error {
 	if err != nil || malformed != nil {
 		return errNotFound
 	}
-	handler := p.mounts.get(selection)
-	if handler == nil {
-		if handler, err = p.mount(r, selection, values); err != nil {
+	pages, found := p.mounts.held.Get(selection)
+	if !found {
+		if pages, err = p.mount(r, values); err != nil {
 			return err
 		}
+		p.mounts.put(selection, pages)
 	}
-	http.StripPrefix("/p/"+selection, handler).ServeHTTP(w, r)
+	http.StripPrefix("/p/"+selection, pages).ServeHTTP(w, r)
 	return nil
 }
 
 // mount makes the pages of a selection.
-func (p *Page) mount(r *http.Request, selection string, values url.Values) (http.Handler, error) {
+func (p *Page) mount(r *http.Request, values url.Values) (made mount, err error) {
 	params, err := parseParams(values, defaultRange, p.now())
 	if err != nil {
-		return nil, err
+		return made, err
 	}
 	merged, notes, err := p.pprof(r, params)
 	if err != nil {
-		return nil, err
+		return made, err
 	}
 	if err := query.CheckTotals(merged); err != nil {
-		return nil, err
+		return made, err
 	}
 	merged, lost, err := webui.Prune(merged, min(p.options().MaxMemory/webui.RenderingFactor, p.mounts.maxMemory))
 	switch {
 	case err != nil:
-		return nil, err
+		return made, err
 	case len(merged.Sample) == 0:
-		return nil, errors.New("the selection takes too much memory: select less, by service, type or time, or raise max_memory")
+		return made, errors.New("the selection takes too much memory: select less, by service, type or time, or raise max_memory")
 	case lost > 0:
 		notes = append(notes, fmt.Sprintf("To fit into max_memory, the smallest samples are left out: %.2g %% of the values", lost*100))
 	}
@@ -92,42 +95,31 @@ func (p *Page) mount(r *http.Request, selection string, values url.Values) (http
 		Title:  strings.Join(shown, " "),
 		Banner: template.HTML(banner.String()), // #nosec G203 -- html/template has escaped it
 	})
-	if err != nil {
-		return nil, err
-	}
-	p.mounts.put(selection, handler, webui.Size(merged))
-	return handler, nil
+	return mount{handler, webui.Size(merged)}, err
 }
 
 // mounts are pprof's pages of the selections that were shown last. They are used while a slot of Page.rendering is held.
 type mounts struct {
-	maxMemory int64
-	held      []mount // the one that was used last comes last
-	memory    int64
+	maxMemory, memory int64
+	held              *simplelru.LRU[string, mount]
 }
 
 type mount struct {
-	key     string
-	handler http.Handler
-	size    int64
+	http.Handler
+	size int64
 }
 
-func (m *mounts) get(key string) http.Handler {
-	i := slices.IndexFunc(m.held, func(held mount) bool { return held.key == key })
-	if i < 0 {
-		return nil
-	}
-	found := m.held[i]
-	m.held = append(slices.Delete(m.held, i, i+1), found)
-	return found.handler
+func newMounts(maxMemory int64) mounts {
+	held, _ := simplelru.NewLRU[string, mount](math.MaxInt, nil) // an error would be of the number
+	return mounts{maxMemory: maxMemory, held: held}
 }
 
-// put keeps a handler, and drops those that were used least if all take too much memory.
-func (m *mounts) put(key string, handler http.Handler, size int64) {
-	for len(m.held) > 0 && m.memory+size > m.maxMemory {
-		m.memory -= m.held[0].size
-		m.held = slices.Delete(m.held, 0, 1)
+// put keeps pages, and drops those that were used least if all take too much memory.
+func (m *mounts) put(selection string, pages mount) {
+	for m.held.Len() > 0 && m.memory+pages.size > m.maxMemory {
+		_, oldest, _ := m.held.RemoveOldest()
+		m.memory -= oldest.size
 	}
-	m.held = append(m.held, mount{key, handler, size})
-	m.memory += size
+	m.held.Add(selection, pages)
+	m.memory += pages.size
 }

@@ -4,6 +4,7 @@
 package page
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -88,11 +89,11 @@ func TestFlameGraphIsCreatedAgainAfterItWasEvicted(t *testing.T) {
 	show(1)
 	show(0)
 	show(2)
-	assert.Len(t, s.mounts.held, 2)
-	assert.NotNil(t, s.mounts.get(strings.TrimPrefix(pages[0], "/p/")), "it was used after the other")
+	assert.Equal(t, 2, s.mounts.held.Len())
+	assert.True(t, s.mounts.held.Contains(strings.TrimPrefix(pages[0], "/p/")), "it was used after the other")
 	show(1)
 	show(3)
-	assert.Len(t, s.mounts.held, 2)
+	assert.Equal(t, 2, s.mounts.held.Len())
 }
 
 func TestTraceShowsWhatRanAcrossServices(t *testing.T) {
@@ -189,7 +190,7 @@ func TestGraphNeedsGraphviz(t *testing.T) {
 	assert.Contains(t, w.Body.String(), "install it on the machine of this server")
 }
 
-func TestGraphvizIsStoppedAtItsTimeout(t *testing.T) {
+func TestGraphvizIsStoppedAfterTheTimeOfTheRequest(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("needs a shell")
 	}
@@ -201,10 +202,12 @@ func TestGraphvizIsStoppedAtItsTimeout(t *testing.T) {
 	s.catalog.Refresh()
 	merged, _, err := s.pprof(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), mustParse(t, "service=checkout"))
 	require.NoError(t, err)
-	handler, err := webui.Handler(merged, webui.Options{GraphTimeout: time.Millisecond})
+	handler, err := webui.Handler(merged, webui.Options{})
 	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
 	w := httptest.NewRecorder()
-	handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/graph", nil))
+	handler.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/graph", nil))
 	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
 	assert.Contains(t, w.Body.String(), "Graphviz takes too long")
 }
@@ -237,7 +240,7 @@ func TestPagesArePrunedToTheMemoryLimit_V2(t *testing.T) {
 	assert.LessOrEqual(t, s.mounts.memory, s.mounts.maxMemory)
 
 	s.settings.MaxMemory = 8 << 20
-	s.mounts.held = nil
+	s.mounts.held.Purge()
 	w := s.get(pages + "/flamegraph")
 	assert.Equal(t, http.StatusUnprocessableEntity, w.Code)
 	assert.Contains(t, w.Body.String(), "raise max_memory")

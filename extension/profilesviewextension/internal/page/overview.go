@@ -36,8 +36,8 @@ type overview struct {
 	Previous  template.URL // query of the page before
 	Next      template.URL
 	Profiles  int          // those of several sample types count once
-	Outside   bool         // there are profiles of other times, and nothing else restricts the profiles
 	Elsewhere bool         // there are files with profiles of other times
+	Any       bool         // nothing but the range restricts the profiles
 	AllQuery  template.URL // query for the times of all files
 	OddQuery  template.URL
 	Empty     bool // there is no profile at all
@@ -89,10 +89,6 @@ func (p *Page) overview(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	select {
-	case p.viewed <- struct{}{}:
-	default:
-	}
 	var base []*total
 	if params.base != nil {
 		if base, _, err = p.totals(r.Context(), params.base, shown); err != nil {
@@ -106,8 +102,9 @@ func (p *Page) overview(w http.ResponseWriter, r *http.Request) error {
 	}
 	o := &overview{
 		params: params, Found: found, Title: "Profiles", Directory: p.settings.Directory,
-		Empty:     found.All.Profiles == 0 && found.Unread == 0,
+		Empty:     found.All.Profiles == 0,
 		Elsewhere: query.TimeOf(found.All.First).Before(params.selected.From) || !query.TimeOf(found.All.Last).Before(params.selected.To),
+		Any:       !slices.ContainsFunc([]string{"service", "type", "q"}, params.values.Has),
 		AllQuery:  params.showing(&found.All), OddQuery: params.showing(&found.Odd),
 	}
 	if services := params.selected.Services; len(services) == 1 {
@@ -115,13 +112,6 @@ func (p *Page) overview(w http.ResponseWriter, r *http.Request) error {
 	}
 	if params.base != nil {
 		o.Base = spanText(params.base)
-	}
-	if !slices.ContainsFunc([]string{"service", "type", "q"}, params.values.Has) { // nothing but the range restricts the profiles
-		shown := 0
-		for _, t := range totals {
-			shown += t.Profiles
-		}
-		o.Outside = found.All.Profiles > shown
 	}
 	o.addServices(totals, base)
 	o.paginate(values.Get("page"))

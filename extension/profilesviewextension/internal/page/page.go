@@ -38,9 +38,7 @@ type Page struct {
 	mounts    mounts
 	mux       *http.ServeMux
 	now       func() time.Time
-
-	viewed   chan struct{} // an overview was shown
-	requests *semaphore.Weighted
+	requests  *semaphore.Weighted
 }
 
 // New returns a Page.
@@ -50,10 +48,9 @@ func New(settings Settings) *Page {
 		queries:   newSlots(running),
 		rendering: newSlots(1),
 		responses: newSlots(settings.MaxMemory / 8 * responsesEighths),
-		mounts:    mounts{maxMemory: settings.MaxMemory / 8 * mountsEighths},
+		mounts:    newMounts(settings.MaxMemory / 8 * mountsEighths),
 		mux:       http.NewServeMux(),
 		now:       time.Now,
-		viewed:    make(chan struct{}, 1),
 		requests:  semaphore.NewWeighted(maxRequests),
 	}
 	p.catalog = catalog.New(settings.Directory, settings.MaxMemory/8*filesEighths, p.options())
@@ -91,25 +88,6 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.mux.ServeHTTP(w, r)
-}
-
-// Index reads the files that no request has asked for, after an overview was shown. It returns when ctx ends.
-func (p *Page) Index(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-p.viewed:
-		}
-		for _, unread := range p.catalog.Unread() {
-			release, err := p.queries.acquire(ctx, 1)
-			if err != nil {
-				break // requests come first; the next overview continues
-			}
-			p.catalog.Read(unread)
-			release()
-		}
-	}
 }
 
 // Wait waits for the requests that still run. Further ones are rejected.

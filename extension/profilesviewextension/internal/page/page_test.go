@@ -328,7 +328,7 @@ func TestOverviewOfLateProfilesHasNoLinkThatFails(t *testing.T) {
 	}
 	s := newSite(t)
 	s.write(payload(t, cpu("cart", time.Unix(0, -1), 1e9)))
-	assert.Contains(t, s.page("/"), "There are profiles of other times. ")
+	assert.Contains(t, s.page("/"), "There are profiles of other times.</p>")
 }
 
 func TestOverviewOfAServiceCountsNoProfilesOfOthers(t *testing.T) {
@@ -571,7 +571,7 @@ func TestRequestsBeyondTheLimitAreRejected_V4(t *testing.T) {
 	s.requests.Release(maxRequests)
 }
 
-func TestIndexReadsTheFilesThatNoRangeShows(t *testing.T) {
+func TestOverviewLeadsToFilesThatWereNotRead(t *testing.T) {
 	s := newSite(t)
 	s.write(payload(t, cpu("checkout", s.now.Add(-48*time.Hour), 1e9)))
 	found, err := filepath.Glob(filepath.Join(s.dir, "*"))
@@ -580,11 +580,11 @@ func TestIndexReadsTheFilesThatNoRangeShows(t *testing.T) {
 	require.NoError(t, os.Rename(found[0], filepath.Join(s.dir, "old.otlp.zst")))
 	require.NoError(t, os.Chtimes(filepath.Join(s.dir, "old.otlp.zst"), yesterday, yesterday))
 	s.Page.catalog = New(s.Page.settings).catalog
-	assert.Contains(t, s.page("/"), "1 file of other times not read yet")
-	for _, path := range s.catalog.Unread() {
-		s.catalog.Read(path)
-	}
-	assert.Contains(t, s.page("/"), "There are profiles of other times")
+	link := regexp.MustCompile(`There are profiles of other times. <a href="(/[^"]*)">`).FindStringSubmatch(s.page("/"))
+	require.NotNil(t, link)
+	link = regexp.MustCompile(`have times far from it. <a href="(/[^"]*)">`).FindStringSubmatch(s.page(html.UnescapeString(link[1])))
+	require.NotNil(t, link)
+	assert.Contains(t, s.page(html.UnescapeString(link[1])), "1 service, 1 profile,")
 }
 
 func TestPagesAreCompressed(t *testing.T) {
