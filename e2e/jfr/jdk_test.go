@@ -8,7 +8,6 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -194,9 +193,9 @@ func TestChunkOfAKilledJVMIsRead_J3(t *testing.T) {
 	_ = command.Wait()
 	unfinished := 0
 	for _, data := range chunksIn(t, repository) {
-		_, report, err := (&jfrtranslator.Unmarshaler{}).UnmarshalReport(data, math.MaxInt64)
-		require.NoError(t, err)
-		unfinished += report.UnfinishedChunks
+		if state := data[64]; state != 0 {
+			unfinished++
+		}
 		requireConforms(t, data)
 	}
 	assert.Positive(t, unfinished)

@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	profilespb "go.opentelemetry.io/proto/otlp/profiles/v1development"
 )
 
 // Rule is the name of a rule.
@@ -133,9 +132,7 @@ func CheckBytes(message []byte) *Report {
 		c.report(Decode, "message", err.Error(), "readable by protobuf-go")
 		return &c.result
 	}
-	if c.dict = data.GetDictionary(); c.dict == nil {
-		c.dict = &profilespb.ProfilesDictionary{}
-	}
+	c.dict = data.GetDictionary()
 	c.checkDictionary()
 	c.checkProfiles(data)
 	c.checkReached()
@@ -143,9 +140,6 @@ func CheckBytes(message []byte) *Report {
 }
 
 func (c *checker) report(rule Rule, path, found, wanted string) {
-	if c.silent {
-		return
-	}
 	c.result.Counts[rule]++
 	if c.result.Counts[rule] <= maxFindings {
 		c.result.Findings = append(c.result.Findings, Finding{Rule: rule, Path: path, Found: shorten(found), Wanted: wanted})

@@ -14,7 +14,6 @@ import (
 // checker checks one message.
 type checker struct {
 	result Report
-	silent bool // report does nothing
 	dict   *profilespb.ProfilesDictionary
 
 	strings, attributes, mappings, functions, locations, stacks, links table
@@ -44,14 +43,14 @@ func (t *table) has(index int32) bool { return index >= 0 && int(index) < len(t.
 // refers to, so that equality by value can go by the classes of indices.
 func (c *checker) checkDictionary() {
 	d := c.dict
-	readTable(c, &c.strings, "string", d.StringTable, func(_ string, s string) string { return s }, "")
-	readTable(c, &c.attributes, "attribute", d.AttributeTable, c.attributeKey, &profilespb.KeyValueAndUnit{})
-	readTable(c, &c.mappings, "mapping", d.MappingTable, c.mappingKey, &profilespb.Mapping{})
-	readTable(c, &c.functions, "function", d.FunctionTable, c.functionKey, &profilespb.Function{})
-	readTable(c, &c.locations, "location", d.LocationTable, c.locationKey, &profilespb.Location{})
-	readTable(c, &c.stacks, "stack", d.StackTable, c.stackKey, &profilespb.Stack{})
-	readTable(c, &c.links, "link", d.LinkTable, c.linkKey, &profilespb.Link{})
-	for i, a := range d.AttributeTable {
+	readTable(c, &c.strings, "string", d.GetStringTable(), func(_ string, s string) string { return s }, "")
+	readTable(c, &c.attributes, "attribute", d.GetAttributeTable(), c.attributeKey, &profilespb.KeyValueAndUnit{})
+	readTable(c, &c.mappings, "mapping", d.GetMappingTable(), c.mappingKey, &profilespb.Mapping{})
+	readTable(c, &c.functions, "function", d.GetFunctionTable(), c.functionKey, &profilespb.Function{})
+	readTable(c, &c.locations, "location", d.GetLocationTable(), c.locationKey, &profilespb.Location{})
+	readTable(c, &c.stacks, "stack", d.GetStackTable(), c.stackKey, &profilespb.Stack{})
+	readTable(c, &c.links, "link", d.GetLinkTable(), c.linkKey, &profilespb.Link{})
+	for i, a := range d.GetAttributeTable() {
 		if i > 0 && a.GetKeyStrindex() == 0 {
 			c.report(EmptyKey, c.attributes.at(i), "without a key", "an attribute with a key")
 		}
@@ -79,9 +78,7 @@ func readTable[E any](c *checker, t *table, name string, entries []E, key func(p
 	if len(entries) == 0 {
 		c.report(ZeroValue, t.path, "empty", "a table with the zero value at index 0")
 	}
-	c.silent = true
 	zeroKey := key("", zero)
-	c.silent = false
 	first := make(map[string]int, len(entries))
 	for i, entry := range entries {
 		c.refs = nil
@@ -115,8 +112,8 @@ func (c *checker) ref(t *table, index int32, path, field string) string {
 }
 
 func (c *checker) checkFunctions() {
-	empty := func(index int32) bool { return c.strings.has(index) && c.dict.StringTable[index] == "" || index == 0 }
-	for i, f := range c.dict.FunctionTable {
+	empty := func(index int32) bool { return index == 0 || c.text(index) == "" }
+	for i, f := range c.dict.GetFunctionTable() {
 		if i > 0 && empty(f.GetNameStrindex()) && empty(f.GetSystemNameStrindex()) && empty(f.GetFilenameStrindex()) {
 			c.report(FunctionNames, c.functions.at(i), c.functions.show(i), "a function with a name, a system name or a file name")
 		}
@@ -124,7 +121,7 @@ func (c *checker) checkFunctions() {
 }
 
 func (c *checker) checkLinks() {
-	for i, l := range c.dict.LinkTable {
+	for i, l := range c.dict.GetLinkTable() {
 		for _, id := range []struct {
 			field string
 			bytes []byte
@@ -141,7 +138,7 @@ func (c *checker) checkLinks() {
 }
 
 func (c *checker) checkAddresses() {
-	for i, l := range c.dict.LocationTable {
+	for i, l := range c.dict.GetLocationTable() {
 		index := l.GetMappingIndex()
 		if index <= 0 || !c.mappings.has(index) || l.GetAddress() == 0 {
 			continue

@@ -43,8 +43,8 @@ type Cursor struct {
 	// The current field, which Next has read.
 	Field uint64 // its number
 	Type  uint8  // its wire type
-	Value uint64 // its value, if it is a varint or of fixed size
-	Start int    // its content is Data[Start:Stop], if it is length-delimited
+	Value uint64 // its value, if it is a varint
+	Start int    // its content is Data[Start:Stop], if it is not
 	Stop  int
 
 	Err error // the first error; Next returns false from then on, and End is where it is
@@ -63,11 +63,10 @@ func (c *Cursor) next() bool {
 		tag, v := data[at], data[at+1]
 		switch tag & 7 {
 		case VarintType:
-			c.Field, c.Type, c.Value, c.At = uint64(tag>>3), VarintType, uint64(v), at+2
-			if v >= 0x80 {
-				c.longValue()
+			if v < 0x80 {
+				c.Field, c.Type, c.Value, c.At = uint64(tag>>3), VarintType, uint64(v), at+2
+				return true
 			}
-			return c.Err == nil
 		case BytesType:
 			if start, stop := short(data, at); stop > 0 {
 				c.Field, c.Type, c.Start, c.Stop, c.At = uint64(tag>>3), BytesType, start, stop, stop
@@ -81,48 +80,31 @@ func (c *Cursor) next() bool {
 	return c.Err == nil
 }
 
-// longValue reads the value before At again, which takes more than one byte.
-func (c *Cursor) longValue() {
-	c.At--
-	if c.Value = c.Varint(); c.Err != nil {
-		c.End = c.At
-	}
-}
-
 func (c *Cursor) nextLong() {
 	tag := c.Varint()
 	if c.Err != nil {
 		return
 	}
 	c.Field, c.Type = tag>>3, uint8(tag&7)
+	size := uint64(0)
 	switch c.Type {
 	case VarintType:
 		c.Value = c.Varint()
 	case BytesType:
-		n := c.Varint()
-		if c.Err == nil && n > uint64(c.End-c.At) {
-			c.Err = ErrTruncated
-		}
-		if c.Err == nil {
-			c.Start, c.Stop = c.At, c.At+int(n)
-			c.At = c.Stop
-		}
+		size = c.Varint()
 	case Fixed64Type:
-		if c.End-c.At < 8 {
-			c.Err = ErrTruncated
-			return
-		}
-		c.Value = binary.LittleEndian.Uint64(c.Data[c.At:])
-		c.At += 8
+		size = 8
 	case Fixed32Type:
-		if c.End-c.At < 4 {
-			c.Err = ErrTruncated
-			return
-		}
-		c.Value = uint64(binary.LittleEndian.Uint32(c.Data[c.At:]))
-		c.At += 4
+		size = 4
 	default:
 		c.Err = fmt.Errorf("not protobuf: wire type %d", c.Type)
+	}
+	if c.Err == nil && size > uint64(c.End-c.At) {
+		c.Err = ErrTruncated
+	}
+	if c.Err == nil {
+		c.Start, c.Stop = c.At, c.At+int(size)
+		c.At = c.Stop
 	}
 }
 
@@ -257,9 +239,6 @@ func (c *Cursor) Uint() uint64 {
 	}
 	return c.Value
 }
-
-// Int is Uint for a signed field (int64, not sint64).
-func (c *Cursor) Int() int64 { return int64(c.Uint()) }
 
 // wrongType is the error of a field of another wire type, unless there is one already.
 func (c *Cursor) wrongType(want string) {

@@ -33,26 +33,20 @@ func requireSameField(t *testing.T, c *Cursor, m []byte) []byte {
 	m = m[n:]
 	require.Equal(t, uint64(number), c.Field)
 	require.Equal(t, uint8(kind), c.Type)
-	var value uint64
+	n = protowire.ConsumeFieldValue(number, kind, m)
+	require.Positive(t, n)
 	switch kind {
 	case protowire.VarintType:
-		value, n = protowire.ConsumeVarint(m)
-	case protowire.Fixed64Type:
-		value, n = protowire.ConsumeFixed64(m)
-	case protowire.Fixed32Type:
-		var v uint32
-		v, n = protowire.ConsumeFixed32(m)
-		value = uint64(v)
+		value, _ := protowire.ConsumeVarint(m)
+		require.Equal(t, value, c.Value)
+	case protowire.Fixed64Type, protowire.Fixed32Type:
+		require.Equal(t, m[:n], c.Data[c.Start:c.Stop])
 	case protowire.BytesType:
-		var content []byte
-		content, n = protowire.ConsumeBytes(m)
+		content, _ := protowire.ConsumeBytes(m)
 		require.Equal(t, content, c.Data[c.Start:c.Stop])
-		value = c.Value
 	default:
 		t.Fatalf("wire type %d was accepted", kind)
 	}
-	require.Positive(t, n)
-	require.Equal(t, value, c.Value)
 	return m[n:]
 }
 
@@ -115,7 +109,7 @@ func TestNestedMessages(t *testing.T) {
 	assert.Equal(t, inner, c.Bytes())
 	nested := c.Message()
 	require.True(t, nested.Next())
-	assert.Equal(t, int64(-1), nested.Int())
+	assert.Equal(t, int64(-1), int64(nested.Uint()))
 	require.False(t, nested.Next())
 	require.NoError(t, nested.Err)
 	require.True(t, c.Next())

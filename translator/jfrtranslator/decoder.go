@@ -146,9 +146,6 @@ func (d *decoder) translateChunk(to pprofile.ScopeProfilesSlice) error {
 	if err := d.loadChunk(); err != nil {
 		return err
 	}
-	if d.Header.Unfinished {
-		d.report.UnfinishedChunks++
-	}
 	d.limit += expansion * len(d.Data)
 	d.rowNumbers.Reset()
 	d.locationOf.Reset()

@@ -70,9 +70,9 @@ func readEntry(c *wire.Cursor) (key, number int64, message wire.Cursor, err erro
 	for c.Next() {
 		switch {
 		case c.Field == 1 && c.Type == wire.VarintType:
-			key = c.Int()
+			key = int64(c.Value)
 		case c.Field == 2 && c.Type == wire.VarintType:
-			number = c.Int()
+			number = int64(c.Value)
 		case c.Field == 2 && c.Type == wire.BytesType:
 			message = c.Message()
 		}

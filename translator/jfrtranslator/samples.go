@@ -48,8 +48,7 @@ func (d *decoder) readEvents() {
 		case e.family == familySettings:
 			d.report.OtherEvents++
 			d.settingsAt = jfr.Append(&d.Memory, d.settingsAt, int32(d.Event))
-		case d.replaced&e.replacedBy != 0:
-			d.report.ReplacedSamples++
+		case d.replaced&e.replacedBy != 0: // the recording has Datadog's samples of the same
 		default:
 			d.fail(e, d.readSample(c, e))
 		}

@@ -58,12 +58,6 @@ var _ pprofile.Unmarshaler = (*Unmarshaler)(nil)
 type Report struct {
 	// OtherEvents are events that are not samples.
 	OtherEvents int
-	// ReplacedSamples are samples of the JDK that were left out, as the recording has
-	// Datadog's of the same.
-	ReplacedSamples int
-	// UnfinishedChunks end where the JVM stopped or went on writing. The complete part of
-	// them was read.
-	UnfinishedChunks int
 	// InvalidStrings had bytes that are not UTF-8, which became U+FFFD.
 	InvalidStrings int
 	// NegativeValues are durations, sizes and weights below zero, which became 0.

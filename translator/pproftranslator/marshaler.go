@@ -4,16 +4,13 @@
 package pproftranslator
 
 import (
-	"fmt"
 	"io"
 	"iter"
 
 	"github.com/google/pprof/profile"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/fromotlp"
-	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
 // Marshaler turns OTLP profiles into pprof. Its zero value is ready for use; it holds no
@@ -75,41 +72,10 @@ func (m Marshaler) ConvertProfiles(pd pprofile.Profiles) ([]*profile.Profile, er
 func WritePprof(w io.Writer, p *profile.Profile) error { return fromotlp.Write(w, p) }
 
 // Converted is a pprof, and where in the payload the Profiles are that it was made of.
-type Converted struct {
-	*profile.Profile
-	Resource int   // index of the ResourceProfiles
-	Scope    int   // index of the ScopeProfiles in it
-	Profiles []int // indices of the Profiles in that
-}
+type Converted = fromotlp.Pprof
 
 // All yields each pprof that ConvertProfiles returns. If one cannot be made, it yields
 // the error and continues with the next. A Profile with two attributes of one key is
 // excluded from its pprof, with an error of its own. An index outside its table is a
 // single error for all of pd. pd must not change meanwhile.
-func (Marshaler) All(pd pprofile.Profiles) iter.Seq2[Converted, error] {
-	return func(yield func(Converted, error) bool) {
-		if err := dictionary.Check(pd); err != nil {
-			yield(Converted{}, err)
-			return
-		}
-		pd, err := dictionary.ResolveStrings(pd)
-		if err != nil {
-			yield(Converted{}, err)
-			return
-		}
-		c := fromotlp.New(pd.Dictionary())
-		for i, rp := range pd.ResourceProfiles().All() {
-			executable := semconv.BaseName(fromotlp.TextOf(rp.Resource().Attributes(), semconv.ExecutableName))
-			for j, sp := range rp.ScopeProfiles().All() {
-				for p, err := range c.Scope(sp, executable) {
-					if err != nil {
-						err = fmt.Errorf("resource_profiles[%d].scope_profiles[%d].%w", i, j, err)
-					}
-					if !yield(Converted{Profile: p.Profile, Resource: i, Scope: j, Profiles: p.Profiles}, err) {
-						return
-					}
-				}
-			}
-		}
-	}
-}
+func (Marshaler) All(pd pprofile.Profiles) iter.Seq2[Converted, error] { return fromotlp.All(pd) }

@@ -3,8 +3,8 @@
 
 // Package fromotlp makes pprofs of OTLP profiles.
 //
-// [Converter.Scope] first groups the Profiles of a scope into pprofs, one sample type
-// each. Then it makes each pprof: it joins the samples of its Profiles by identity
+// [All] first groups the Profiles of a scope into pprofs, one sample type each. Then it
+// makes each pprof: it joins the samples of its Profiles by identity
 // {stack, set of attributes, link} and timestamp, one column of values for each sample
 // type, and turns their attributes and links into labels.
 package fromotlp
@@ -22,12 +22,12 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
-// Converter makes the pprofs of one payload.
+// converter makes the pprofs of one payload.
 //
 // An index of the payload's dictionary says nothing about equality, as a dictionary may
 // repeat entries. The remap therefore numbers each entry by its value: these numbers
 // are called values below. The content is read from the payload.
-type Converter struct {
+type converter struct {
 	from   pprofile.ProfilesDictionary
 	tables *dictionary.Tables
 	remap  dictionary.Remap
@@ -37,47 +37,44 @@ type Converter struct {
 	set    []int32
 }
 
-// New returns a Converter of a payload with the dictionary from, which must have passed
-// dictionary.Check.
-func New(from pprofile.ProfilesDictionary) *Converter {
-	c := &Converter{
-		from: from, tables: dictionary.New(0), sets: dictionary.NewSetChecker(from),
-		names: semconv.NewLabels("", "", ""), labels: map[int32][]label{},
-	}
-	c.remap.Reset(from, c.tables)
-	return c
-}
-
-// Pprof is a pprof and the indices, in their scope, of the Profiles that it was made of.
+// Pprof is a pprof, and where in the payload the Profiles are that it was made of.
 type Pprof struct {
 	*profile.Profile
-	Profiles []int
+	Resource int   // index of the ResourceProfiles
+	Scope    int   // index of the ScopeProfiles in it
+	Profiles []int // indices of the Profiles in that
 }
 
-// Scope yields the pprofs of sp, in the order of the first Profile of each. An error
-// stands for a Profile or a pprof that cannot be converted. executable is the base name
-// of the main binary, if it is known.
-func (c *Converter) Scope(sp pprofile.ScopeProfiles, executable string) iter.Seq2[Pprof, error] {
+// All yields the pprofs of pd, in the order of the first Profile of each. An error stands for a Profile or a pprof that
+// cannot be converted, or for all of pd.
+func All(pd pprofile.Profiles) iter.Seq2[Pprof, error] {
 	return func(yield func(Pprof, error) bool) {
-		groups, failed := c.group(sp)
-		for _, err := range failed {
-			if !yield(Pprof{}, err) {
-				return
-			}
+		if err := dictionary.Check(pd); err != nil {
+			yield(Pprof{}, err)
+			return
 		}
-		for _, g := range groups {
-			made := Pprof{}
-			for _, m := range g.members {
-				made.Profiles = append(made.Profiles, m.index)
-			}
-			b := newBuilder(c, g)
-			err := b.build(g)
-			if err == nil {
-				moveToFront(b.pprof.Mapping, executable)
-				made.Profile = b.pprof
-			}
-			if !yield(made, err) {
-				return
+		pd, err := dictionary.ResolveStrings(pd)
+		if err != nil {
+			yield(Pprof{}, err)
+			return
+		}
+		c := &converter{
+			from: pd.Dictionary(), tables: dictionary.New(0), sets: dictionary.NewSetChecker(pd.Dictionary()),
+			names: semconv.NewLabels("", "", ""), labels: map[int32][]label{},
+		}
+		c.remap.Reset(c.from, c.tables)
+		for i, rp := range pd.ResourceProfiles().All() {
+			executable := semconv.BaseName(textOfAttribute(rp.Resource().Attributes(), semconv.ExecutableName))
+			for j, sp := range rp.ScopeProfiles().All() {
+				for _, g := range c.group(sp) {
+					p, err := c.convert(g, executable)
+					if err != nil {
+						err = fmt.Errorf("resource_profiles[%d].scope_profiles[%d].%w", i, j, err)
+					}
+					if !yield(Pprof{Profile: p, Resource: i, Scope: j, Profiles: g.indices()}, err) {
+						return
+					}
+				}
 			}
 		}
 	}
@@ -85,7 +82,7 @@ func (c *Converter) Scope(sp pprofile.ScopeProfiles, executable string) iter.Seq
 
 // attributes calls read with the key and value of each attribute. It fails if two have
 // one key.
-func (c *Converter) attributes(indices pcommon.Int32Slice, read func(key string, v pcommon.Value)) error {
+func (c *converter) attributes(indices pcommon.Int32Slice, read func(key string, v pcommon.Value)) error {
 	if _, err := c.attributeSet(indices); err != nil {
 		return err
 	}
@@ -99,7 +96,7 @@ func (c *Converter) attributes(indices pcommon.Int32Slice, read func(key string,
 }
 
 // attributeSet returns the value of a set of attributes. It fails if two have one key.
-func (c *Converter) attributeSet(indices pcommon.Int32Slice) (int32, error) {
+func (c *converter) attributeSet(indices pcommon.Int32Slice) (int32, error) {
 	if err := c.sets.Check(indices, nil); err != nil {
 		return 0, err
 	}
@@ -107,13 +104,13 @@ func (c *Converter) attributeSet(indices pcommon.Int32Slice) (int32, error) {
 }
 
 // text returns string i as valid UTF-8. An empty table has the empty string at 0.
-func (c *Converter) text(i int32) string { return dictionary.ValidString(c.from.StringTable(), i) }
+func (c *converter) text(i int32) string { return dictionary.ValidString(c.from.StringTable(), i) }
 
 // textOf returns the text of a value as valid UTF-8.
 func textOf(v pcommon.Value) string { return dictionary.ValidUTF8(v.AsString()) }
 
-// TextOf returns the text of the attribute with the given key, or "".
-func TextOf(attributes pcommon.Map, key string) string {
+// textOfAttribute returns the text of the attribute with the given key, or "".
+func textOfAttribute(attributes pcommon.Map, key string) string {
 	if v, ok := attributes.Get(key); ok {
 		return textOf(v)
 	}
@@ -123,7 +120,7 @@ func TextOf(attributes pcommon.Map, key string) string {
 // builder makes one pprof: its locations, functions and mappings, each when it is first
 // used, and its samples.
 type builder struct {
-	*Converter
+	*converter
 	pprof     *profile.Profile
 	locations map[int32]*profile.Location // by value
 	functions map[int32]*profile.Function
@@ -156,9 +153,13 @@ const (
 	freeValues    = 1 << 20
 )
 
-func newBuilder(c *Converter, g *group) *builder {
+// convert makes the pprof of a group.
+func (c *converter) convert(g *group, executable string) (*profile.Profile, error) {
+	if g.err != nil {
+		return nil, g.err
+	}
 	b := &builder{
-		Converter: c, pprof: g.header, maxValues: freeValues,
+		converter: c, pprof: g.header, maxValues: freeValues,
 		locations: map[int32]*profile.Location{}, functions: map[int32]*profile.Function{}, mappings: map[int32]*profile.Mapping{},
 		samples: map[event]*profile.Sample{},
 	}
@@ -167,10 +168,6 @@ func newBuilder(c *Converter, g *group) *builder {
 			b.maxValues += (maxSparseness + 1) * max(1, s.TimestampsUnixNano().Len())
 		}
 	}
-	return b
-}
-
-func (b *builder) build(g *group) error {
 	columns := g.columns()
 	for _, number := range columns {
 		b.pprof.SampleType = append(b.pprof.SampleType, &profile.ValueType{Type: g.types[number].Type, Unit: g.types[number].Unit})
@@ -180,9 +177,10 @@ func (b *builder) build(g *group) error {
 		repeats := map[event]int{} // how often the Profile had an event, by its first
 		for i, s := range m.profile.Samples().All() {
 			if err := b.add(s, column, repeats); err != nil {
-				return fmt.Errorf("profiles[%d].samples[%d]: %w", m.index, i, err)
+				return nil, fmt.Errorf("profiles[%d].samples[%d]: %w", m.index, i, err)
 			}
 		}
 	}
-	return nil
+	moveToFront(b.pprof.Mapping, executable)
+	return b.pprof, nil
 }

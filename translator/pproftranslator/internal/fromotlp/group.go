@@ -16,8 +16,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
-// group is the Profiles of a scope that become one pprof.
+// group is the Profiles of a scope that become one pprof, or a Profile that cannot.
 type group struct {
+	err     error
 	header  *profile.Profile   // without sample types and samples
 	types   []sampletypes.Type // of the scope
 	listed  bool               // the pprof has all of them, also those without a Profile
@@ -29,6 +30,14 @@ type member struct {
 	profile pprofile.Profile
 	index   int // in the scope
 	number  int // of its sample type in the scope
+}
+
+// indices returns those of the Profiles in the scope.
+func (g *group) indices() (indices []int) {
+	for _, m := range g.members {
+		indices = append(indices, m.index)
+	}
+	return indices
 }
 
 // columns returns the numbers of the sample types of the pprof.
@@ -46,24 +55,19 @@ func (g *group) columns() (numbers []int) {
 }
 
 // group sorts the Profiles of a scope into groups: the n-th Profile of a header, sample
-// type and shape belongs to the n-th group of that header. It returns an error for each
-// Profile that belongs to none.
-func (c *Converter) group(sp pprofile.ScopeProfiles) (groups []*group, failed []error) {
-	type groupKey struct {
-		header string
-		number int
-	}
+// type and shape belongs to the n-th group of that header.
+func (c *converter) group(sp pprofile.ScopeProfiles) (groups []*group) {
 	type shapeKey struct {
 		header     string
 		typeNumber int
 		timed      bool
 	}
 	types, order, listed := c.sampleTypes(sp)
-	counts, byKey := map[shapeKey]int{}, map[groupKey]*group{}
+	counts, byHeader := map[shapeKey]int{}, map[string][]*group{}
 	for i, p := range sp.Profiles().All() {
 		header, err := c.header(p)
 		if err != nil {
-			failed = append(failed, fmt.Errorf("profiles[%d]: %w", i, err))
+			groups = append(groups, &group{err: fmt.Errorf("profiles[%d]: %w", i, err)})
 			continue
 		}
 		key, number, shapes := headerKey(header), 0, shapesOf(p)
@@ -73,22 +77,22 @@ func (c *Converter) group(sp pprofile.ScopeProfiles) (groups []*group, failed []
 		for _, timed := range shapes {
 			counts[shapeKey{key, order[i], timed}] = number + 1
 		}
-		g := byKey[groupKey{key, number}]
-		if g == nil {
-			g = &group{header: header, types: types, listed: listed}
-			g.header.DefaultSampleType = TextOf(sp.Scope().Attributes(), sampletypes.DefaultAttribute)
-			byKey[groupKey{key, number}] = g
+		if number == len(byHeader[key]) {
+			g := &group{header: header, types: types, listed: listed}
+			g.header.DefaultSampleType = textOfAttribute(sp.Scope().Attributes(), sampletypes.DefaultAttribute)
+			byHeader[key] = append(byHeader[key], g)
 			groups = append(groups, g)
 		}
+		g := byHeader[key][number]
 		g.members = append(g.members, member{profile: p, index: i, number: order[i]})
 	}
-	return groups, failed
+	return groups
 }
 
 // sampleTypes returns the sample types of a scope, and for each Profile the number of
 // its own. They are those of the pprof, if listed, or else those of the Profiles, each
 // once, in order of appearance.
-func (c *Converter) sampleTypes(sp pprofile.ScopeProfiles) (types []sampletypes.Type, order []int, listed bool) {
+func (c *converter) sampleTypes(sp pprofile.ScopeProfiles) (types []sampletypes.Type, order []int, listed bool) {
 	own := sampletypes.Of(sp, c.text)
 	if types, order = sampletypes.Read(sp.Scope().Attributes(), own); types != nil {
 		return types, order, true
@@ -122,7 +126,7 @@ func shapesOf(p pprofile.Profile) []bool {
 }
 
 // header returns a pprof with everything of p that the sample types of a pprof share.
-func (c *Converter) header(p pprofile.Profile) (*profile.Profile, error) {
+func (c *converter) header(p pprofile.Profile) (*profile.Profile, error) {
 	h := &profile.Profile{
 		TimeNanos:     clampToInt64(uint64(p.Time())),
 		DurationNanos: clampToInt64(p.DurationNano()),

@@ -137,7 +137,7 @@ func (l *label) addTo(s *profile.Sample) {
 
 // labelsOf returns the labels of a sample, whose attribute_indices have the value set.
 // The labels of its link come first. A link that the other labels make as well adds none.
-func (c *Converter) labelsOf(s pprofile.Sample, set int32) []label {
+func (c *converter) labelsOf(s pprofile.Sample, set int32) []label {
 	for _, i := range s.AttributeIndices().All() {
 		value := c.remap.Attribute(i)
 		if _, ok := c.labels[value]; !ok && value != 0 {
