@@ -33,10 +33,7 @@ type labelReader struct {
 	all        []label
 	keyNumbers []int32 // by string: its number in keys plus one; empty until the first sample with labels
 	keys       []attributeKey
-	// Both are caches: runs has an entry in the place of its hash or the next, attributes in
-	// the place of its hash.
-	runs       []labelRun
-	attributes []labelAttribute
+	runs       []labelRun // a cache, with an entry in the place of its hash or the next
 }
 
 // attributeKey is a string that is the key of a label.
@@ -51,12 +48,6 @@ type labelRun struct {
 	set, link int32
 }
 
-// labelAttribute is an attribute of a single label.
-type labelAttribute struct {
-	labelValue
-	index int32 // plus one
-}
-
 var runSeed = maphash.MakeSeed()
 
 // readLabels reads the labels of a sample, which are at the given position, maybe with
@@ -66,7 +57,7 @@ func (d *decoder) readLabels(at position, s *sample) error {
 	r := &d.labels
 	if len(r.keyNumbers) == 0 {
 		r.keyNumbers = zeroed(r.keyNumbers, len(d.strings))
-		r.runs, r.attributes = zeroed(r.runs, 256+1), zeroed(r.attributes, 256)
+		r.runs = zeroed(r.runs, 256+1)
 	}
 	run := d.data[at.start:at.stop]
 	known := r.runs[uint8(maphash.Bytes(runSeed, run)):][:2]
@@ -223,16 +214,11 @@ func (d *decoder) isTimestamp(l *label) bool {
 
 // singleValue returns the attribute of a label.
 func (d *decoder) singleValue(l *labelValue) (int32, error) {
-	hash := (l.key<<24 ^ l.unit<<16 ^ l.text<<8 ^ l.number) * 0x9E3779B97F4A7C15
-	known := &d.labels.attributes[hash>>(64-8)]
-	if known.index == 0 || known.labelValue != *l {
-		if err := d.takeText(len(d.bytes(l.text))); err != nil {
-			return 0, err
-		}
-		d.value = d.appendValue(d.value[:0], l)
-		*known = labelAttribute{*l, d.tables.Attribute(d.stringIndex(l.key), d.stringIndex(l.unit), d.value) + 1}
+	if err := d.takeText(len(d.bytes(l.text))); err != nil {
+		return 0, err
 	}
-	return known.index - 1, nil
+	d.value = d.appendValue(d.value[:0], l)
+	return d.tables.Attribute(d.stringIndex(l.key), d.stringIndex(l.unit), d.value), nil
 }
 
 func (d *decoder) appendValue(v dictionary.Value, l *labelValue) dictionary.Value {
