@@ -184,9 +184,9 @@ func catLine(pd pprofile.Profiles) ([]byte, error) {
 	if err := dictionary.Check(pd); err != nil {
 		return nil, err
 	}
-	resources := make([]int, pd.ResourceProfiles().Len())
-	for i := range resources {
-		resources[i] = i
+	all := make([]dictionary.Part, pd.ResourceProfiles().Len())
+	for i := range all {
+		all[i].Resource = i
 	}
-	return marshal(dictionary.NewSplitter(pd).Take(resources), "json")
+	return marshal(dictionary.NewSplitter(pd).Take(all), "json")
 }

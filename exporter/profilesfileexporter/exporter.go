@@ -73,10 +73,7 @@ func (e *fileExporter) start(context.Context, component.Host) error {
 		return fmt.Errorf("cannot open directory %s: %w; set exporters::%s::directory", e.config.Directory, err, e.id)
 	}
 	e.writer = writer
-	directory, err := filepath.Abs(e.config.Directory)
-	if err != nil {
-		directory = e.config.Directory
-	}
+	directory, _ := filepath.Abs(e.config.Directory) // OpenWriter did the same
 	e.logger.Info("Writing profiles to files", zap.String("directory", directory), zap.String("format", e.config.Format))
 	ctx, stop := context.WithCancel(context.Background())
 	e.stop = stop
@@ -134,7 +131,7 @@ func (e *fileExporter) consume(ctx context.Context, pd pprofile.Profiles) error 
 	for _, g := range groups {
 		profiles := pd
 		if len(groups) > 1 {
-			profiles = splitter.TakeParts(g.parts)
+			profiles = splitter.Take(g.parts)
 		}
 		switch err := e.write(g.names, profiles); {
 		case consumererror.IsPermanent(err):
@@ -155,7 +152,7 @@ func (e *fileExporter) consume(ctx context.Context, pd pprofile.Profiles) error 
 		return err
 	}
 	if len(failures) < len(groups) {
-		pd = splitter.TakeParts(failed)
+		pd = splitter.Take(failed)
 	}
 	// Also if pd is all that failed: after retries, it can be a part of the caller's payload.
 	return xconsumererror.NewProfiles(err, pd)

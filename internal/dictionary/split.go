@@ -30,18 +30,9 @@ type Part struct {
 	Scopes   []int
 }
 
-// Take returns a copy of the resources with the given indices, as TakeParts does.
-func (s *Splitter) Take(resources []int) pprofile.Profiles {
-	parts := make([]Part, len(resources))
-	for i, resource := range resources {
-		parts[i].Resource = resource
-	}
-	return s.TakeParts(parts)
-}
-
-// TakeParts returns a copy of parts of the payload. The time it takes depends on the entries they refer to, not
+// Take returns a copy of parts of the payload. The time it takes depends on the entries they refer to, not
 // on the size of the payload.
-func (s *Splitter) TakeParts(parts []Part) pprofile.Profiles {
+func (s *Splitter) Take(parts []Part) pprofile.Profiles {
 	taken := pprofile.NewProfiles()
 	s.tables.WriteTo(taken.Dictionary())
 	s.remap.Reset(s.from.Dictionary(), s.tables)

@@ -25,7 +25,7 @@ func TestSplitKeepsMeaning(t *testing.T) {
 			rp.CopyTo(alone.ResourceProfiles().AppendEmpty())
 			want, err := expand.Profiles(alone)
 			require.NoError(t, err)
-			taken := s.Take([]int{i})
+			taken := s.Take([]Part{{Resource: i}})
 			profiletest.RequireConforms(t, taken)
 			got, err := expand.Profiles(taken)
 			require.NoError(t, err)
@@ -36,7 +36,7 @@ func TestSplitKeepsMeaning(t *testing.T) {
 
 func TestSplitKeepsPartialLinks(t *testing.T) {
 	pd := profiletest.OneOfEach()
-	p := NewSplitter(pd).Take([]int{0})
+	p := NewSplitter(pd).Take([]Part{{}})
 	require.Equal(t, 2, p.Dictionary().LinkTable().Len())
 	require.Equal(t, pcommon.TraceID{1}, p.Dictionary().LinkTable().At(1).TraceID())
 	sample := p.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0)
