@@ -66,7 +66,8 @@ build-otelprof:
 OCB = GOOS= GOARCH= go tool -modfile=$(ROOT)/internal/tools/go.mod builder --skip-compilation --config
 # $(call own-command,DIRECTORY): the main of ocb has the version and the command line of command.go.
 own-command = cd $(1) && sed -e 's/^\(\t\tVersion: *\)".*",$$/\1version,/' -e 's/otelcol\.NewCommand(/newCommand(/' main.go >main.go.new && mv main.go.new main.go
-COMMAND     = $(addprefix cmd/otelcol-profiles/,command.go defaults.go keys.go quiet.go)
+STATUSUTIL = go.opentelemetry.io/collector/internal/statusutil
+COMMAND    = $(addprefix cmd/otelcol-profiles/,command.go defaults.go keys.go quiet.go)
 
 .PHONY: build-kafka
 build-kafka: ## Build bin/otelcol-profiles-kafka, with Kafka in and out (config/kafka)
@@ -277,6 +278,8 @@ generate: ## Write generated files: metadata and config tables of the components
 	go test ./internal/configtable -update
 	$(OCB) builder-config.yaml
 	$(call own-command,cmd/otelcol-profiles)
+	@# go install takes no module that replaces another: a requirement does the same.
+	cd cmd/otelcol-profiles && go mod edit -dropreplace=$(STATUSUTIL) -require=$(STATUSUTIL)@v0.165.0 && go mod tidy
 
 .PHONY: fix
 fix: bin/golangci-lint ## Format all Go files, and apply the fixes of golangci-lint

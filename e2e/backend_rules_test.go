@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -46,6 +47,7 @@ type backend struct {
 
 	mu       sync.Mutex
 	received []pprofile.Profiles
+	texts    int // names of services that were not references into the string table
 }
 
 // startBackend listens until the test ends.
@@ -54,7 +56,7 @@ func startBackend(t *testing.T, b *backend) *backend {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	b.address = listener.Addr().String()
-	server := grpc.NewServer(grpc.MaxRecvMsgSize(256 << 20))
+	server := grpc.NewServer(grpc.MaxRecvMsgSize(256<<20), grpc.UnaryInterceptor(b.countTexts))
 	pprofileotlp.RegisterGRPCServer(server, b)
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = server.Serve(listener) })
@@ -63,6 +65,20 @@ func startBackend(t *testing.T, b *backend) *backend {
 		serving.Wait()
 	})
 	return b
+}
+
+// countTexts sees a request as it was sent, before pdata resolves references.
+func (b *backend) countTexts(ctx context.Context, request any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	sent := request.(interface {
+		SizeProto() int
+		MarshalProto(to []byte) int
+	})
+	message := make([]byte, sent.SizeProto())
+	sent.MarshalProto(message)
+	b.mu.Lock()
+	b.texts += bytes.Count(message, []byte("service.name")) - 1 // the one in the string table
+	b.mu.Unlock()
+	return next(ctx, request)
 }
 
 // Export takes a payload.

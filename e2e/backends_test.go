@@ -87,6 +87,7 @@ func TestBackendConfigurations(t *testing.T) {
 				assert.Equal(t, rejected, len(found[service]) > 0, "%s: faults %q", service, found[service])
 			}
 			assert.NotEmpty(t, b.received, "the backend got no profile")
+			assert.Zero(t, b.texts, "names of services are references")
 		})
 	}
 }

@@ -35,8 +35,8 @@ func numbered(t *testing.T, value int64) []byte {
 }
 
 // TestSidecarsAndGateway pushes real profiles to the sidecars of three instances. The files of the
-// gateway hold three times the samples that google/pprof reads, without the instance. The sidecars
-// have sent and deleted theirs.
+// gateway hold three times the samples that google/pprof reads, by service and without the instance: the
+// sidecars send the names of services as references. They have sent and deleted their files.
 func TestSidecarsAndGateway(t *testing.T) {
 	parallel(t)
 	const instances = 3

@@ -13,14 +13,16 @@ var descriptions = map[string]string{
 	"confighttp.ServerConfig.read_timeout":          "The maximum time to read a request, from its headers to the end of its body.",
 	"confighttp.ServerConfig.read_header_timeout":   "The maximum time to read the headers of a request.",
 	"confighttp.ServerConfig.write_timeout":         "The maximum time from the end of the headers to the end of the response.",
-	"confighttp.ServerConfig.idle_timeout":          "How long an idle connection stays open. Deprecated: use `keepalive.idle_timeout`.",
-	"confighttp.ServerConfig.keep_alives_enabled":   "Keeps connections open between requests. Deprecated: use `keepalive.enabled`.",
+	"confighttp.ServerConfig.keepalive":             "Keeps connections open between requests. `enabled: false` turns it off.",
 
 	"confighttp.ClientConfig.endpoint":            "The URL of one profile. It excludes `targets`.",
 	"confighttp.ClientConfig.timeout":             "The maximum time of a scrape, from the request to the end of the body.",
 	"confighttp.ClientConfig.force_attempt_http2": "Tries HTTP/2 over TLS.",
-	"confighttp.ClientConfig.idle_conn_timeout":   "How long an idle connection stays open. Deprecated: use `keepalive.idle_conn_timeout`.",
-	"confighttp.ClientConfig.max_idle_conns":      "The maximum number of idle connections. Deprecated: use `keepalive.max_idle_conns`.",
+	"confighttp.ClientConfig.keepalive":           "Keeps connections open between scrapes. `enabled: false` turns it off.",
+
+	"confighttp.KeepaliveServerConfig.idle_timeout":      "How long an idle connection stays open.",
+	"confighttp.KeepaliveClientConfig.idle_conn_timeout": "How long an idle connection stays open.",
+	"confighttp.KeepaliveClientConfig.max_idle_conns":    "The maximum number of idle connections.",
 
 	"configretry.BackOffConfig.enabled":              "Retries after a retryable error.",
 	"configretry.BackOffConfig.initial_interval":     "The wait before the first retry.",
