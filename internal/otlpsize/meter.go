@@ -94,13 +94,12 @@ func (m *Meter) Write(p []byte) (n int, err error) {
 
 // read takes a varint: the tag of a field, its value or its length.
 func (m *Meter) read(value uint64) {
-	switch m.state {
+	of := m.state
+	m.state = stateTag
+	switch of {
 	case stateTag:
 		m.startField(int32(value>>3), uint8(value&7))
-	case stateVarint:
-		m.state = stateTag
 	case stateLength:
-		m.state = stateTag
 		m.startContent(value)
 	}
 }

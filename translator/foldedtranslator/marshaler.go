@@ -84,9 +84,7 @@ type reader struct {
 	stacks map[int32]string // folded, by index
 }
 
-func (r *reader) text(i int32) string {
-	return dictionary.ValidString(r.dict.StringTable(), i)
-}
+func (r *reader) text(i int32) string { return dictionary.ValidString(r.dict.StringTable(), i) }
 
 func (r *reader) stack(i int32) string {
 	if folded, ok := r.stacks[i]; ok {

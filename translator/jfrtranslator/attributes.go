@@ -12,10 +12,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator/internal/jfr"
 )
 
-// thread are the attributes of a thread and their keys, 0 if it lacks one.
+// thread are the attributes of a thread and their keys: its name and its id, 0 if it lacks one.
 type thread struct {
-	name, nameKey int32
-	id, idKey     int32
+	attributes, keys [2]int32
 	// from and to are where decoder.contexts has the context of the last sample. set and link are those of that sample:
 	// many have the same context.
 	from, to  int
@@ -38,11 +37,10 @@ func (d *decoder) attributesOf(e *event) (set, link int32) {
 	}
 	t.to = t.from + copy(d.contexts[t.from:], context)
 	d.attributes, d.keys = d.attributes[:0], d.keys[:0]
-	if t.name != 0 {
-		d.keys, d.attributes = append(d.keys, t.nameKey), append(d.attributes, t.name)
-	}
-	if t.id != 0 {
-		d.keys, d.attributes = append(d.keys, t.idKey), append(d.attributes, t.id)
+	for i, attribute := range t.attributes {
+		if attribute != 0 {
+			d.keys, d.attributes = append(d.keys, t.keys[i]), append(d.attributes, attribute)
+		}
 	}
 	addString(d, "thread.state", d.symbol(poolState, v[slotState]))
 	link = d.addSpan(e)
@@ -93,16 +91,16 @@ func (d *decoder) newThread(constant *jfr.Value) int32 {
 		name = d.Text(int32(v[slotOSName]))
 	}
 	if len(name) > 0 {
-		t.nameKey = d.tables.String("thread.name")
-		t.name = d.stringAttribute(t.nameKey, name)
+		t.keys[0] = d.tables.String("thread.name")
+		t.attributes[0] = d.stringAttribute(t.keys[0], name)
 	}
 	id := int64(v[slotJavaID])
 	if id <= 0 {
 		id = int64(v[slotOSID])
 	}
 	if id > 0 {
-		t.idKey = d.tables.String("thread.id")
-		t.id = d.tables.Attribute(t.idKey, 0, d.value[:0].AppendInt(id))
+		t.keys[1] = d.tables.String("thread.id")
+		t.attributes[1] = d.tables.Attribute(t.keys[1], 0, d.value[:0].AppendInt(id))
 	}
 	d.threads = jfr.Append(&d.Memory, d.threads, t)
 	return int32(len(d.threads) - 1)

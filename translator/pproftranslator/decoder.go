@@ -69,8 +69,6 @@ func (d *decoder) reset(data []byte) {
 	d.negative, d.invalid, d.texts, d.nextCheck = 0, 0, 0, 0
 }
 
-var errEmpty = errors.New("the payload is empty")
-
 // The entries that samples reach are converted kind by kind, in the order of the payload:
 // a loop over one kind takes four fifths of the time of going from each sample to its
 // locations, their functions and their strings.
@@ -85,7 +83,7 @@ var steps = [...]func(d *decoder) error{
 // decode reads the payload. The entries that its samples reach go into dst.
 func (d *decoder) decode(dst pprofile.ProfilesDictionary) error {
 	if len(d.data) == 0 {
-		return errEmpty
+		return errors.New("the payload is empty")
 	}
 	d.tables.WriteTo(dst)
 	for _, step := range steps {
@@ -109,7 +107,8 @@ func (d *decoder) grow() error {
 	room.Stacks = samples
 	values := min(d.header.entries[profileSample].Count*len(d.header.sampleTypes), d.expansionLimit()/valueSize)
 	d.tables.Grow(room)
-	d.matrix.grow(samples, values)
+	d.matrix.identities.Grow(samples)
+	d.matrix.values = emptied(d.matrix.values, values)
 	return nil
 }
 

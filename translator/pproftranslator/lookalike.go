@@ -43,12 +43,11 @@ var lookalikes = []struct {
 
 // lookalikeError says what malformed data is instead of a pprof. If it does not know, it returns nil.
 func lookalikeError(data []byte) error {
-	start := startOf(data)
-	err := matchLookalike(start)
+	err := matchLookalike(data)
 	switch {
 	case err != nil:
 		return err
-	case isText(start):
+	case isText(startOf(data)):
 		return errors.New("looks like text; want a pprof profile, which is protobuf")
 	case isOTLP(data):
 		return errOTLP
@@ -59,16 +58,16 @@ func lookalikeError(data []byte) error {
 // IsLegacy reports whether data starts like a profile in a format from before protobuf: those of
 // gperftools, tcmalloc and jemalloc, Java's, or the text of net/http/pprof.
 func IsLegacy(data []byte) bool {
-	err := matchLookalike(startOf(data))
+	err := matchLookalike(data)
 	return err == errLegacy || err == errDebugText //nolint:errorlint // they are never wrapped
 }
 
 // startOf returns as many bytes of data as are compared.
 func startOf(data []byte) []byte { return data[:min(len(data), 512)] }
 
-func matchLookalike(start []byte) error {
+func matchLookalike(data []byte) error {
 	for _, known := range lookalikes {
-		if known.start.Match(start) {
+		if known.start.Match(startOf(data)) {
 			return known.err
 		}
 	}

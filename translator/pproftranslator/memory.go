@@ -36,7 +36,12 @@ func (u *Unmarshaler) Memory(message []byte) int64 {
 	}
 	count := func(field int) int { return d.header.entries[field].Count }
 	frames, labels := d.countSamples()
-	texts, longest := d.countText()
+	texts, longest := 0, 0 // bytes of all strings, and of the longest
+	_ = d.each(profileString, func(c *wire.Cursor) error {
+		texts += c.End - c.At
+		longest = max(longest, c.End-c.At)
+		return nil
+	})
 	repeated := 0 // bytes of long texts that are in the result again and again
 	if longest > 4<<10 {
 		repeated = min((labels+count(profileMapping)+len(d.header.comments))*longest, d.expansionLimit())
@@ -51,16 +56,6 @@ func (u *Unmarshaler) Memory(message []byte) int64 {
 		Locations: count(profileLocation), Lines: lines, Stacks: samples,
 	}.OutputSize() + frameEntrySize*frames + labelEntrySize*labels + sampleSize*types*samples + repeated
 	return int64(minMemory + decoder + min(result+result/8, zerosAllowance*d.expansionLimit()) + profileSize*(types+1))
-}
-
-// countText counts the bytes of all strings, and those of the longest.
-func (d *decoder) countText() (total, longest int) {
-	_ = d.each(profileString, func(c *wire.Cursor) error {
-		total += c.End - c.At
-		longest = max(longest, c.End-c.At)
-		return nil
-	})
-	return total, longest
 }
 
 // countSamples counts the locations of all samples, and their labels: of runs of labels that come again and again, once.

@@ -30,7 +30,10 @@ func (d *decoder) write(pd pprofile.Profiles) {
 	if hasEvents && !onlyEvents {
 		profiles = slices.Repeat(order, 2)
 	}
-	d.writeScope(sp.Scope().Attributes(), profiles)
+	sampletypes.WriteOrder(sp.Scope().Attributes(), profiles)
+	if name := d.text(profileDefaultSampleType); len(name) > 0 {
+		sp.Scope().Attributes().PutStr(sampletypes.DefaultAttribute, string(d.tables.Valid(name)))
+	}
 	d.writeProfiles(sp.Profiles(), profiles)
 	omitZeros := d.omitsZeros()
 	for i, p := range sp.Profiles().All() {
@@ -70,14 +73,6 @@ func (d *decoder) typeOrder() []int {
 
 // text returns the string that a field of the Profile message refers to.
 func (d *decoder) text(field int) []byte { return d.bytes(d.header.integers[field]) }
-
-// writeScope describes the Profiles, whose sample types have the indices order.
-func (d *decoder) writeScope(scope pcommon.Map, order []int) {
-	sampletypes.WriteOrder(scope, order)
-	if name := d.text(profileDefaultSampleType); len(name) > 0 {
-		scope.PutStr(sampletypes.DefaultAttribute, string(d.tables.Valid(name)))
-	}
-}
 
 // executableName returns the base name of the main binary: of the first mapping that may be
 // that of a program, as in pprof.
@@ -173,7 +168,7 @@ func (d *decoder) writeMatrix(samples pprofile.SampleSlice, typ, first int, omit
 	}
 	for row := range m.identities.Len() {
 		values := m.values[row*types:][:types]
-		if omitZeros && values[typ] == 0 && (typ != first || !isZero(values)) {
+		if omitZeros && values[typ] == 0 && (typ != first || slices.ContainsFunc(values, func(v int64) bool { return v != 0 })) {
 			continue
 		}
 		s := samples.AppendEmpty()
@@ -182,15 +177,6 @@ func (d *decoder) writeMatrix(samples pprofile.SampleSlice, typ, first int, omit
 		to.EnsureCapacity(1) // faster than growing
 		to.Append(values[typ])
 	}
-}
-
-func isZero(values []int64) bool {
-	for _, v := range values {
-		if v != 0 {
-			return false
-		}
-	}
-	return true
 }
 
 func (d *decoder) writeEvents(samples pprofile.SampleSlice, typ int) {

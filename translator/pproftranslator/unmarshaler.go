@@ -13,6 +13,7 @@ package pproftranslator
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -94,15 +95,13 @@ func (u *Unmarshaler) UnmarshalReport(buf []byte) (pprofile.Profiles, Report, er
 
 func (d *decoder) translate() (pprofile.Profiles, Report, error) {
 	pd := pprofile.NewProfiles()
-	if err := d.decode(pd.Dictionary()); err != nil {
-		if other := lookalikeError(d.data); other != nil {
-			return pprofile.Profiles{}, Report{}, other
-		}
-		return pprofile.Profiles{}, Report{}, fmt.Errorf("pprof: %w", err)
+	err := d.decode(pd.Dictionary())
+	if err == nil {
+		d.write(pd)
+		err = d.tables.Err()
 	}
-	d.write(pd)
-	if err := d.tables.Err(); err != nil {
-		return pprofile.Profiles{}, Report{}, fmt.Errorf("pprof: %w", err)
+	if err != nil {
+		return pprofile.Profiles{}, Report{}, cmp.Or(lookalikeError(d.data), fmt.Errorf("pprof: %w", err))
 	}
 	return pd, Report{
 		InvalidStrings: d.tables.Repaired() + d.invalid, NegativeTimes: d.negative, SaturatedValues: d.matrix.saturated,

@@ -19,11 +19,6 @@ type valueMatrix struct {
 	saturated int // values that a sum has no room for: it stays at the largest or least int64
 }
 
-func (m *valueMatrix) grow(rows, values int) {
-	m.identities.Grow(rows)
-	m.values = emptied(m.values, values)
-}
-
 func (m *valueMatrix) reset() {
 	m.identities.Reset()
 	m.values, m.kept, m.saturated = m.values[:0], 0, 0

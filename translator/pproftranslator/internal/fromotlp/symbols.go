@@ -109,25 +109,18 @@ func (b *builder) mapping(i int32) (*profile.Mapping, error) {
 		m.KernelRelocationSymbol = symbol
 	}
 	flags := [...]*bool{&m.HasFunctions, &m.HasFilenames, &m.HasLineNumbers, &m.HasInlineFrames}
-	var gnu, golang, hash string
+	var ids [len(semconv.BuildIDs)]string
 	err := b.attributes(from.AttributeIndices(), func(key string, v pcommon.Value) {
-		switch key {
-		case semconv.BuildIDGNU:
-			gnu = textOf(v)
-		case semconv.BuildIDGo:
-			golang = textOf(v)
-		case semconv.BuildIDHTLHash:
-			hash = textOf(v)
-		default:
-			if flag := slices.Index(semconv.MappingFlags[:], key); flag >= 0 {
-				*flags[flag] = v.Bool()
-			}
+		if id := slices.Index(semconv.BuildIDs[:], key); id >= 0 {
+			ids[id] = textOf(v)
+		} else if flag := slices.Index(semconv.MappingFlags[:], key); flag >= 0 {
+			*flags[flag] = v.Bool()
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
-	m.BuildID = cmp.Or(gnu, golang, hash)
+	m.BuildID = cmp.Or(ids[:]...)
 	b.pprof.Mapping = append(b.pprof.Mapping, m)
 	b.mappings[value] = m
 	return m, nil

@@ -21,9 +21,11 @@ const (
 	LocationIsFolded  = "pprof.location.is_folded"
 	BuildIDGNU        = "process.executable.build_id.gnu"
 	BuildIDGo         = "process.executable.build_id.go"
-	BuildIDHTLHash    = "process.executable.build_id.htlhash"
 	ExecutableName    = "process.executable.name"
 )
+
+// BuildIDs are the keys of build ids of a mapping. The first one that a mapping has counts.
+var BuildIDs = [...]string{BuildIDGNU, BuildIDGo, "process.executable.build_id.htlhash"}
 
 // MappingFlags are the keys for has_functions, has_filenames, has_line_numbers and
 // has_inline_frames of a mapping, in the order of pprof's fields.

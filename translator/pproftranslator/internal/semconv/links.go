@@ -16,8 +16,7 @@ type Role uint8
 
 // The roles.
 const (
-	Unknown Role = iota // not looked up yet
-	None
+	None Role = iota
 	Timestamp
 	TraceID // a link replaces this pair of labels
 	SpanID
@@ -36,7 +35,7 @@ var others = map[string]Role{
 }
 
 // IsLinkLabel reports whether a label of this name may make a link.
-func IsLinkLabel(key string) bool { return others[key] != Unknown }
+func IsLinkLabel(key string) bool { return others[key] != None }
 
 // Labels are the names of the labels that have a role.
 type Labels struct{ Timestamp, TraceID, SpanID string }
@@ -56,7 +55,7 @@ func (l *Labels) Role(key string) Role {
 	case l.SpanID:
 		return SpanID
 	}
-	return cmp.Or(others[key], None)
+	return others[key]
 }
 
 // Link collects the ids in the labels of a sample. The first valid id of a role counts.
