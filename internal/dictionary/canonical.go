@@ -21,7 +21,7 @@ import (
 type Writer struct {
 	from *Tables
 
-	strings, mappings, locations, functions, links, attributes, stacks, sets selection
+	perTable[selection]
 
 	// The entry of each table that is being read.
 	mapping   Mapping
@@ -101,15 +101,9 @@ func NewWriter(from *Tables) *Writer {
 // Reset makes w one in which nothing is used. It keeps the memory, and takes time for
 // the used entries only.
 func (w *Writer) Reset() {
-	t := w.from
-	w.strings.reset(t.strings.len())
-	w.mappings.reset(t.mappings.len())
-	w.locations.reset(t.locations.len())
-	w.functions.reset(t.functions.len())
-	w.links.reset(t.links.len())
-	w.attributes.reset(t.attributes.len())
-	w.stacks.reset(t.stacks.len())
-	w.sets.reset(t.sets.len())
+	for i, table := range w.from.all() {
+		w.all()[i].reset(table.len())
+	}
 }
 
 // UseSample uses a stack, an attribute set and a link.

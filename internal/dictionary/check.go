@@ -32,7 +32,7 @@ func (e *IndexError) Error() string {
 // Payloads that break a recommendation of the format pass, and so do tables without a
 // zero value: an index means the entry that is there.
 func Check(pd pprofile.Profiles) error {
-	c := checker{lengths: LengthsOf(pd.Dictionary())}
+	c := checker{lengths: lengthsOf(pd.Dictionary())}
 	c.profiles(pd)
 	return c.err
 }
@@ -47,7 +47,7 @@ type Growth struct {
 // sample, Profile, mapping or location that has two attributes of one key, apart from the attributes of
 // samples for which drop is true, by index.
 func CheckToMerge(pd pprofile.Profiles, drop []bool) (resolved pprofile.Profiles, growth Growth, err error) {
-	c := checker{lengths: LengthsOf(pd.Dictionary()), sets: NewSetChecker(pd.Dictionary()), drop: drop}
+	c := checker{lengths: lengthsOf(pd.Dictionary()), merges: true, drop: drop}
 	if c.profiles(pd); c.err != nil {
 		return pd, growth, c.err
 	}
@@ -55,25 +55,28 @@ func CheckToMerge(pd pprofile.Profiles, drop []bool) (resolved pprofile.Profiles
 		return pd, growth, err
 	}
 	if resolved != pd { // text in place of references takes more, and is equal or not
-		c = checker{lengths: c.lengths, sets: NewSetChecker(resolved.Dictionary()), drop: drop}
+		c = checker{lengths: c.lengths, merges: true, drop: drop}
 		c.profiles(resolved)
 	}
 	return resolved, c.growth, cmp.Or(c.err, c.duplicate)
 }
 
 type checker struct {
-	lengths   Lengths
-	sets      *SetChecker // nil: sets are not checked
+	lengths   perTable[int]
+	merges    bool // sets are checked, samples without the attributes to drop
 	drop      []bool
+	sets      SetChecker
 	err       error
 	duplicate error // of the first set with two attributes of one key
 	growth    Growth
 }
 
 func (c *checker) profiles(pd pprofile.Profiles) {
+	c.sets.Dictionary = pd.Dictionary()
 	c.dictionary(pd.Dictionary())
-	n := c.lengths
-	c.growth.Entries += n.Strings + n.Mappings + n.Locations + n.Functions + n.Links + n.Attributes + n.Stacks
+	for _, n := range c.lengths.all() {
+		c.growth.Entries += *n
+	}
 	for i, rp := range pd.ResourceProfiles().All() {
 		c.attributeMap(rp.Resource().Attributes(), "resource_profiles[%d].resource", i)
 		for j, sp := range rp.ScopeProfiles().All() {
@@ -128,8 +131,8 @@ func (c *checker) indices(s pcommon.Int32Slice, length int, table, place, field 
 
 // attributes checks the attribute_indices of what is at place.
 func (c *checker) attributes(s pcommon.Int32Slice, drop []bool, place string, args ...int) {
-	c.indices(s, c.lengths.Attributes, "attribute", place, "attribute_indices", args...)
-	if c.sets == nil || c.err != nil || c.duplicate != nil {
+	c.indices(s, c.lengths.attributes, "attribute", place, "attribute_indices", args...)
+	if !c.merges || c.err != nil || c.duplicate != nil {
 		return
 	}
 	if err := c.sets.Check(s, drop); err != nil {
@@ -140,44 +143,44 @@ func (c *checker) attributes(s pcommon.Int32Slice, drop []bool, place string, ar
 func (c *checker) dictionary(d pprofile.ProfilesDictionary) {
 	n := c.lengths
 	texts, locations, functions, stacks := d.StringTable(), d.LocationTable(), d.FunctionTable(), d.StackTable()
-	for i := range n.Strings {
+	for i := range n.strings {
 		c.text(texts.At(i))
 	}
 	for i, a := range d.AttributeTable().All() { // before the sets of them
-		c.index(a.KeyStrindex(), n.Strings, "string", "attribute_table[%d].key_strindex", i)
-		c.index(a.UnitStrindex(), n.Strings, "string", "attribute_table[%d].unit_strindex", i)
+		c.index(a.KeyStrindex(), n.strings, "string", "attribute_table[%d].key_strindex", i)
+		c.index(a.UnitStrindex(), n.strings, "string", "attribute_table[%d].unit_strindex", i)
 		if !c.value(a.Value(), MaxDepth) && c.err == nil {
 			c.err = fmt.Errorf("attribute_table[%d].value nests deeper than %d levels, or has a list of over %d keys", i, MaxDepth, MaxListEntries)
 		}
 	}
 	for i, m := range d.MappingTable().All() {
-		c.index(m.FilenameStrindex(), n.Strings, "string", "mapping_table[%d].filename_strindex", i)
+		c.index(m.FilenameStrindex(), n.strings, "string", "mapping_table[%d].filename_strindex", i)
 		c.attributes(m.AttributeIndices(), nil, "mapping_table[%d]", i)
 	}
-	for i := range n.Locations {
+	for i := range n.locations {
 		l := locations.At(i)
 		lines := l.Lines()
-		c.index(l.MappingIndex(), n.Mappings, "mapping", "location_table[%d].mapping_index", i)
+		c.index(l.MappingIndex(), n.mappings, "mapping", "location_table[%d].mapping_index", i)
 		c.growth.Content += maxLine * lines.Len()
 		for j := range lines.Len() {
-			if f := lines.At(j).FunctionIndex(); bad(f, n.Functions) {
-				c.index(f, n.Functions, "function", "location_table[%d].lines[%d].function_index", i, j)
+			if f := lines.At(j).FunctionIndex(); bad(f, n.functions) {
+				c.index(f, n.functions, "function", "location_table[%d].lines[%d].function_index", i, j)
 			}
 		}
 		if attributes := l.AttributeIndices(); attributes.Len() > 0 {
 			c.attributes(attributes, nil, "location_table[%d]", i)
 		}
 	}
-	for i := range n.Functions {
+	for i := range n.functions {
 		f := functions.At(i)
-		if bad(f.NameStrindex(), n.Strings) || bad(f.SystemNameStrindex(), n.Strings) || bad(f.FilenameStrindex(), n.Strings) {
-			c.index(f.NameStrindex(), n.Strings, "string", "function_table[%d].name_strindex", i)
-			c.index(f.SystemNameStrindex(), n.Strings, "string", "function_table[%d].system_name_strindex", i)
-			c.index(f.FilenameStrindex(), n.Strings, "string", "function_table[%d].filename_strindex", i)
+		if bad(f.NameStrindex(), n.strings) || bad(f.SystemNameStrindex(), n.strings) || bad(f.FilenameStrindex(), n.strings) {
+			c.index(f.NameStrindex(), n.strings, "string", "function_table[%d].name_strindex", i)
+			c.index(f.SystemNameStrindex(), n.strings, "string", "function_table[%d].system_name_strindex", i)
+			c.index(f.FilenameStrindex(), n.strings, "string", "function_table[%d].filename_strindex", i)
 		}
 	}
-	for i := range n.Stacks {
-		c.indices(stacks.At(i).LocationIndices(), n.Locations, "location", "stack_table[%d]", "location_indices", i)
+	for i := range n.stacks {
+		c.indices(stacks.At(i).LocationIndices(), n.locations, "location", "stack_table[%d]", "location_indices", i)
 	}
 }
 
@@ -227,19 +230,19 @@ const profilePlace = "resource_profiles[%d].scope_profiles[%d].profiles[%d]"
 
 func (c *checker) profile(p pprofile.Profile, i, j, k int) {
 	n := c.lengths
-	c.index(p.SampleType().TypeStrindex(), n.Strings, "string", profilePlace+".sample_type.type_strindex", i, j, k)
-	c.index(p.SampleType().UnitStrindex(), n.Strings, "string", profilePlace+".sample_type.unit_strindex", i, j, k)
-	c.index(p.PeriodType().TypeStrindex(), n.Strings, "string", profilePlace+".period_type.type_strindex", i, j, k)
-	c.index(p.PeriodType().UnitStrindex(), n.Strings, "string", profilePlace+".period_type.unit_strindex", i, j, k)
+	c.index(p.SampleType().TypeStrindex(), n.strings, "string", profilePlace+".sample_type.type_strindex", i, j, k)
+	c.index(p.SampleType().UnitStrindex(), n.strings, "string", profilePlace+".sample_type.unit_strindex", i, j, k)
+	c.index(p.PeriodType().TypeStrindex(), n.strings, "string", profilePlace+".period_type.type_strindex", i, j, k)
+	c.index(p.PeriodType().UnitStrindex(), n.strings, "string", profilePlace+".period_type.unit_strindex", i, j, k)
 	c.attributes(p.AttributeIndices(), nil, profilePlace, i, j, k)
 	samples := p.Samples()
 	for s := range samples.Len() {
 		sample := samples.At(s)
-		if bad(sample.StackIndex(), n.Stacks) || bad(sample.LinkIndex(), n.Links) {
-			c.index(sample.StackIndex(), n.Stacks, "stack", profilePlace+".samples[%d].stack_index", i, j, k, s)
-			c.index(sample.LinkIndex(), n.Links, "link", profilePlace+".samples[%d].link_index", i, j, k, s)
+		if bad(sample.StackIndex(), n.stacks) || bad(sample.LinkIndex(), n.links) {
+			c.index(sample.StackIndex(), n.stacks, "stack", profilePlace+".samples[%d].stack_index", i, j, k, s)
+			c.index(sample.LinkIndex(), n.links, "link", profilePlace+".samples[%d].link_index", i, j, k, s)
 		}
-		if attributes := sample.AttributeIndices(); attributes.Len() > 1 || attributes.Len() == 1 && bad(attributes.At(0), n.Attributes) {
+		if attributes := sample.AttributeIndices(); attributes.Len() > 1 || attributes.Len() == 1 && bad(attributes.At(0), n.attributes) {
 			c.attributes(attributes, c.drop, profilePlace+".samples[%d]", i, j, k, s)
 		}
 		values, times := sample.Values().Len(), sample.TimestampsUnixNano().Len()
@@ -272,19 +275,20 @@ func (e *DuplicateKeyError) Error() string {
 
 // SetChecker finds sets with two attributes of one key. Zero values are none, and equal attributes are one.
 type SetChecker struct {
-	dictionary pprofile.ProfilesDictionary
-	keys       []int32 // by attribute: a number that attributes of one key share, or -1 of a zero value
-	firsts     []int32 // by key: the attribute of the present set that has it, plus one
-}
+	Dictionary pprofile.ProfilesDictionary
 
-// NewSetChecker returns a SetChecker for sets of attributes of d.
-func NewSetChecker(d pprofile.ProfilesDictionary) *SetChecker { return &SetChecker{dictionary: d} }
+	keys   []int32 // by attribute: a number that attributes of one key share, or -1 of a zero value
+	firsts []int32 // by key: the attribute of the present set that has it, plus one
+}
 
 // Check returns a *DuplicateKeyError if two attributes have one key, apart from those for which drop is true, by
 // index. Of no length, drop drops none. The dictionary and the indices must have passed the package's Check.
 func (c *SetChecker) Check(indices pcommon.Int32Slice, drop []bool) (err error) {
 	n := indices.Len()
-	if n < 2 {
+	if n < 2 || c.Dictionary.AttributeTable().Len() == 0 {
+		return nil
+	}
+	if n == 2 && c.key(indices.At(0)) != c.key(indices.At(1)) { // usual, and needs no numbers
 		return nil
 	}
 	if c.keys == nil {
@@ -311,11 +315,8 @@ func (c *SetChecker) Check(indices pcommon.Int32Slice, drop []bool) (err error) 
 
 func (c *SetChecker) numberKeys() {
 	numbers := map[string]int32{}
-	table := c.dictionary.AttributeTable()
-	c.keys = []int32{-1} // for index 0 of an empty table
-	if table.Len() > 0 {
-		c.keys = make([]int32, table.Len())
-	}
+	table := c.Dictionary.AttributeTable()
+	c.keys, c.firsts = make([]int32, table.Len()), make([]int32, table.Len())
 	for i := range table.Len() {
 		a, key := table.At(i), c.key(int32(i))
 		if key == "" && c.text(a.UnitStrindex()) == "" && a.Value().Type() == pcommon.ValueTypeEmpty {
@@ -329,18 +330,17 @@ func (c *SetChecker) numberKeys() {
 		}
 		c.keys[i] = n
 	}
-	c.firsts = make([]int32, len(numbers))
 }
 
 func (c *SetChecker) key(i int32) string {
-	return c.text(c.dictionary.AttributeTable().At(int(i)).KeyStrindex())
+	return c.text(c.Dictionary.AttributeTable().At(int(i)).KeyStrindex())
 }
 
-func (c *SetChecker) text(i int32) string { return ValidString(c.dictionary.StringTable(), i) }
+func (c *SetChecker) text(i int32) string { return ValidString(c.Dictionary.StringTable(), i) }
 
 // equal returns whether two attributes of one key are equal.
 func (c *SetChecker) equal(i, j int32) bool {
-	a, b := c.dictionary.AttributeTable().At(int(i)), c.dictionary.AttributeTable().At(int(j))
+	a, b := c.Dictionary.AttributeTable().At(int(i)), c.Dictionary.AttributeTable().At(int(j))
 	return c.text(a.UnitStrindex()) == c.text(b.UnitStrindex()) &&
 		bytes.Equal(AppendPdata(nil, a.Value()), AppendPdata(nil, b.Value()))
 }

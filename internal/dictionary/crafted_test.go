@@ -74,7 +74,7 @@ func TestCraftedEntriesDoNotCollide_P6(t *testing.T) {
 	locations := func(of func(int) []Line) float64 {
 		crafted += n
 		tables := New(0)
-		tables.WriteTo(pprofile.NewProfiles().Dictionary())
+		tables.StartWriting(pprofile.NewProfiles().Dictionary())
 		for i := range n {
 			tables.Location(Location{Lines: of(i)})
 		}

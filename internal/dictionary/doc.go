@@ -4,10 +4,11 @@
 // Package dictionary builds and merges the seven tables of an OTLP ProfilesDictionary:
 // string, mapping, location, function, link, attribute, stack.
 //
-// [Check] validates a payload, and [ResolveStrings] replaces the string references that pdata hides. A [Remap] then
+// [Check] validates a payload, [ResolveStrings] replaces the string references that pdata hides, and [CheckToMerge] does
+// both. A [Remap] then
 // interns the entries that the payload refers to in [Tables], and a [Writer] writes the part of
 // them that an output refers to, sorted. Tables can also write each entry at once
-// ([Tables.WriteTo]), as translators do. A [Splitter] copies resources out of a payload.
+// ([Tables.StartWriting]), as translators do. A [Splitter] copies resources out of a payload.
 //
 // The package promises:
 //
@@ -19,6 +20,7 @@
 //   - An entry takes a few bytes of one large slice, not an object of the heap.
 //   - Strings are valid UTF-8: U+FFFD replaces other bytes, and repairs are counted.
 //
-// Each entry is stored as its key, the varints of its fields. Where a key has indices, their tables hold
+// An entry is stored as its key: varints of its fields for a mapping, location, function or attribute, four bytes an index
+// for a stack or an attribute set, the ids of a link, the text of a string. Where a key has indices, their tables hold
 // each value once, so that equal keys mean equal values, recursively.
 package dictionary

@@ -195,16 +195,11 @@ func WriteStrings(dst pprofile.ProfilesDictionary, content []byte, ends []uint32
 	}
 }
 
-// Lengths are numbers of entries by table.
-type Lengths struct {
-	Strings, Mappings, Locations, Functions, Links, Attributes, Stacks int
-}
-
-// LengthsOf returns the lengths of the tables of d.
-func LengthsOf(d pprofile.ProfilesDictionary) Lengths {
-	return Lengths{
-		Strings: d.StringTable().Len(), Mappings: d.MappingTable().Len(), Locations: d.LocationTable().Len(),
-		Functions: d.FunctionTable().Len(), Links: d.LinkTable().Len(), Attributes: d.AttributeTable().Len(),
-		Stacks: d.StackTable().Len(),
+// lengthsOf returns the numbers of entries of d. Sets are by attribute, as in a Remap.
+func lengthsOf(d pprofile.ProfilesDictionary) perTable[int] {
+	return perTable[int]{
+		strings: d.StringTable().Len(), mappings: d.MappingTable().Len(), locations: d.LocationTable().Len(),
+		functions: d.FunctionTable().Len(), links: d.LinkTable().Len(), attributes: d.AttributeTable().Len(),
+		stacks: d.StackTable().Len(), sets: d.AttributeTable().Len(),
 	}
 }

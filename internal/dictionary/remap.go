@@ -50,17 +50,15 @@ type Remap struct {
 // Reset makes r translate from one dictionary to the tables. It keeps its memory.
 func (r *Remap) Reset(from pprofile.ProfilesDictionary, to *Tables) {
 	r.from, r.to = from, to
-	n := LengthsOf(from)
-	lengths := [...]int{n.Strings, n.Attributes, n.Mappings, n.Functions, n.Locations, n.Links, n.Stacks, n.Attributes}
-	size := 0
-	for _, length := range lengths {
-		size += length
+	lengths, size := lengthsOf(from), 0
+	for _, length := range lengths.all() {
+		size += *length
 	}
 	r.known = slices.Grow(r.known[:0], size)[:size]
 	clear(r.known)
 	rest := r.known
-	for i, known := range r.all() {
-		*known, rest = rest[:lengths[i]], rest[lengths[i]:]
+	for i, length := range lengths.all() {
+		*r.all()[i], rest = rest[:*length], rest[*length:]
 	}
 }
 

@@ -34,7 +34,7 @@ type Part struct {
 // on the size of the payload.
 func (s *Splitter) Take(parts []Part) pprofile.Profiles {
 	taken := pprofile.NewProfiles()
-	s.tables.WriteTo(taken.Dictionary())
+	s.tables.StartWriting(taken.Dictionary())
 	s.remap.Reset(s.from.Dictionary(), s.tables)
 	taken.ResourceProfiles().EnsureCapacity(len(parts))
 	for _, part := range parts {

@@ -71,7 +71,9 @@ func (t *table) intern(limit int) (n int32, added bool) {
 	if !added {
 		t.content = t.content[:start]
 	}
-	t.next = n + 1
+	if n != 0 { // the zero value may come anywhere
+		t.next = n + 1
+	}
 	return n, added
 }
 

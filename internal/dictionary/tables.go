@@ -21,7 +21,7 @@ import (
 type Tables struct {
 	limit int
 	perTable[table]
-	dst        pprofile.ProfilesDictionary // see WriteTo
+	dst        pprofile.ProfilesDictionary // see StartWriting
 	writes     bool
 	outputSize int
 	repaired   int
@@ -85,10 +85,10 @@ func (t *Tables) Reset() {
 	t.addZeroValues()
 }
 
-// WriteTo is Reset. From then on, until Release, each entry is written into dst at the
+// StartWriting is Reset. From then on, until Release, each entry is written into dst at the
 // moment when it is added; WriteStrings writes the strings. Functions, locations and
 // stacks are then only in dst. It must be empty.
-func (t *Tables) WriteTo(dst pprofile.ProfilesDictionary) {
+func (t *Tables) StartWriting(dst pprofile.ProfilesDictionary) {
 	t.dst, t.writes = dst, true
 	t.Reset()
 }
@@ -96,7 +96,7 @@ func (t *Tables) WriteTo(dst pprofile.ProfilesDictionary) {
 // WriteStrings writes the string table, once, at the end.
 func (t *Tables) WriteStrings() { WriteStrings(t.dst, t.strings.content, t.strings.ends) }
 
-// Release ends WriteTo.
+// Release ends StartWriting.
 func (t *Tables) Release() { t.dst, t.writes = pprofile.ProfilesDictionary{}, false }
 
 // Room is how many entries to make room for.
@@ -138,13 +138,8 @@ func (t *Tables) Err() error { return t.err }
 // replaced.
 func (t *Tables) Repaired() int { return t.repaired }
 
-// Lengths returns the number of entries of each table, zero values included.
-func (t *Tables) Lengths() Lengths {
-	return Lengths{
-		Strings: t.strings.len(), Mappings: t.mappings.len(), Locations: t.locations.len(),
-		Functions: t.functions.len(), Links: t.links.len(), Attributes: t.attributes.len(), Stacks: t.stacks.len(),
-	}
-}
+// Mappings is the number of mappings, the zero value included.
+func (t *Tables) Mappings() int { return t.mappings.len() }
 
 // Retained is the memory that the tables hold on to, in bytes.
 func (t *Tables) Retained() int {
@@ -220,18 +215,15 @@ func (t *Tables) StringAt(i int32) string { return string(t.strings.at(i)) }
 
 // Function interns f.
 func (t *Tables) Function(f Function) int32 {
-	var i int32
-	var added bool
-	if t.writes {
-		table := t.dst.FunctionTable()
-		i, added = t.functions.number(t.limit, hashFunction(&f),
-			func(n int32) bool { return equalFunctions(&f, table.At(int(n))) })
-		if added {
-			f.Write(table.AppendEmpty())
-		}
-	} else {
+	if !t.writes {
 		t.functions.content = f.AppendKey(t.functions.content)
-		i, added = t.functions.intern(t.limit)
+		i, _ := t.intern(&t.functions, "function", functionSize)
+		return i
+	}
+	table := t.dst.FunctionTable()
+	i, added := t.functions.number(t.limit, hashFunction(&f), func(n int32) bool { return equalFunctions(&f, table.At(int(n))) })
+	if added {
+		f.Write(table.AppendEmpty())
 	}
 	return t.index(i, added, "function", functionSize)
 }
@@ -250,20 +242,18 @@ func (t *Tables) Mapping(m Mapping) int32 {
 // Location interns l, whose attributes it takes as a set.
 func (t *Tables) Location(l Location) int32 {
 	l.Attributes = t.set(l.Attributes)
-	var i int32
-	var added bool
-	if t.writes {
-		table := t.dst.LocationTable()
-		i, added = t.locations.number(t.limit, hashLocation(&l),
-			func(n int32) bool { return equalLocations(&l, table.At(int(n))) })
-		if added {
-			l.Write(table.AppendEmpty())
-		}
-	} else {
+	size := locationSize + lineSize*len(l.Lines)
+	if !t.writes {
 		t.locations.content = l.AppendKey(t.locations.content)
-		i, added = t.locations.intern(t.limit)
+		i, _ := t.intern(&t.locations, "location", size)
+		return i
 	}
-	return t.index(i, added, "location", locationSize+lineSize*len(l.Lines))
+	table := t.dst.LocationTable()
+	i, added := t.locations.number(t.limit, hashLocation(&l), func(n int32) bool { return equalLocations(&l, table.At(int(n))) })
+	if added {
+		l.Write(table.AppendEmpty())
+	}
+	return t.index(i, added, "location", size)
 }
 
 // Link interns a link. Both ids all zero is no link, index 0.
@@ -290,20 +280,18 @@ func (t *Tables) Attribute(key, unit int32, value Value) int32 {
 
 // Stack interns a stack: indices into the location table, leaf first.
 func (t *Tables) Stack(locations []int32) int32 {
-	var i int32
-	var added bool
-	if t.writes {
-		table := t.dst.StackTable()
-		i, added = t.stacks.number(t.limit, hashOf(bytesOf(locations)),
-			func(n int32) bool { return equalIndices(table.At(int(n)).LocationIndices(), locations) })
-		if added {
-			WriteStack(table.AppendEmpty(), locations)
-		}
-	} else {
+	size := stackSize + 4*len(locations)
+	if !t.writes {
 		t.stacks.content = append(t.stacks.content, bytesOf(locations)...)
-		i, added = t.stacks.intern(t.limit)
+		i, _ := t.intern(&t.stacks, "stack", size)
+		return i
 	}
-	return t.index(i, added, "stack", stackSize+4*len(locations))
+	table := t.dst.StackTable()
+	i, added := t.stacks.number(t.limit, hashOf(bytesOf(locations)), func(n int32) bool { return equalIndices(table.At(int(n)).LocationIndices(), locations) })
+	if added {
+		WriteStack(table.AppendEmpty(), locations)
+	}
+	return t.index(i, added, "stack", size)
 }
 
 // AttributeSet interns a set of indices into the attribute table and returns its

@@ -45,7 +45,7 @@ type emitter struct {
 	canonical *dictionary.Writer
 	sorted    []sortedResource
 	attribute []int32
-	kept      []sample
+	samples   []sample
 	orders    []order
 	ranks     []int32 // by row of the scope: its place in the order of samples
 	ids       idHasher
@@ -162,12 +162,12 @@ func (s sortedScope) time() uint64 {
 func (e *emitter) use(s *scope) (profiles []*mergedProfile) {
 	c := e.canonical
 	for key, p := range s.profiles {
-		kept := e.keep(s, p)
-		if e.w.options.DropEmptyProfiles && len(kept) == 0 {
+		samples := e.samplesOf(s, p)
+		if e.w.options.DropEmptyProfiles && len(samples) == 0 {
 			continue
 		}
 		profiles = append(profiles, p)
-		for _, k := range kept {
+		for _, k := range samples {
 			c.UseSample(k.stack, k.set, k.link)
 		}
 		c.UseString(key.sampleType)

@@ -20,13 +20,13 @@ type sample struct {
 	row, position int32
 }
 
-// keep returns the samples of p without those that are dropped for being zero, in memory that
+// samplesOf returns the samples of p without those that are dropped for being zero, in memory that
 // the next call overwrites.
-func (e *emitter) keep(s *scope, p *mergedProfile) []sample {
-	e.kept = e.kept[:0]
+func (e *emitter) samplesOf(s *scope, p *mergedProfile) []sample {
+	e.samples = e.samples[:0]
 	add := func(row, position int32) {
 		stack, set, link := s.samples.Identity(row)
-		e.kept = append(e.kept, sample{identity{stack, set, link}, row, position})
+		e.samples = append(e.samples, sample{identity{stack, set, link}, row, position})
 	}
 	if p.key.shape == shapeValues {
 		for i := range int32(p.column.Len()) {
@@ -34,14 +34,14 @@ func (e *emitter) keep(s *scope, p *mergedProfile) []sample {
 				add(p.column.Row(i), i)
 			}
 		}
-		return e.kept
+		return e.samples
 	}
 	for _, event := range p.events {
 		add(event.row, 0)
 	}
-	slices.SortFunc(e.kept, func(a, b sample) int { return cmp.Compare(a.row, b.row) })
-	e.kept = slices.Compact(e.kept)
-	return e.kept
+	slices.SortFunc(e.samples, func(a, b sample) int { return cmp.Compare(a.row, b.row) })
+	e.samples = slices.Compact(e.samples)
+	return e.samples
 }
 
 // order is the place of a row in the output: by attribute set, sum, stack and link. The sum is that
@@ -63,7 +63,7 @@ func (e *emitter) rankSamples(s sortedScope) {
 	e.ranks = slices.Grow(e.ranks[:0], s.samples.Len())[:s.samples.Len()]
 	clear(e.ranks)
 	for _, p := range s.profiles {
-		for _, k := range e.keep(s.scope, p) {
+		for _, k := range e.samplesOf(s.scope, p) {
 			if e.ranks[k.row] != 0 {
 				continue
 			}
@@ -93,10 +93,10 @@ func (e *emitter) emitIdentity(to pprofile.Sample, from identity) {
 
 // emitValues writes the sums of p, in the order of the ranks.
 func (e *emitter) emitValues(to pprofile.Profile, s *scope, p *mergedProfile) {
-	kept := e.keep(s, p)
-	slices.SortFunc(kept, func(a, b sample) int { return cmp.Compare(e.ranks[a.row], e.ranks[b.row]) })
-	to.Samples().EnsureCapacity(len(kept))
-	for _, from := range kept {
+	samples := e.samplesOf(s, p)
+	slices.SortFunc(samples, func(a, b sample) int { return cmp.Compare(e.ranks[a.row], e.ranks[b.row]) })
+	to.Samples().EnsureCapacity(len(samples))
+	for _, from := range samples {
 		sample := to.Samples().AppendEmpty()
 		e.emitIdentity(sample, from.identity)
 		sample.Values().Append(p.column.Sum(from.position))

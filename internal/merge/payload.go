@@ -96,6 +96,7 @@ func (p *Payload) check(pd pprofile.Profiles, options *Options) (err error) {
 		return err
 	}
 	p.Profiles = make([]Profile, 0, p.pd.ProfileCount())
+	p.contents = make(dictionary.Value, 0, 512) // enough for most payloads
 	p.resources = make([]incomingResource, 0, p.pd.ResourceProfiles().Len())
 	for i, rp := range p.pd.ResourceProfiles().All() {
 		if key, ok := duplicateKey(rp.Resource().Attributes()); ok {

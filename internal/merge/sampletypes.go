@@ -25,15 +25,12 @@ func (p *Payload) sampleTypes(sp pprofile.ScopeProfiles) []sampletypes.Type {
 		return nil
 	}
 	all, _ := sampletypes.Read(sp.Scope().Attributes(), sampletypes.Of(sp, p.text))
-	seen := make(map[sampletypes.Type]bool, len(all))
-	var types []sampletypes.Type
-	for _, t := range all {
-		if !seen[t] {
-			seen[t] = true
-			types = append(types, t)
-		}
-	}
-	return types
+	seen := map[sampletypes.Type]bool{}
+	return slices.DeleteFunc(all, func(t sampletypes.Type) bool {
+		repeated := seen[t]
+		seen[t] = true
+		return repeated
+	})
 }
 
 // sampleTypeAttributes are the attributes of a scope that describe its sample types.

@@ -30,11 +30,11 @@ func (w *Window) Subtract(baseline *Payload, cumulative func(sampleType string) 
 			}
 		}
 	}
-	mappings, profiles := w.tables.Lengths().Mappings, w.profiles()
+	mappings, profiles := w.tables.Mappings(), w.profiles()
 	switch err := w.add(baseline, true); {
 	case err != nil:
 		return err
-	case w.tables.Lengths().Mappings > mappings:
+	case w.tables.Mappings() > mappings:
 		return fmt.Errorf("%w: a mapping is missing", ErrRestarted)
 	case w.profiles() > profiles:
 		return fmt.Errorf("%w: its sample types changed", ErrRestarted)

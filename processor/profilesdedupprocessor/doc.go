@@ -12,7 +12,7 @@
 // The life of a payload (merge.go):
 //
 //	received -> checked by merge.Check, without a lock
-//	         -> merged into the open window, without its duplicates; or rejected
+//	         -> merged into the open window under the mutex, without its duplicates; or rejected
 //	         -> acknowledged: at once (on_receive), or with the outcome of the partitions that
 //	            it or its pending duplicates are in (on_flush)
 //
@@ -23,8 +23,8 @@
 //	sent      -> accepted; or dropped, after a permanent error; or queued for retry, as OTLP
 //	retried   -> accepted; or dropped, when its time or the processor has ended
 //
-// One goroutine exports. One mutex, which it does not hold while it calls the next consumer, guards the
-// open window, the retry queue and the keys of seen Profiles. memory_limit is for the open window, the one
+// One goroutine exports. One mutex, which it does not hold while it makes a payload or calls the next consumer,
+// guards the open window, the retry queue and the keys of seen Profiles. memory_limit is for the open window, the one
 // being exported, the payload made of it, the seen keys and the retry queue. A window is closed, and a
 // partition sent for the first time, only if the retry queue has room for it.
 //

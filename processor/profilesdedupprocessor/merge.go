@@ -87,8 +87,8 @@ func (p *dedupProcessor) add(ctx context.Context, payload *merge.Payload, bytes 
 		if timeout == nil {
 			timeout = time.After(roomTimeout)
 		}
-		if !p.awaitRoom(ctx, timeout) {
-			return nil, errMemoryLimit
+		if err := p.awaitRoom(ctx, timeout); err != nil {
+			return nil, err
 		}
 	}
 	if profiles > 0 {
@@ -118,9 +118,9 @@ func (p *dedupProcessor) add(ctx context.Context, payload *merge.Payload, bytes 
 	return waits, nil
 }
 
-// awaitRoom waits until the open window has been closed. It returns false if timeout or ctx end before.
+// awaitRoom waits until the open window has been closed. It returns an error if timeout or ctx end before.
 // The caller holds mu, except meanwhile.
-func (p *dedupProcessor) awaitRoom(ctx context.Context, timeout <-chan time.Time) bool {
+func (p *dedupProcessor) awaitRoom(ctx context.Context, timeout <-chan time.Time) error {
 	if p.room == nil {
 		p.room = make(chan struct{})
 	}
@@ -129,11 +129,12 @@ func (p *dedupProcessor) awaitRoom(ctx context.Context, timeout <-chan time.Time
 	defer p.mu.Lock()
 	select {
 	case <-room:
-		return true
+		return nil
 	case <-timeout:
+		return errMemoryLimit
 	case <-ctx.Done():
+		return fmt.Errorf("%w; %w", errMemoryLimit, ctx.Err())
 	}
-	return false
 }
 
 // await returns the outcome of partitions, or the error of ctx if that ends before. An error goes before

@@ -47,7 +47,7 @@ var ErrMemory = errors.New("folded stacks take more memory than they may")
 func (u *Unmarshaler) UnmarshalSize(buf []byte, memory int64) (pd pprofile.Profiles, size int, err error) {
 	pd = pprofile.NewProfiles()
 	d := decoder{tables: dictionary.New(0), lines: u.Lines, period: cmp.Or(u.Period, 1)}
-	d.tables.WriteTo(pd.Dictionary())
+	d.tables.StartWriting(pd.Dictionary())
 	number := 0
 	for line := range bytes.Lines(buf) {
 		number++

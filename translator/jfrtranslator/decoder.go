@@ -84,7 +84,7 @@ func (d *decoder) start(u *Unmarshaler) {
 // translate translates the next chunk, or all that are left, into one dictionary. It returns io.EOF if there is none.
 func (d *decoder) translate(one bool) (pprofile.Profiles, error) {
 	pd := pprofile.NewProfiles()
-	d.tables.WriteTo(pd.Dictionary())
+	d.tables.StartWriting(pd.Dictionary())
 	d.kindAttributes = [frameKinds]int32{}
 	d.sampleBytes, d.limit, d.texts, d.nextCheck = 0, 1<<20, 0, 0
 	var err error

@@ -85,7 +85,7 @@ func (d *decoder) decode(dst pprofile.ProfilesDictionary) error {
 	if len(d.data) == 0 {
 		return errors.New("the payload is empty")
 	}
-	d.tables.WriteTo(dst)
+	d.tables.StartWriting(dst)
 	for _, step := range steps {
 		if err := step(d); err != nil {
 			return err

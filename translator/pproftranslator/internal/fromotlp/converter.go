@@ -31,7 +31,7 @@ type converter struct {
 	from   pprofile.ProfilesDictionary
 	tables *dictionary.Tables
 	remap  dictionary.Remap
-	sets   *dictionary.SetChecker
+	sets   dictionary.SetChecker
 	names  semconv.Labels
 	labels map[int32][]label // by attribute value
 	set    []int32
@@ -59,7 +59,7 @@ func All(pd pprofile.Profiles) iter.Seq2[Pprof, error] {
 			return
 		}
 		c := &converter{
-			from: pd.Dictionary(), tables: dictionary.New(0), sets: dictionary.NewSetChecker(pd.Dictionary()),
+			from: pd.Dictionary(), tables: dictionary.New(0), sets: dictionary.SetChecker{Dictionary: pd.Dictionary()},
 			names: semconv.NewLabels("", "", ""), labels: map[int32][]label{},
 		}
 		c.remap.Reset(c.from, c.tables)
