@@ -129,6 +129,12 @@ func (c *checker) indices(s pcommon.Int32Slice, length int, table, place, field 
 	}
 }
 
+// mayBeBad returns false for none and for one valid attribute, as most samples and locations have: it is inlined. maxFixed
+// has room for one.
+func (c *checker) mayBeBad(s pcommon.Int32Slice) bool {
+	return s.Len() > 1 || s.Len() == 1 && bad(s.At(0), c.lengths.attributes)
+}
+
 // attributes checks the attribute_indices of what is at place.
 func (c *checker) attributes(s pcommon.Int32Slice, drop []bool, place string, args ...int) {
 	c.indices(s, c.lengths.attributes, "attribute", place, "attribute_indices", args...)
@@ -160,14 +166,16 @@ func (c *checker) dictionary(d pprofile.ProfilesDictionary) {
 	for i := range n.locations {
 		l := locations.At(i)
 		lines := l.Lines()
-		c.index(l.MappingIndex(), n.mappings, "mapping", "location_table[%d].mapping_index", i)
+		if m := l.MappingIndex(); bad(m, n.mappings) {
+			c.index(m, n.mappings, "mapping", "location_table[%d].mapping_index", i)
+		}
 		c.growth.Content += maxLine * lines.Len()
 		for j := range lines.Len() {
 			if f := lines.At(j).FunctionIndex(); bad(f, n.functions) {
 				c.index(f, n.functions, "function", "location_table[%d].lines[%d].function_index", i, j)
 			}
 		}
-		if attributes := l.AttributeIndices(); attributes.Len() > 0 {
+		if attributes := l.AttributeIndices(); c.mayBeBad(attributes) {
 			c.attributes(attributes, nil, "location_table[%d]", i)
 		}
 	}
@@ -242,7 +250,7 @@ func (c *checker) profile(p pprofile.Profile, i, j, k int) {
 			c.index(sample.StackIndex(), n.stacks, "stack", profilePlace+".samples[%d].stack_index", i, j, k, s)
 			c.index(sample.LinkIndex(), n.links, "link", profilePlace+".samples[%d].link_index", i, j, k, s)
 		}
-		if attributes := sample.AttributeIndices(); attributes.Len() > 1 || attributes.Len() == 1 && bad(attributes.At(0), n.attributes) {
+		if attributes := sample.AttributeIndices(); c.mayBeBad(attributes) {
 			c.attributes(attributes, c.drop, profilePlace+".samples[%d]", i, j, k, s)
 		}
 		values, times := sample.Values().Len(), sample.TimestampsUnixNano().Len()
