@@ -113,9 +113,6 @@ func (c *splunkConnector) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
 			pass() // alone it may not be too large
 			err = c.translate(ctx, p, batch, held)
 		}
-		for _, err := range p.rejections {
-			c.report(ctx, p.service, 1, err)
-		}
 		switch {
 		case err != nil:
 			report(p, err)

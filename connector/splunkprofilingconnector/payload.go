@@ -25,8 +25,6 @@ type payload struct {
 	service  string
 	records  []plog.LogRecord
 	size     int // of their bodies, in bytes
-	// rejections are the errors of records that were left out of records.
-	rejections []error
 }
 
 // maxTexts bounds the bodies that are text in a payload, in bytes, so that a large request
@@ -70,7 +68,7 @@ func (c *splunkConnector) collect(ctx context.Context, ld plog.Logs) []*payload 
 	return payloads
 }
 
-// translate adds a payload to a batch. Records that are text and cannot be read become rejections.
+// translate adds a payload to a batch. Records that are text and cannot be read are reported and left out.
 func (c *splunkConnector) translate(ctx context.Context, p *payload, to *ingest.Batch, held *ingest.Reservation) (err error) {
 	defer ingest.Recover(c.logger, &err)
 	defer held.FreeBody()
@@ -110,7 +108,7 @@ func (c *splunkConnector) callStacks(ctx context.Context, p *payload, held *inge
 	p.records = slices.DeleteFunc(p.records, func(record plog.LogRecord) bool {
 		stack, err := parseCallStack(record.Body().Str())
 		if err != nil {
-			p.rejections = append(p.rejections, fmt.Errorf("call stack: %w", err))
+			c.report(ctx, p.service, 1, fmt.Errorf("call stack: %w", err))
 			return true
 		}
 		stacks.add(stack, record)

@@ -91,7 +91,7 @@ func formOf(record plog.LogRecord) (form, error) {
 func (f form) payload(resource pcommon.Map) ingest.Payload {
 	p := ingest.Payload{Resource: resource, ProfileType: ingest.ProfileTypeWall}
 	if f.allocation {
-		p.ProfileType = profileTypeAllocation
+		p.ProfileType = "alloc" // of a JVM
 	}
 	if f.source != "" {
 		p.ProfileAttributes = func(string) []ingest.Attribute {
@@ -100,9 +100,6 @@ func (f form) payload(resource pcommon.Map) ingest.Payload {
 	}
 	return p
 }
-
-// profileTypeAllocation is the profile type of allocations of a JVM.
-const profileTypeAllocation = "alloc"
 
 // timeOf is when a record's samples were taken, or when it was observed.
 func timeOf(record plog.LogRecord) pcommon.Timestamp {

@@ -103,13 +103,6 @@ func (w *Watcher) store(ctx context.Context) error {
 	return nil
 }
 
-func (w *Watcher) close(ctx context.Context) error {
-	if w.storage == nil {
-		return nil
-	}
-	return errors.Join(w.store(ctx), w.storage.Close(ctx))
-}
-
 // Progress reads the last progress that SaveProgress stored for this version of a file into the value. It changes nothing
 // if there is none.
 func (w *Watcher) Progress(file *File, into any) {

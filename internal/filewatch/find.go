@@ -6,7 +6,6 @@ package filewatch
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -31,12 +30,12 @@ type glob struct {
 	failing bool   // a directory could not be listed
 }
 
-func newFinder(config Config, logger *zap.Logger) (*finder, error) {
+func newFinder(config Config, logger *zap.Logger) *finder {
 	f := &finder{logger: logger}
 	for i, text := range slices.Concat(config.Include, config.Exclude) {
 		path, err := filepath.Abs(filepath.FromSlash(text))
-		if err != nil {
-			return nil, fmt.Errorf("glob %q: %w", text, err)
+		if err != nil { // there is no working directory, which the first search says
+			path = text
 		}
 		path = filepath.ToSlash(path)
 		if i >= len(config.Include) {
@@ -46,7 +45,7 @@ func newFinder(config Config, logger *zap.Logger) (*finder, error) {
 		base, pattern := doublestar.SplitPattern(path)
 		f.include = append(f.include, &glob{base: filepath.FromSlash(base), pattern: pattern})
 	}
-	return f, nil
+	return f
 }
 
 // find returns the regular files that match, each once, and whether all directories could be

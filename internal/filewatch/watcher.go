@@ -83,16 +83,12 @@ const (
 )
 
 // New returns a Watcher of a valid configuration.
-func New(config Config, handle Handler, logger *zap.Logger) (*Watcher, error) {
-	finder, err := newFinder(config, logger)
-	if err != nil {
-		return nil, err
-	}
+func New(config Config, handle Handler, logger *zap.Logger) *Watcher {
 	return &Watcher{
 		MaxRetryDelay: 30 * time.Second,
-		config:        config, finder: finder, handle: handle, logger: logger,
+		config:        config, finder: newFinder(config, logger), handle: handle, logger: logger,
 		states: map[string]*state{}, changed: make(chan struct{}, 1), unsaved: map[string]*checkpoint{},
-	}, nil
+	}
 }
 
 // Start loads the checkpoints of the receiver with this ID and starts to poll.
@@ -140,7 +136,10 @@ func (w *Watcher) Shutdown(ctx context.Context) error {
 	w.cancel = nil
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.close(ctx)
+	if w.storage == nil {
+		return nil
+	}
+	return errors.Join(w.store(ctx), w.storage.Close(ctx))
 }
 
 // Poll finds files once, and handles those that are due. It is for tests, without Start.

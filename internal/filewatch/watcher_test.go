@@ -68,8 +68,7 @@ func newTest(t *testing.T, dir string, kept *profiletest.Storage) *testWatcher {
 	if kept != nil {
 		config.Storage = &profiletest.StorageID
 	}
-	var err error
-	w.Watcher, err = New(config, func(_ context.Context, f *File) {
+	w.Watcher = New(config, func(_ context.Context, f *File) {
 		w.handled = append(w.handled, f.Relative)
 		w.files[f.Relative] = f
 		w.times[f.Relative] = append(w.times[f.Relative], int(time.Since(w.start)/time.Second))
@@ -77,7 +76,6 @@ func newTest(t *testing.T, dir string, kept *profiletest.Storage) *testWatcher {
 			w.Done(f, answer)
 		}
 	}, zap.New(core))
-	require.NoError(t, err)
 	if kept != nil {
 		require.NoError(t, w.load(t.Context(), kept.Host(), component.MustNewID("test")))
 	}
@@ -237,8 +235,7 @@ func TestShutdownCancelsTheHandler(t *testing.T) {
 // A file that goes away, or becomes another, after it was found is not what was found.
 func TestReadOfAnotherVersion(t *testing.T) {
 	dir := t.TempDir()
-	f, err := newFinder(Config{Include: []string{filepath.Join(dir, "**")}}, zap.NewNop())
-	require.NoError(t, err)
+	f := newFinder(Config{Include: []string{filepath.Join(dir, "**")}}, zap.NewNop())
 	path := filepath.Join(dir, "a")
 	write(t, path, "one")
 	files, complete := f.find()

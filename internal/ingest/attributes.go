@@ -61,7 +61,7 @@ func setServiceName(resource pcommon.Map) (name string, missing bool) {
 // setProfileAttributes sets temporality and ProfileAttributes of each Profile. It
 // searches the dictionary once, however many Profiles and attributes there are, and
 // appends the entries that it lacks.
-func setProfileAttributes(dictionary pprofile.ProfilesDictionary, profiles pprofile.ProfilesSlice, types []string, p Payload) error {
+func setProfileAttributes(dictionary pprofile.ProfilesDictionary, profiles pprofile.ProfilesSlice, types []string, p *Payload) error {
 	attributes := make([][]Attribute, len(types)) // by Profile
 	for i, sampleType := range types {
 		attributes[i] = p.attributesOf(sampleType)

@@ -4,7 +4,7 @@
 package ingest
 
 import (
-	"fmt"
+	"errors"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -14,29 +14,24 @@ import (
 
 // describe writes the sender's information to resources, scopes and Profiles.
 func (in *Ingester) describe(r *Result, seen occurrences) error {
-	p, dictionary := r.payload, r.Profiles.Dictionary()
-	renameAttributes(r.Profiles, p.AttributeNames)
+	renameAttributes(r.Profiles, r.payload.AttributeNames)
 	for _, resourceProfiles := range r.Profiles.ResourceProfiles().All() {
 		resource := resourceProfiles.Resource().Attributes()
-		for key, value := range p.Resource.All() {
+		for key, value := range r.payload.Resource.All() {
 			value.CopyTo(resource.PutEmpty(key))
 		}
 		r.service, r.unnamed = setServiceName(resource)
 		for _, scopeProfiles := range resourceProfiles.ScopeProfiles().All() {
-			n, err := in.describeScope(dictionary, resource, scopeProfiles, p, seen)
-			if err != nil {
+			if err := in.describeScope(r, resource, scopeProfiles, seen); err != nil {
 				return err
-			}
-			r.outside += n
-			if profiles := scopeProfiles.Profiles(); profiles.Len() > 0 {
-				r.start = profiles.At(0).Time()
 			}
 		}
 	}
 	return nil
 }
 
-func (in *Ingester) describeScope(dictionary pprofile.ProfilesDictionary, resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, p Payload, seen occurrences) (outside int, err error) {
+func (in *Ingester) describeScope(r *Result, resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, seen occurrences) error {
+	p, dictionary := &r.payload, r.Profiles.Dictionary()
 	scope, profiles := scopeProfiles.Scope(), scopeProfiles.Profiles()
 	scope.SetName(in.settings.ScopeName)
 	scope.SetVersion(in.settings.Version)
@@ -52,17 +47,13 @@ func (in *Ingester) describeScope(dictionary pprofile.ProfilesDictionary, resour
 		scope.Attributes().PutStr(sampletypes.ProfileTypeAttribute, profileType)
 	}
 	PutStrings(scope.Attributes(), p.ScopeAttributes)
-	if err := setProfileAttributes(dictionary, profiles, types, p); err != nil {
-		return 0, fmt.Errorf("setting attributes: %w", err)
+	err := errors.Join(setProfileAttributes(dictionary, profiles, types, p), setPeriodType(dictionary, profiles, profileType))
+	if err != nil || profiles.Len() == 0 {
+		return err
 	}
-	if err := setPeriodType(dictionary, profiles, profileType); err != nil {
-		return 0, fmt.Errorf("setting the period type: %w", err)
-	}
-	outside = p.fillTimes(profiles, types)
-	if err := setProfileIDs(resource, scopeProfiles, p.Data, seen); err != nil {
-		return 0, fmt.Errorf("setting profile IDs: %w", err)
-	}
-	return outside, nil
+	r.outside += p.fillTimes(profiles, types)
+	r.start = profiles.At(0).Time()
+	return setProfileIDs(resource, scopeProfiles, p.Data, seen)
 }
 
 // periodTypes are the period types of profile types whose period is known: each event is

@@ -56,10 +56,11 @@ type PipelineError struct{ Err error }
 func (e *PipelineError) Error() string { return e.Err.Error() }
 func (e *PipelineError) Unwrap() error { return e.Err }
 
-// IsRetryable reports whether err is that of a next consumer that rejected the profile temporarily.
+// IsRetryable reports whether the payload may be accepted later: the next consumer rejected it temporarily, or others
+// held the memory.
 func IsRetryable(err error) bool {
 	rejected, pipeline := errors.AsType[*PipelineError](err)
-	return pipeline && !consumererror.IsPermanent(rejected)
+	return pipeline && !consumererror.IsPermanent(rejected) || errors.Is(err, ErrInFlightLimit)
 }
 
 // Outcomes of a payload that was not accepted, as values of an attribute of metrics.

@@ -41,7 +41,7 @@ func (r *Result) Keep(keep func(p pprofile.Profile) bool, options *merge.Options
 	return nil
 }
 
-// Merge returns a window with the Profiles that keep selects. The window, and the memory for making it, are at most as
+// Merge returns a window with the Profiles that keep selects, all if it is nil. The window, and the memory for making it, are at most as
 // large as the Profiles.
 func (r *Result) Merge(keep func(p pprofile.Profile) bool, options *merge.Options) (*merge.Window, error) {
 	payload, err := merge.Check(r.Profiles, options)
@@ -50,7 +50,7 @@ func (r *Result) Merge(keep func(p pprofile.Profile) bool, options *merge.Option
 	}
 	n := 0
 	for p := range ProfilesOf(r.Profiles) {
-		payload.Profiles[n].Skip = !keep(p)
+		payload.Profiles[n].Skip = keep != nil && !keep(p)
 		n++
 	}
 	window := merge.NewWindow(options)

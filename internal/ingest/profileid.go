@@ -27,9 +27,6 @@ type occurrences map[pprofile.ProfileID]int64
 //
 // Resource, scope and payload have their lengths with them, and attributes the order of their keys.
 func setProfileIDs(resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, payload []byte, seen occurrences) error {
-	if scopeProfiles.Profiles().Len() == 0 {
-		return nil
-	}
 	scope := scopeProfiles.Scope()
 	indices, _ := scope.Attributes().Get(sampletypes.OrderAttribute) // of the sample types: all translators set it
 	order := indices.Slice()

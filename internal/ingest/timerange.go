@@ -21,19 +21,15 @@ type TimeRange struct{ Start, End pcommon.Timestamp }
 const endOf1970 = pcommon.Timestamp(365 * 24 * time.Hour)
 
 // fillTimes sets the time and the duration that the payload lacks, and keeps those that it
-// has. Its Profiles share both, as those of a pprof do. The request states the duration of
+// has. Its Profiles, at least one, share both, as those of a pprof do. The request states the duration of
 // deltas only. fillTimes returns how many timestamps of samples are outside the result.
 func (p *Payload) fillTimes(profiles pprofile.ProfilesSlice, types []string) (outside int) {
-	if profiles.Len() == 0 {
-		return 0
-	}
 	first, last := timestamps(profiles)
 	start, duration := profiles.At(0).Time(), profiles.At(0).DurationNano()
-	hasDuration := duration > 0
 	if start < endOf1970 {
 		start = p.missingTime(first, duration)
 	}
-	if !hasDuration {
+	if duration == 0 {
 		if r := p.TimeRange; r.Start >= endOf1970 && r.End > r.Start && p.hasDelta(types) {
 			duration = uint64(r.End - r.Start)
 		}

@@ -61,11 +61,7 @@ func newReceiver(set receiver.Settings, cfg *Config, inFlight *ingest.InFlight, 
 		add("remote", scrape.New(*config, shared, ingester("scrape", config.MaxDecompressedSize)))
 	}
 	if config := cfg.File.Get(); config != nil {
-		reader, err := files.New(*config, shared, ingester("file", config.MaxDecompressedSize))
-		if err != nil {
-			errs = append(errs, fmt.Errorf("file: %w", err))
-		}
-		add("file", reader)
+		add("file", files.New(*config, shared, ingester("file", config.MaxDecompressedSize)))
 	}
 	if config := cfg.Self.Get(); config != nil {
 		add("self", self.New(*config, shared, ingester("self", self.MaxProfile)))

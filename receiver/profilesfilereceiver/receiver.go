@@ -54,16 +54,16 @@ func newReceiver(set receiver.Settings, config *Config, next xconsumer.Profiles)
 		// A reader takes up to three times the size of a record. Records in progress are counted in memory.
 		archive: archive.Options{MaxMemory: 4 * capacity, MaxRecord: int64(config.MaxInFlight) / 8, Setting: "max_in_flight"},
 	}
-	var reportErr, watcherErr, telemetryErr error
+	var reportErr, telemetryErr error
 	r.obsreport, reportErr = receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{ReceiverID: set.ID, Transport: "file", ReceiverCreateSettings: set})
-	r.watcher, watcherErr = r.newWatcher()
+	r.watcher = r.newWatcher()
 	r.telemetry, telemetryErr = newTelemetry(set, r.watcher)
 	r.rejected = rejected{config: config.Rejected, logger: set.Logger, telemetry: r.telemetry}
-	return r, errors.Join(reportErr, watcherErr, telemetryErr)
+	return r, errors.Join(reportErr, telemetryErr)
 }
 
 // newWatcher returns the Watcher of the receiver, which skips the directories that it writes to.
-func (r *fileReceiver) newWatcher() (*filewatch.Watcher, error) {
+func (r *fileReceiver) newWatcher() *filewatch.Watcher {
 	watch := r.config.Watch
 	watch.Exclude = slices.Clone(watch.Exclude)
 	for _, directory := range []string{r.config.MoveTo, r.config.Rejected.Directory} {
@@ -71,10 +71,7 @@ func (r *fileReceiver) newWatcher() (*filewatch.Watcher, error) {
 			watch.Exclude = append(watch.Exclude, escapeGlob.Replace(filepath.Clean(directory))+"/**")
 		}
 	}
-	w, err := filewatch.New(watch, r.read, r.logger)
-	if err != nil {
-		return nil, err
-	}
+	w := filewatch.New(watch, r.read, r.logger)
 	w.StartAtEnd = r.config.StartAt == startAtEnd
 	w.NeverEmpty = isClosed
 	w.QuietTime = func(file *filewatch.File) time.Duration {
@@ -84,7 +81,7 @@ func (r *fileReceiver) newWatcher() (*filewatch.Watcher, error) {
 		return quietTime // of an empty file, too: a program may copy it
 	}
 	w.Polled = r.polled
-	return w, nil
+	return w
 }
 
 var escapeGlob = strings.NewReplacer("*", "\\*", "?", "\\?", "[", "\\[", "{", "\\{", "\\", "/")

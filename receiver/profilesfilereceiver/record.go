@@ -96,16 +96,16 @@ func (r *fileReceiver) failed(record *archive.Record, err error) error {
 			record.Data, record.Encoding = message, archive.OTLPProto
 		}
 	}
-	if !partialerror.IsPermanent(err) {
-		r.telemetry.countRecord(recordRetried)
-		return err
+	if partialerror.IsPermanent(err) {
+		keepErr := r.rejected.keep(record)
+		if keepErr == nil {
+			r.telemetry.countRecord(recordRejected)
+			r.logger.Error("Rejected record permanently", zap.String("path", record.File), zap.Int("record", record.Number),
+				zap.String("kept_in", r.config.Rejected.Directory), zap.Error(err))
+			return nil
+		}
+		err = errors.Join(err, fmt.Errorf("cannot keep it: %w", keepErr))
 	}
-	if keepErr := r.rejected.keep(record); keepErr != nil {
-		r.telemetry.countRecord(recordRetried)
-		return errors.Join(err, fmt.Errorf("cannot keep it: %w", keepErr))
-	}
-	r.telemetry.countRecord(recordRejected)
-	r.logger.Error("Rejected record permanently", zap.String("path", record.File), zap.Int("record", record.Number),
-		zap.String("kept_in", r.config.Rejected.Directory), zap.Error(err))
-	return nil
+	r.telemetry.countRecord(recordRetried)
+	return err
 }

@@ -49,15 +49,15 @@ func newTelemetry(set receiver.Settings, w *filewatch.Watcher) (*telemetry, erro
 	}
 	t := &telemetry{TelemetryBuilder: builder, receiver: attribute.String("receiver", set.ID.String()), totals: map[string]int64{}}
 	of := metric.WithAttributes(t.receiver)
+	observe := func(value func(filewatch.Backlog) int64) metric.Int64Callback {
+		return func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(value(w.Backlog()), of)
+			return nil
+		}
+	}
 	return t, errors.Join(
-		builder.RegisterReceiverProfilesFileWaitingFilesCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(int64(w.Backlog().Files), of)
-			return nil
-		}),
-		builder.RegisterReceiverProfilesFileWaitingBytesCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(w.Backlog().Bytes, of)
-			return nil
-		}),
+		builder.RegisterReceiverProfilesFileWaitingFilesCallback(observe(func(b filewatch.Backlog) int64 { return int64(b.Files) })),
+		builder.RegisterReceiverProfilesFileWaitingBytesCallback(observe(func(b filewatch.Backlog) int64 { return b.Bytes })),
 		builder.RegisterReceiverProfilesFileOldestAgeCallback(func(_ context.Context, o metric.Float64Observer) error {
 			age := 0.0
 			if oldest := w.Backlog().Oldest; !oldest.IsZero() {

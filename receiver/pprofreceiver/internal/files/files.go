@@ -85,13 +85,12 @@ type Reader struct {
 }
 
 // New returns a Reader of a valid configuration that passes profiles to the ingester.
-func New(config Config, set metadata.Settings, ingester *ingest.Ingester) (*Reader, error) {
+func New(config Config, set metadata.Settings, ingester *ingest.Ingester) *Reader {
 	r := &Reader{
 		Settings: set, config: config, logger: set.Telemetry.Logger, ingester: ingester, pathAttributes: regexp.MustCompile(config.PathAttributes),
 	}
-	var err error
-	r.Watcher, err = filewatch.New(config.Watch, r.read, r.logger)
-	return r, err
+	r.Watcher = filewatch.New(config.Watch, r.read, r.logger)
+	return r
 }
 
 // Start starts to read.
@@ -103,35 +102,24 @@ func (r *Reader) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// read is the Handler of the Watcher.
+// read is the Handler of the Watcher. It ingests a file and counts the outcome, unless the file is to be read again.
 func (r *Reader) read(ctx context.Context, file *filewatch.File) {
-	if err := r.handle(ctx, file); err == nil || ctx.Err() == nil {
-		r.Done(file, err)
-	}
-}
-
-// handle ingests a file and counts the outcome, unless the next consumer rejected it
-// temporarily.
-func (r *Reader) handle(ctx context.Context, file *filewatch.File) error {
 	attributes, matches := r.attributes(file.Path)
 	err := r.ingest(ctx, file, attributes)
 	switch {
-	case err != nil && ctx.Err() != nil, errors.Is(err, filewatch.ErrChanged):
-		return err
-	case isRetryable(err):
-		return &filewatch.RetryError{Err: err, Rejected: true}
+	case err != nil && ctx.Err() != nil:
+		return
+	case errors.Is(err, filewatch.ErrChanged):
+	case ingest.IsRetryable(err):
+		err = &filewatch.RetryError{Err: err, Rejected: true}
+	default:
+		ctx = context.WithoutCancel(ctx)
+		r.Metrics.ReceiverPprofFiles.Add(ctx, 1, r.Metrics.Attributes(attribute.String("outcome", outcomeOf(err))))
+		if err == nil && !matches {
+			r.Metrics.ReceiverPprofUnmatchedFiles.Add(ctx, 1, r.Metrics.Attributes())
+		}
 	}
-	ctx = context.WithoutCancel(ctx)
-	r.Metrics.ReceiverPprofFiles.Add(ctx, 1, r.Metrics.Attributes(attribute.String("outcome", outcomeOf(err))))
-	if err == nil && !matches {
-		r.Metrics.ReceiverPprofUnmatchedFiles.Add(ctx, 1, r.Metrics.Attributes())
-	}
-	return err
-}
-
-// isRetryable reports whether the pipeline or the memory limit may accept the file later.
-func isRetryable(err error) bool {
-	return ingest.IsRetryable(err) || errors.Is(err, ingest.ErrInFlightLimit)
+	r.Done(file, err)
 }
 
 // attributes returns the matches of the named groups of path_attributes in a path, and whether it matches at all. It
@@ -257,7 +245,7 @@ func (r *Reader) ingestChunks(ctx context.Context, file *filewatch.File, recordi
 		}
 		_, retry := errors.AsType[*filewatch.RetryError](err)
 		switch {
-		case retry, ctx.Err() != nil, errors.Is(err, filewatch.ErrChanged), isRetryable(err):
+		case retry, ctx.Err() != nil, errors.Is(err, filewatch.ErrChanged), ingest.IsRetryable(err):
 			return err
 		case first == nil:
 			first = err

@@ -61,9 +61,8 @@ func TestFileThatPanicsIsSkipped_R17(t *testing.T) {
 	config.Watch.Include = []string{filepath.ToSlash(dir) + "/*"}
 	settings := telemetry.NewTelemetrySettings()
 	settings.Logger = zap.New(core)
-	r, err := New(config, metadata.Settings{InFlight: ingest.NewInFlight(64 << 20), Telemetry: settings, Metrics: metrics},
+	r := New(config, metadata.Settings{InFlight: ingest.NewInFlight(64 << 20), Telemetry: settings, Metrics: metrics},
 		ingest.New(ingest.Settings{Logger: zap.New(core)}, consumertest.NewNop())) // without an Unmarshaler, it panics
-	require.NoError(t, err)
 	r.MaxRetryDelay = 0
 	for range 5 {
 		r.Poll(t.Context())

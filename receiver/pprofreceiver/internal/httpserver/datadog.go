@@ -25,7 +25,7 @@ const (
 
 	suffixPprof = ".pprof"
 	prefixDelta = "delta-"
-	suffixJFR   = ".jfr"
+	suffixJFR   = ".jfr" // a recording of a JVM, as main.jfr is
 
 	attributeProcessPID  = "process.pid"
 	attributeSDKLanguage = "telemetry.sdk.language"
@@ -75,7 +75,7 @@ func readDatadog(r *Request) (push Push, err error) {
 		switch {
 		case p.Name == partEvent && event == nil:
 			event = p
-		case isAttachedProfile(p.File):
+		case strings.HasSuffix(p.File, suffixPprof), strings.HasSuffix(p.File, suffixJFR):
 			profiles = append(profiles, *p)
 		default:
 			push.Skipped[skippedKind(p.File)]++
@@ -173,11 +173,6 @@ func fileName(name, file string) string {
 		file = strings.TrimSuffix(file, suffix)
 	}
 	return file
-}
-
-// isProfile reports whether an attachment is a pprof or, as main.jfr is, a recording of a JVM.
-func isAttachedProfile(file string) bool {
-	return strings.HasSuffix(file, suffixPprof) || strings.HasSuffix(file, suffixJFR)
 }
 
 // skippedKind is the attribute attachment, in the metric of skipped ones, of an

@@ -102,19 +102,16 @@ func readIngestQuery(query url.Values, resourceAttributes map[string]string) (in
 		return in, err
 	}
 	resource := series.resource
-	for _, known := range []label{{ingest.AttributeServiceName, app}, {attributeSpy, query.Get("spyName")}} {
-		if known.Value == "" {
+	appAttribute := ingest.AttributeServiceName
+	if service := resource[appAttribute]; service != "" && service != app {
+		appAttribute = attributeAppName
+	}
+	for _, known := range []label{{appAttribute, app}, {attributeSpy, query.Get("spyName")}} {
+		if known.Value == "" || resource[known.Name] != "" {
 			continue
 		}
-		name := known.Name
-		if name == ingest.AttributeServiceName && resource[name] != "" && resource[name] != app {
-			name = attributeAppName
-		}
-		if resource[name] != "" {
-			continue
-		}
-		delete(resource, name)
-		if err := setAttribute(resource, "query", name, known.Value); err != nil {
+		delete(resource, known.Name) // an empty label
+		if err := setAttribute(resource, "query", known.Name, known.Value); err != nil {
 			return in, err
 		}
 	}

@@ -4,6 +4,9 @@
 package metadata
 
 import (
+	"context"
+	"time"
+
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -18,6 +21,20 @@ type Settings struct {
 	ResourceAttributes map[string]string
 	Telemetry          component.TelemetrySettings
 	Metrics            *Telemetry
+}
+
+// Repeat calls run at once and then at the interval, until the context is canceled.
+func Repeat(ctx context.Context, interval time.Duration, run func(ctx context.Context)) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		run(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
 }
 
 // Telemetry is the metrics of one receiver, which all its sections share.

@@ -188,7 +188,6 @@ func (d *deltaScrape) isCumulative(sampleType string) bool {
 // subtract subtracts the translated baseline from a scrape. The error wraps merge.ErrRestarted if they are of different
 // processes; then the scrape has not changed.
 func (d *deltaScrape) subtract(t, before *ingest.Result) error {
-	all := func(pprofile.Profile) bool { return true }
 	// The window, and the order of its output, take at most as much as the scrape.
 	if err := d.held.TryTakeWork(int64(t.Bytes)); err != nil {
 		return err
@@ -199,7 +198,7 @@ func (d *deltaScrape) subtract(t, before *ingest.Result) error {
 		p.SetDurationNano(0)
 	}
 	extendMappings(before.Profiles.Dictionary(), t.Profiles.Dictionary())
-	window, err := t.Merge(all, mergeOptions)
+	window, err := t.Merge(nil, mergeOptions)
 	if err != nil {
 		return err
 	}

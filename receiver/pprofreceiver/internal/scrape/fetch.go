@@ -81,11 +81,8 @@ func stayOnHost(request *http.Request, via []*http.Request) error {
 // fetch gets the body of one profile, which the reservation holds. Errors never hold the
 // query of the URL.
 func (s *Scraper) fetch(ctx context.Context, from *url.URL, held *ingest.Reservation) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, from.String(), http.NoBody)
-	if err != nil {
-		return nil, failed(outcomeUnreachable, "%w", withoutURL(err))
-	}
-	response, err := s.client.Do(request)
+	request := &http.Request{Method: http.MethodGet, URL: from, Header: http.Header{}}
+	response, err := s.client.Do(request.WithContext(ctx))
 	if err != nil {
 		return nil, unlessKnown(withoutURL(err), outcomeUnreachable, "%w")
 	}
@@ -103,8 +100,6 @@ func (s *Scraper) fetch(ctx context.Context, from *url.URL, held *ingest.Reserva
 		return nil, fmt.Errorf("the body did not end in time: %w", ctx.Err())
 	case err != nil:
 		return nil, unlessKnown(err, outcomeBody, "the body ended early: %w")
-	case len(body) == 0:
-		return nil, errors.New("empty, want a pprof profile")
 	case int64(len(body)) > limit:
 		return nil, &pproftranslator.LimitError{What: "body in bytes", Limit: limit}
 	}

@@ -167,16 +167,7 @@ func (s *Scraper) run(ctx context.Context, job *job) {
 		return
 	case <-time.After(offset(job.url, s.config.CollectionInterval)):
 	}
-	ticker := time.NewTicker(s.config.CollectionInterval)
-	defer ticker.Stop()
-	for {
-		s.scrapeAndReport(ctx, job)
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-	}
+	metadata.Repeat(ctx, s.config.CollectionInterval, func(ctx context.Context) { s.scrapeAndReport(ctx, job) })
 }
 
 // scrapeAndReport scrapes once, and logs and measures the outcome.
@@ -185,9 +176,6 @@ func (s *Scraper) scrapeAndReport(ctx context.Context, job *job) {
 	fetched, err := s.scrape(ctx, job)
 	if ctx.Err() != nil {
 		return
-	}
-	if fetched.IsZero() { // a panic before the target had answered
-		fetched = time.Now()
 	}
 	metrics, outcome := s.settings.Metrics, outcomeOf(err)
 	metrics.ReceiverPprofScrapes.Add(ctx, 1, metrics.Attributes(append(slices.Clone(job.attributes), attribute.String("outcome", outcome))...))
@@ -215,6 +203,7 @@ func (s *Scraper) scrapeAndReport(ctx context.Context, job *job) {
 // scrape fetches a profile and ingests it. It returns the time at which the target had
 // answered.
 func (s *Scraper) scrape(ctx context.Context, job *job) (fetched time.Time, err error) {
+	fetched = time.Now() // if a panic comes before the answer
 	defer ingest.Recover(job.logger, &err)
 	held := s.settings.InFlight.Reserve(-1) // within timeout
 	defer held.Release()

@@ -60,18 +60,7 @@ func (p *Profiler) Start(ctx context.Context, _ component.Host) error {
 	if fraction := p.config.BlockProfileFraction; fraction > 0 {
 		runtime.SetBlockProfileRate(fraction)
 	}
-	p.running.Go(func() {
-		ticker := time.NewTicker(p.config.CollectionInterval)
-		defer ticker.Stop()
-		for {
-			p.collectAll(ctx)
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-			}
-		}
-	})
+	p.running.Go(func() { metadata.Repeat(ctx, p.config.CollectionInterval, p.collectAll) })
 	return nil
 }
 
