@@ -203,7 +203,7 @@ func (s *Scraper) scrapeAndReport(ctx context.Context, job *job) {
 // scrape fetches a profile and ingests it. It returns the time at which the target had
 // answered.
 func (s *Scraper) scrape(ctx context.Context, job *job) (fetched time.Time, err error) {
-	fetched = time.Now() // if a panic comes before the answer
+	fetched = time.Now() //nolint:wastedassign // if a panic comes before the answer
 	defer ingest.Recover(job.logger, &err)
 	held := s.settings.InFlight.Reserve(-1) // within timeout
 	defer held.Release()
