@@ -65,9 +65,8 @@ var others = sync.OnceValue(func() (all [][]byte) {
 // BenchmarkMerge adds a profile to windows, against what else merges profiles.
 func BenchmarkMerge(b *testing.B) {
 	const (
-		least     = 1 << 10   // bytes of pprof, from which a profile is shown
-		large     = 64 << 10  // from which one addition is long enough to be timed
-		quadratic = 400 << 10 // from which MergeTo takes minutes
+		least = 1 << 10  // bytes of pprof, from which a profile is shown
+		large = 64 << 10 // from which one addition is long enough to be timed
 	)
 	options := defaultOptions()
 	options.Snapshots = SnapshotsSum // as google/pprof does
@@ -107,36 +106,19 @@ func BenchmarkMerge(b *testing.B) {
 		held := adding(holds(pd))
 		var fresh *Window
 		merged, copies := merge(parsed), slices.Repeat([]*profile.Profile{parsed}, 10)
-		var from, to pprofile.Profiles
-		contestants := []contestant{
-			{run: held, share: repeat},
-			{run: adding(holds(append(slices.Clone(ten), pd)...)), share: repeat},
-			{prepare: func() { fresh = holds(ten...) }, run: func() { require.NoError(b, add(fresh, pd)) }},
-			{run: func() { merge(copies...) }, share: len(copies)},
-			{run: func() { merge(merged, parsed) }},
-		}
-		if len(data) < quadratic {
-			contestants = append(contestants, contestant{
-				prepare: func() {
-					from, to = pprofile.NewProfiles(), pprofile.NewProfiles()
-					pd.CopyTo(from)
-					pd.CopyTo(to)
-				},
-				run: func() { require.NoError(b, from.MergeTo(to)) },
-			})
-		}
-		times := takeTurns(contestants...)
-		metrics := []any{
+		times := takeTurns(
+			contestant{run: held, share: repeat},
+			contestant{run: adding(holds(append(slices.Clone(ten), pd)...)), share: repeat},
+			contestant{prepare: func() { fresh = holds(ten...) }, run: func() { require.NoError(b, add(fresh, pd)) }},
+			contestant{run: func() { merge(copies...) }, share: len(copies)},
+			contestant{run: func() { merge(merged, parsed) }},
+		)
+		report(b, "profile="+of.name,
 			"pprof-B", float64(len(data)), "samples", float64(len(parsed.Sample)),
 			"held-µs", times[0], "ten-µs", times[1], "new-µs", times[2], "google-µs", times[3], "pairwise-µs", times[4],
-			"held/google", times[0] / times[3], "held/pairwise", times[0] / times[4], "ten/google", times[1] / times[3],
-			"held-allocs", testing.AllocsPerRun(3, held) / float64(repeat),
-			"google-allocs", testing.AllocsPerRun(1, func() { merge(copies...) }) / float64(len(copies)),
-		}
-		if len(times) > 5 {
-			metrics = append(metrics, "pdata-µs", times[5], "held/pdata", times[0]/times[5])
-		}
-		report(b, "profile="+of.name, metrics...)
+			"held/google", times[0]/times[3], "held/pairwise", times[0]/times[4], "ten/google", times[1]/times[3],
+			"held-allocs", testing.AllocsPerRun(3, held)/float64(repeat),
+			"google-allocs", testing.AllocsPerRun(1, func() { merge(copies...) })/float64(len(copies)))
 	}
 }
 
