@@ -233,3 +233,26 @@ func TestGroupWithoutDirectory(t *testing.T) {
 		})
 	}
 }
+
+func TestAttributesLikeTheFirstStringAreKept(t *testing.T) {
+	for _, first := range []string{"", "service.name", "checkout"} {
+		pd := pprofile.NewProfiles()
+		pd.Dictionary().StringTable().FromRaw([]string{first, "other"})
+		for key, value := range map[string]string{"service.name": "checkout", "empty": ""} {
+			pd.ResourceProfiles().AppendEmpty().Resource().Attributes().PutStr(key, value)
+		}
+		want := pprofile.NewProfiles()
+		pd.CopyTo(want)
+		for _, c := range []codec{&protoCodec{}, &jsonCodec{}} {
+			own := pprofile.NewProfiles()
+			pd.CopyTo(own)
+			data, _, err := marshal(c, own)
+			require.NoError(t, err)
+			read, err := c.UnmarshalProfiles(data)
+			require.NoError(t, err)
+			for i, rp := range want.ResourceProfiles().All() {
+				require.Equal(t, rp.Resource().Attributes().AsRaw(), read.ResourceProfiles().At(i).Resource().Attributes().AsRaw(), "first string %q", first)
+			}
+		}
+	}
+}

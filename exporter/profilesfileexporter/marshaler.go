@@ -6,7 +6,6 @@ package profilesfileexporter
 import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
@@ -34,7 +33,6 @@ func marshal(m pprofile.Marshaler, pd pprofile.Profiles) (data []byte, summaries
 		pd.CopyTo(own)
 		pd = own
 	}
-	dictionary.KeepFirstString(pd.Dictionary().StringTable())
 	summaries, _ = recordfile.Summarize(pd) // nil after an error
 	data, err = m.MarshalProfiles(pd)
 	return data, summaries, err

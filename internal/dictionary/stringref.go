@@ -17,17 +17,6 @@ import (
 // resources and scopes. Marshalling turns all strings of a resource into references, so
 // that a payload that has been marshalled has them, too.
 
-// KeepFirstString is for a string table that is about to be marshalled. A reference to index 0 would be read as no string, so
-// that the first string must be the zero value, or come again at the end of the table, where marshalling finds it.
-func KeepFirstString(table pcommon.StringSlice) {
-	switch n := table.Len(); {
-	case n == 0:
-		table.Append("")
-	case table.At(0) != "" && (n == 1 || table.At(n-1) != table.At(0)):
-		table.Append(table.At(0))
-	}
-}
-
 // ResolveStrings returns pd itself or, if there are string references in it
 // that pdata shows as empty, a copy without them. pd must have passed Check; it is
 // only read. A reference outside the string table is a *IndexError. Many references to one long string

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
@@ -40,20 +39,4 @@ func TestManyReferencesToALongStringAreRejected_M3(t *testing.T) {
 	require.NoError(t, err)
 	_, err = ResolveStrings(pd)
 	require.EqualError(t, err, "the string references up to attribute_table[1].value have more than 32 times as many bytes of text as the payload")
-}
-
-func TestTheFirstStringIsTheZeroValueOrComesAgain(t *testing.T) {
-	for _, test := range []struct{ table, want []string }{
-		{nil, []string{""}},
-		{[]string{""}, []string{""}},
-		{[]string{"", "a"}, []string{"", "a"}},
-		{[]string{"a"}, []string{"a", "a"}},
-		{[]string{"a", "b"}, []string{"a", "b", "a"}},
-		{[]string{"a", "b", "a"}, []string{"a", "b", "a"}},
-	} {
-		table := pcommon.NewStringSlice()
-		table.FromRaw(test.table)
-		KeepFirstString(table)
-		require.Equal(t, test.want, table.AsRaw())
-	}
 }

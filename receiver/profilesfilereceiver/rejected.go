@@ -10,7 +10,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
@@ -49,7 +48,6 @@ func (k *rejected) keep(record *archive.Record) error {
 		if err != nil {
 			return err
 		}
-		dictionary.KeepFirstString(pd.Dictionary().StringTable())
 		if message, err = (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd); err != nil {
 			return err
 		}
