@@ -4,7 +4,6 @@
 package profilesdedupprocessor
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -94,7 +93,6 @@ type Config struct {
 }
 
 var (
-	_ component.Config    = (*Config)(nil)
 	_ confmap.Validator   = (*Config)(nil)
 	_ confmap.Unmarshaler = (*Config)(nil)
 )
@@ -124,9 +122,6 @@ func createDefaultConfig() component.Config {
 
 // Unmarshal reads the configuration strictly.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
-	if conf.IsSet("rebase_mappings") {
-		return errors.New("is invalid: rebase_mappings was removed: to merge one binary at several addresses, set granularity to line or function")
-	}
 	return config.Unmarshal(conf, c)
 }
 

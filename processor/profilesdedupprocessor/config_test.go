@@ -57,7 +57,6 @@ func TestConfigRejects(t *testing.T) {
 		{map[string]any{"snapshot_sample_types": []any{"a", ""}}, "snapshot_sample_types[1] is \"\": must be a sample type"},
 		{map[string]any{"timestamps": "some"}, `timestamps is "some": must be one of keep, drop`},
 		{map[string]any{"granularity": "file"}, `granularity is "file": must be one of address, function, line`},
-		{map[string]any{"rebase_mappings": true}, "set granularity to line or function"},
 		{map[string]any{"drop_sample_attributes": []any{""}}, `drop_sample_attributes[0] is "": must be`},
 		{map[string]any{"split_by": []any{"a", "a"}}, `split_by[1] is "a": must be different from the others`},
 		{map[string]any{"split_by": []any{"a", ""}}, `split_by[1] is "": must be`},
