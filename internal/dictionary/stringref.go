@@ -30,27 +30,14 @@ func ResolveStrings(pd pprofile.Profiles) (pprofile.Profiles, error) {
 	if err != nil || !slices.ContainsFunc(references, reference.isOne) {
 		return pd, err
 	}
+	resolved := pprofile.NewProfiles()
+	pd.CopyTo(resolved)
 	r := resolver{
 		strings: pd.Dictionary().StringTable(), references: references,
 		room: minText + maxExpansion*(&pprofile.ProtoMarshaler{}).ProfilesSize(pd),
 	}
-	resolved := pprofile.NewProfiles()
-	pd.CopyTo(resolved)
-	for i := firstAttribute(pd.Dictionary()); i < resolved.Dictionary().AttributeTable().Len(); i++ {
-		a := resolved.Dictionary().AttributeTable().At(i)
-		r.place = fmt.Sprintf("attribute_table[%d].value", i)
-		v := pcommon.NewValueEmpty()
-		r.value(v, a.Value())
-		v.CopyTo(a.Value())
-	}
-	for i, rp := range resolved.ResourceProfiles().All() {
-		r.place = fmt.Sprintf("resource_profiles[%d].resource.attributes", i)
-		r.replace(rp.Resource().Attributes())
-		for j, sp := range rp.ScopeProfiles().All() {
-			r.place = fmt.Sprintf("resource_profiles[%d].scope_profiles[%d].scope.attributes", i, j)
-			r.replace(sp.Scope().Attributes())
-		}
-	}
+	r.walker = walker{value: r.resolveValue, keys: r.resolveKeys}
+	r.payload(resolved)
 	return resolved, r.err
 }
 
@@ -67,55 +54,84 @@ func firstAttribute(d pprofile.ProfilesDictionary) int {
 	return 0
 }
 
-// collect copies all that may be or hold a reference: values that read as empty, and maps with
-// an empty key. They are in the order in which a resolver comes to them. It makes no slice if there is none.
-func collect(pd pprofile.Profiles) pcommon.Slice {
-	var c collector
-	table := pd.Dictionary().AttributeTable()
-	for i := firstAttribute(pd.Dictionary()); i < table.Len(); i++ {
-		c.value(table.At(i).Value())
+// collect copies all that may be or hold a reference, in the order of a walker. It makes no slice if there is none.
+func collect(pd pprofile.Profiles) (hidden pcommon.Slice) {
+	add := func() pcommon.Value {
+		if hidden == (pcommon.Slice{}) {
+			hidden = pcommon.NewSlice()
+		}
+		return hidden.AppendEmpty()
 	}
-	for _, rp := range pd.ResourceProfiles().All() {
-		c.attributes(rp.Resource().Attributes())
-		for _, sp := range rp.ScopeProfiles().All() {
-			c.attributes(sp.Scope().Attributes())
+	w := walker{
+		value: func(v pcommon.Value) { v.CopyTo(add()) },
+		keys: func(m pcommon.Map) {
+			keys := add().SetEmptyMap()
+			m.CopyTo(keys)
+			for _, v := range keys.All() {
+				v.SetBool(false) // only the keys matter
+			}
+		},
+	}
+	w.payload(pd)
+	return hidden
+}
+
+// walker calls value for each value that reads as empty, and keys for each map that has an empty key, after its
+// values.
+type walker struct {
+	value func(v pcommon.Value)
+	keys  func(m pcommon.Map)
+
+	attribute, resource, scope int // indices of the place; -1 for none
+}
+
+func (w *walker) payload(pd pprofile.Profiles) {
+	table := pd.Dictionary().AttributeTable()
+	w.resource, w.scope = -1, -1
+	for w.attribute = firstAttribute(pd.Dictionary()); w.attribute < table.Len(); w.attribute++ {
+		w.inValue(table.At(w.attribute).Value())
+	}
+	for i, rp := range pd.ResourceProfiles().All() {
+		w.resource, w.scope = i, -1
+		w.inMap(rp.Resource().Attributes())
+		for j, sp := range rp.ScopeProfiles().All() {
+			w.scope = j
+			w.inMap(sp.Scope().Attributes())
 		}
 	}
-	return c.hidden
 }
 
-type collector struct{ hidden pcommon.Slice }
-
-func (c *collector) add() pcommon.Value {
-	if c.hidden == (pcommon.Slice{}) {
-		c.hidden = pcommon.NewSlice()
-	}
-	return c.hidden.AppendEmpty()
-}
-
-func (c *collector) value(v pcommon.Value) {
+func (w *walker) inValue(v pcommon.Value) {
 	switch v.Type() {
 	case pcommon.ValueTypeEmpty:
-		v.CopyTo(c.add())
+		w.value(v)
 	case pcommon.ValueTypeSlice:
 		for _, e := range v.Slice().All() {
-			c.value(e)
+			w.inValue(e)
 		}
 	case pcommon.ValueTypeMap:
-		c.attributes(v.Map())
+		w.inMap(v.Map())
 	}
 }
 
-func (c *collector) attributes(m pcommon.Map) {
-	if hasEmptyKey(m) {
-		keys := c.add().SetEmptyMap()
-		m.CopyTo(keys)
-		for _, v := range keys.All() {
-			v.SetBool(false) // only the keys matter
-		}
-	}
+func (w *walker) inMap(m pcommon.Map) {
 	for _, v := range m.All() {
-		c.value(v)
+		w.inValue(v)
+	}
+	if hasEmptyKey(m) {
+		w.keys(m)
+	}
+}
+
+// place is the path to the value or the map of the walk.
+func (w *walker) place() string {
+	switch {
+	case w.resource < 0:
+		return fmt.Sprintf("attribute_table[%d].value", w.attribute)
+	case w.scope < 0:
+		return fmt.Sprintf("resource_profiles[%d].resource.attributes", w.resource)
+	default:
+		return fmt.Sprintf("resource_profiles[%d].scope_profiles[%d].scope.attributes", w.resource, w.scope)
 	}
 }
 
@@ -181,12 +197,12 @@ func read(values pcommon.Slice) ([]reference, error) {
 	return nil, fmt.Errorf("string references cannot be read: want %d values", n)
 }
 
-// resolver copies values with strings in place of references.
+// resolver sets the text of references, in the order of a walker.
 type resolver struct {
+	walker
 	strings    pcommon.StringSlice
 	references []reference // that are still to come
-	place      string
-	room       int // bytes of text that the references may still have
+	room       int         // bytes of text that the references may still have
 	err        error
 }
 
@@ -204,46 +220,24 @@ func (r *resolver) next() reference {
 	return n
 }
 
-func (r *resolver) replace(m pcommon.Map) {
-	before := len(r.references)
+func (r *resolver) resolveValue(v pcommon.Value) {
+	if index := r.next().Value; index != nil {
+		v.SetStr(r.text(*index))
+	}
+}
+
+// resolveKeys makes m anew, as keys cannot be set.
+func (r *resolver) resolveKeys(m pcommon.Map) {
+	keys, i := r.next(), 0
 	resolved := pcommon.NewMap()
-	r.attributes(resolved, m)
-	if len(r.references) < before {
-		resolved.CopyTo(m)
-	}
-}
-
-func (r *resolver) value(dst, v pcommon.Value) {
-	switch v.Type() {
-	case pcommon.ValueTypeEmpty:
-		if index := r.next().Value; index != nil {
-			dst.SetStr(r.text(*index))
-		}
-	case pcommon.ValueTypeSlice:
-		s := dst.SetEmptySlice()
-		for _, e := range v.Slice().All() {
-			r.value(s.AppendEmpty(), e)
-		}
-	case pcommon.ValueTypeMap:
-		r.attributes(dst.SetEmptyMap(), v.Map())
-	default:
-		v.CopyTo(dst)
-	}
-}
-
-func (r *resolver) attributes(dst, m pcommon.Map) {
-	var keys reference
-	if hasEmptyKey(m) {
-		keys = r.next()
-	}
-	i := 0
 	for key, v := range m.All() {
 		if key == "" {
 			key = r.text(keys.KVList.Values[i].Key)
 		}
-		r.value(dst.PutEmpty(key), v)
+		v.CopyTo(resolved.PutEmpty(key))
 		i++
 	}
+	resolved.MoveTo(m)
 }
 
 func (r *resolver) text(index int32) string {
@@ -252,14 +246,14 @@ func (r *resolver) text(index int32) string {
 	}
 	if index < 0 || int(index) >= r.strings.Len() {
 		if r.err == nil {
-			r.err = &IndexError{Where: "a string reference in " + r.place, Index: index, Table: "string", Len: r.strings.Len()}
+			r.err = &IndexError{Where: "a string reference in " + r.place(), Index: index, Table: "string", Len: r.strings.Len()}
 		}
 		return ""
 	}
 	text := r.strings.At(int(index))
 	if r.room -= len(text); r.room < 0 {
 		if r.err == nil {
-			r.err = fmt.Errorf("the string references up to %s have more than %d times as many bytes of text as the payload", r.place, maxExpansion)
+			r.err = fmt.Errorf("the string references up to %s have more than %d times as many bytes of text as the payload", r.place(), maxExpansion)
 		}
 		return ""
 	}

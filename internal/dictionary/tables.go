@@ -195,16 +195,14 @@ func (t *Tables) index(i int32, added bool, table string, size int) int32 {
 
 // String interns s, repaired.
 func (t *Tables) String(s string) int32 {
-	if i, ok := t.strings.likely(unsafe.Slice(unsafe.StringData(s), len(s))); ok { //nolint:gosec // read only
-		return i
-	}
-	t.strings.content = append(t.strings.content, t.valid(s)...)
-	i, _ := t.intern(&t.strings, "string", 0)
-	return i
+	return t.StringBytes(unsafe.Slice(unsafe.StringData(s), len(s))) //nolint:gosec // read only
 }
 
 // StringBytes is String for bytes.
 func (t *Tables) StringBytes(s []byte) int32 {
+	if i, ok := t.strings.likely(s); ok {
+		return i
+	}
 	t.strings.content = append(t.strings.content, t.Valid(s)...)
 	i, _ := t.intern(&t.strings, "string", 0)
 	return i
@@ -329,12 +327,4 @@ func (t *Tables) Valid(s []byte) []byte {
 	}
 	t.repaired++
 	return []byte(ValidUTF8(string(s)))
-}
-
-func (t *Tables) valid(s string) string {
-	if !utf8.ValidString(s) {
-		t.repaired++
-		return ValidUTF8(s)
-	}
-	return s
 }

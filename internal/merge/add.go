@@ -26,7 +26,6 @@ func (w *Window) add(p *Payload, subtract bool) error {
 	w.remap.Reset(p.pd.Dictionary(), w.tables)
 	defer w.remap.Forget()
 	a := addition{Window: w, payload: p, subtract: subtract}
-	n := 0
 	for i := range p.resources {
 		from := &p.resources[i]
 		var r *resource // nil until one of its Profiles is not skipped
@@ -34,11 +33,10 @@ func (w *Window) add(p *Payload, subtract bool) error {
 			scoped := &from.scopes[j]
 			w.scopes++
 			var into *scope // of the Profile before
-			var before *incoming
+			var before *Profile
 			for k := range scoped.profiles {
-				profile, skip := &scoped.profiles[k], p.Profiles[n].Skip
-				n++
-				if skip {
+				profile := &scoped.profiles[k]
+				if profile.Skip {
 					continue
 				}
 				if r == nil {
@@ -134,7 +132,7 @@ const (
 
 // scope returns the scope that a Profile goes into: there is one for each slot. Snapshots have scopes of their own,
 // which with SnapshotsKeep only the Profiles of the same ScopeProfiles go into.
-func (w *Window) scope(r *resource, of *incomingResource, from *incomingScope, profile *incoming) *scope {
+func (w *Window) scope(r *resource, of *incomingResource, from *incomingScope, profile *Profile) *scope {
 	key := append(w.key[:0], from.key...).AppendInt(int64(profile.slot.length)).AppendInt(int64(profile.slot.number))
 	content := len(key)
 	latest := profile.snapshot && w.options.Snapshots == SnapshotsLatest
@@ -171,7 +169,7 @@ func (w *Window) scope(r *resource, of *incomingResource, from *incomingScope, p
 }
 
 // profile adds the Profile at this place of its ScopeProfiles.
-func (a *addition) profile(to *scope, from *incoming, place int, in *partition) {
+func (a *addition) profile(to *scope, from *Profile, place int, in *partition) {
 	key := a.keyOf(from)
 	if to.latest != nil && !a.supersede(to, key, from, in) {
 		return
@@ -245,7 +243,7 @@ func isZeroSample(s pprofile.Sample) bool {
 	return true
 }
 
-func (a *addition) keyOf(profile *incoming) profileKey {
+func (a *addition) keyOf(profile *Profile) profileKey {
 	from, r := profile.from, &a.remap
 	key := profileKey{
 		sampleType: r.String(from.SampleType().TypeStrindex()), sampleUnit: r.String(from.SampleType().UnitStrindex()),

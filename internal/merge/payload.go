@@ -40,6 +40,10 @@ type Profile struct {
 	Partition string
 	Samples   int
 	Skip      bool // Window.Add and Subtract ignore the Profile
+
+	from     pprofile.Profile
+	slot     slot
+	snapshot bool
 }
 
 // Key identifies a Profile by profile_id, resource, scope and sample type: it is the
@@ -60,14 +64,7 @@ type incomingScope struct {
 	from     pprofile.ScopeProfiles
 	key      []byte             // its content, with the sample types in place of the attributes that list them
 	types    []sampletypes.Type // of the pprofs that its Profiles are of; nil if unknown
-	profiles []incoming
-}
-
-// incoming is a Profile of the payload.
-type incoming struct {
-	from     pprofile.Profile
-	slot     slot
-	snapshot bool
+	profiles []Profile          // a part of those of the payload
 }
 
 // Check returns pd as a payload that a window with these options can add. It is safe for concurrent use. pd is only read,
@@ -96,7 +93,7 @@ func (p *Payload) check(pd pprofile.Profiles, options *Options) (err error) {
 		return err
 	}
 	p.Profiles = make([]Profile, 0, p.pd.ProfileCount())
-	p.contents = make(dictionary.Value, 0, 512) // enough for most payloads
+	p.contents = make(dictionary.Value, 0, 256) // enough for most payloads
 	p.resources = make([]incomingResource, 0, p.pd.ResourceProfiles().Len())
 	for i, rp := range p.pd.ResourceProfiles().All() {
 		if key, ok := duplicateKey(rp.Resource().Attributes()); ok {
@@ -139,7 +136,7 @@ func (p *Payload) describeResource(rp pprofile.ResourceProfiles, options *Option
 
 // describeScope describes a scope and its Profiles.
 func (p *Payload) describeScope(r *incomingResource, sp pprofile.ScopeProfiles, options *Options) incomingScope {
-	s := incomingScope{from: sp, types: p.sampleTypes(sp), profiles: make([]incoming, 0, sp.Profiles().Len())}
+	s := incomingScope{from: sp, types: p.sampleTypes(sp)}
 	s.key = p.content(func(key dictionary.Value) dictionary.Value {
 		key = dictionary.AppendMapWithout(key, sp.Scope().Attributes(), sampleTypeAttributes)
 		for _, t := range s.types {
@@ -154,20 +151,22 @@ func (p *Payload) describeScope(r *incomingResource, sp pprofile.ScopeProfiles, 
 		key = dictionary.AppendMap(key, sp.Scope().Attributes())
 		content = sha256.Sum256(key.AppendKey(sp.SchemaUrl()).AppendKey(sp.Scope().Name()).AppendKey(sp.Scope().Version()))
 	}
-	slots := map[slot]bool{}
+	slots, first := map[slot]bool{}, len(p.Profiles)
 	for _, from := range sp.Profiles().All() {
-		to := incoming{from: from, snapshot: sampletypes.IsSnapshot(p.pd.Dictionary(), from, options.SnapshotSampleTypes)}
+		to := Profile{
+			Partition: r.partition, Samples: from.Samples().Len(),
+			from: from, snapshot: sampletypes.IsSnapshot(p.pd.Dictionary(), from, options.SnapshotSampleTypes),
+		}
 		if !to.snapshot || options.Snapshots != SnapshotsKeep {
 			to.slot = slotOf(from, uint64(options.SlotLength))
 		}
 		slots[to.slot] = true
-		s.profiles = append(s.profiles, to)
-		described := Profile{Partition: r.partition, Samples: from.Samples().Len()}
 		if options.ProfileKeys && !from.ProfileID().IsEmpty() {
-			described.Key = p.profileKey(content, from)
+			to.Key = p.profileKey(content, from)
 		}
-		p.Profiles = append(p.Profiles, described)
+		p.Profiles = append(p.Profiles, to)
 	}
+	s.profiles = p.Profiles[first:]
 	p.Repeated += max(0, len(slots)-1) * scopeSize(len(s.key))
 	return s
 }

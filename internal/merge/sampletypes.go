@@ -24,7 +24,8 @@ func (p *Payload) sampleTypes(sp pprofile.ScopeProfiles) []sampletypes.Type {
 	if _, found := sp.Scope().Attributes().Get(sampletypes.OrderAttribute); !found {
 		return nil
 	}
-	all, _ := sampletypes.Read(sp.Scope().Attributes(), sampletypes.Of(sp, p.text))
+	var few [8]sampletypes.Type
+	all, _ := sampletypes.Read(sp.Scope().Attributes(), sampletypes.AppendTypes(few[:0], sp, p.text))
 	seen := map[sampletypes.Type]bool{}
 	return slices.DeleteFunc(all, func(t sampletypes.Type) bool {
 		repeated := seen[t]

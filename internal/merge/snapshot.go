@@ -19,7 +19,7 @@ type latestSnapshot struct {
 // supersede makes room in s for the snapshot p of the payload that is being added. It
 // returns false if s holds a later one. Profiles of one payload with equal keys and times
 // are one snapshot.
-func (a *addition) supersede(s *scope, key profileKey, p *incoming, in *partition) bool {
+func (a *addition) supersede(s *scope, key profileKey, p *Profile, in *partition) bool {
 	payload := a.counts.Payloads
 	time, samples := uint64(p.from.Time()), p.from.Samples().Len()
 	held, ok := s.latest[key]

@@ -20,15 +20,10 @@ var ErrRestarted = errors.New("the process restarted")
 // baseline is missing from the added Profiles. Do not use w after an error.
 func (w *Window) Subtract(baseline *Payload, cumulative func(sampleType string) bool) error {
 	described := slices.Clone(baseline.Profiles)
-	defer func() { baseline.Profiles = described }()
-	n := 0
-	for _, r := range baseline.resources {
-		for _, s := range r.scopes {
-			for _, p := range s.profiles {
-				baseline.Profiles[n].Skip = !cumulative(baseline.text(p.from.SampleType().TypeStrindex()))
-				n++
-			}
-		}
+	defer func() { copy(baseline.Profiles, described) }()
+	for i := range baseline.Profiles {
+		p := &baseline.Profiles[i]
+		p.Skip = !cumulative(baseline.text(p.from.SampleType().TypeStrindex()))
 	}
 	mappings, profiles := w.tables.Mappings(), w.profiles()
 	switch err := w.add(baseline, true); {

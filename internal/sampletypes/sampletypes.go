@@ -38,9 +38,15 @@ type Type struct{ Type, Unit string }
 
 // Of returns the sample types of the Profiles of a scope. text returns a string of the dictionary.
 func Of(sp pprofile.ScopeProfiles, text func(i int32) string) []Type {
-	types := make([]Type, 0, sp.Profiles().Len())
-	for _, p := range sp.Profiles().All() {
-		types = append(types, Type{text(p.SampleType().TypeStrindex()), text(p.SampleType().UnitStrindex())})
+	return AppendTypes(make([]Type, 0, sp.Profiles().Len()), sp, text)
+}
+
+// AppendTypes appends the sample types of the Profiles of a scope.
+func AppendTypes(types []Type, sp pprofile.ScopeProfiles, text func(i int32) string) []Type {
+	profiles := sp.Profiles()
+	for i := range profiles.Len() {
+		t := profiles.At(i).SampleType()
+		types = append(types, Type{text(t.TypeStrindex()), text(t.UnitStrindex())})
 	}
 	return types
 }
