@@ -71,6 +71,14 @@ func inputs(t *testing.T) (made, corpus []input) {
 	return made, corpus
 }
 
+// leaks is a goroutineleak profile of Go 1.26.
+func leaks(t *testing.T) []input {
+	t.Helper()
+	data, err := os.ReadFile("../../receiver/pprofreceiver/testdata/goroutineleak.pb.gz")
+	require.NoError(t, err)
+	return []input{{"go/goroutineleak", data}}
+}
+
 // withTime gives a profile without a time one: the receiver would take that of its arrival.
 func withTime(t *testing.T, data []byte) []byte {
 	t.Helper()
@@ -311,7 +319,7 @@ func TestOutputIsAsRecorded(t *testing.T) {
 	for _, set := range []struct {
 		name string
 		all  []input
-	}{{"made", made}, {"jfr", recordings()}, {"corpus", corpus}} {
+	}{{"made", made}, {"jfr", recordings()}, {"go", leaks(t)}, {"corpus", corpus}} {
 		if len(set.all) == 0 {
 			continue
 		}

@@ -61,12 +61,13 @@ func (in *Ingester) describeScope(r *Result, resource pcommon.Map, scopeProfiles
 // Grafana Pyroscope rejects profiles without a period type or a period. That of CPU and
 // wall time is the sampling interval, which only the sender knows.
 var periodTypes = map[string]struct{ name, unit string }{
-	ProfileTypeHeap:         {"space", "bytes"},
-	ProfileTypeAllocs:       {"space", "bytes"},
-	ProfileTypeGoroutine:    {"goroutine", "count"},
-	ProfileTypeThreadCreate: {"threadcreate", "count"},
-	ProfileTypeMutex:        {"contentions", "count"},
-	ProfileTypeBlock:        {"contentions", "count"},
+	ProfileTypeHeap:          {"space", "bytes"},
+	ProfileTypeAllocs:        {"space", "bytes"},
+	ProfileTypeGoroutine:     {"goroutine", "count"},
+	ProfileTypeGoroutineLeak: {"goroutineleak", "count"},
+	ProfileTypeThreadCreate:  {"threadcreate", "count"},
+	ProfileTypeMutex:         {"contentions", "count"},
+	ProfileTypeBlock:         {"contentions", "count"},
 }
 
 // setPeriodType fills in a missing period type and a missing period of 1, if the profile

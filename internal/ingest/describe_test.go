@@ -18,6 +18,7 @@ func TestMissingPeriodTypesAreFilledIn(t *testing.T) {
 		wantPeriod              int64
 	}{
 		{"goroutine", "", "", 0, "goroutine", "count", 1},
+		{"goroutineleak", "", "", 0, "goroutineleak", "count", 1},
 		{"mutex", "", "", 10, "contentions", "count", 10},
 		{"block", "contentions", "count", 0, "contentions", "count", 1},
 		{"heap", "space", "bytes", 524288, "space", "bytes", 524288},

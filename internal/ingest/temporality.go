@@ -15,14 +15,15 @@ type TemporalityFunc func(sampleType string) string
 
 // Profile types that Go and others use, as values of profile.type.
 const (
-	ProfileTypeCPU          = "cpu"
-	ProfileTypeHeap         = "heap"
-	ProfileTypeAllocs       = "allocs"
-	ProfileTypeGoroutine    = "goroutine"
-	ProfileTypeThreadCreate = "threadcreate"
-	ProfileTypeMutex        = "mutex"
-	ProfileTypeBlock        = "block"
-	ProfileTypeWall         = "wall"
+	ProfileTypeCPU           = "cpu"
+	ProfileTypeHeap          = "heap"
+	ProfileTypeAllocs        = "allocs"
+	ProfileTypeGoroutine     = "goroutine"
+	ProfileTypeGoroutineLeak = "goroutineleak" // of Go 1.26 and later
+	ProfileTypeThreadCreate  = "threadcreate"
+	ProfileTypeMutex         = "mutex"
+	ProfileTypeBlock         = "block"
+	ProfileTypeWall          = "wall"
 )
 
 // Always returns t for every sample type.
@@ -47,14 +48,14 @@ func IsInUse(sampleType string) bool {
 	return strings.HasPrefix(sampleType, "inuse_") || strings.HasPrefix(sampleType, "inuse-")
 }
 
-// GoTemporality is that of cpu, wall, goroutine, mutex, block and heap profiles; nil for
+// GoTemporality is that of cpu, wall, goroutine, goroutineleak, mutex, block and heap profiles; nil for
 // any other type (allocs: use HeapTemporality). deltas means that the sender turned
 // cumulative values into deltas.
 func GoTemporality(profileType string, deltas bool) (of TemporalityFunc) {
 	switch profileType {
 	case ProfileTypeCPU, ProfileTypeWall:
 		return Always(sampletypes.Delta)
-	case ProfileTypeGoroutine:
+	case ProfileTypeGoroutine, ProfileTypeGoroutineLeak:
 		return Always(sampletypes.Instant)
 	case ProfileTypeMutex, ProfileTypeBlock:
 		of = Always(sampletypes.Cumulative)

@@ -30,7 +30,7 @@ import (
 func defaultOptions() *Options {
 	return &Options{
 		Snapshots:           SnapshotsKeep,
-		SnapshotSampleTypes: []string{"inuse_objects", "inuse_space", "goroutine", "goroutines", "threadcreate"},
+		SnapshotSampleTypes: []string{"inuse_objects", "inuse_space", "goroutine", "goroutines", "goroutineleak", "threadcreate"},
 		DropZeroSamples:     true,
 	}
 }

@@ -73,6 +73,7 @@ var knownTypes = [...]struct{ profileType, sampleType string }{
 	{"heap", "space"}, // of Node.js
 	{"goroutine", "goroutine"},
 	{"goroutine", "goroutines"},
+	{"goroutineleak", "goroutineleak"},
 }
 
 // Read returns the sample types of the pprof that Profiles with the types profiles are

@@ -93,11 +93,12 @@ func TestReadRejectsWhatDoesNotFit(t *testing.T) {
 func TestProfileTypeIsTheAttributeOrThatOfTheSampleTypes(t *testing.T) {
 	scope := pcommon.NewMap()
 	for want, types := range map[string][]Type{
-		"heap":      heap,
-		"cpu":       {{"samples", "count"}, {"cpu", "nanoseconds"}},
-		"wall":      {{"sample", "count"}, {"cpu", "nanoseconds"}, {"wall", "nanoseconds"}},
-		"goroutine": {{"goroutine", "count"}},
-		"":          {{"contentions", "count"}, {"delay", "nanoseconds"}},
+		"heap":          heap,
+		"cpu":           {{"samples", "count"}, {"cpu", "nanoseconds"}},
+		"wall":          {{"sample", "count"}, {"cpu", "nanoseconds"}, {"wall", "nanoseconds"}},
+		"goroutine":     {{"goroutine", "count"}},
+		"goroutineleak": {{"goroutineleak", "count"}},
+		"":              {{"contentions", "count"}, {"delay", "nanoseconds"}},
 	} {
 		require.Equal(t, want, ProfileType(scope, types))
 	}

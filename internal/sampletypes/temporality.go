@@ -21,7 +21,7 @@ const (
 )
 
 // SnapshotSampleTypes are the sample types of snapshots, unless a configuration has others.
-var SnapshotSampleTypes = []string{"inuse_objects", "inuse_space", "goroutine", "goroutines", "threadcreate"}
+var SnapshotSampleTypes = []string{"inuse_objects", "inuse_space", "goroutine", "goroutines", "goroutineleak", "threadcreate"}
 
 // TemporalityOf returns the value of TemporalityAttribute among the attributes of a Profile. It is "" without one, and if the
 // value is not a string. Indices outside the tables count as no attribute.

@@ -65,6 +65,7 @@ func TestConnectTemporality(t *testing.T) {
 	}{
 		{"memory", "", []string{"alloc_space", "inuse_space"}, []string{"cumulative", "instant"}},
 		{"memory", "false", []string{"alloc_space", "inuse_space"}, []string{"delta", "instant"}},
+		{"goroutineleak", "", []string{"goroutineleak"}, []string{"instant"}},
 		{"block", "false", []string{"contentions", "delay"}, []string{"delta", "delta"}},
 	} {
 		next := newSink(t)

@@ -111,6 +111,7 @@ func TestDatadogTimesAndTemporality(t *testing.T) {
 		{"delta-mutex.pprof", []string{"contentions", "delay"}, []string{"delta", "delta"}},
 		{"mutex.pprof", []string{"contentions"}, []string{"cumulative"}},
 		{"goroutines.pprof", []string{"goroutine"}, []string{"instant"}},
+		{"goroutineleak.pprof", []string{"goroutineleak"}, []string{"instant"}},
 		{"cpu.pprof", []string{"samples"}, []string{"delta"}},
 		{"wall.pprof", []string{"sample"}, []string{"delta"}},
 		{"space.pprof", []string{"objects", "space"}, []string{"instant", "instant"}},

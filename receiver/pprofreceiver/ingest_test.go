@@ -103,6 +103,12 @@ func TestIngestTemporality(t *testing.T) {
 			config:      `{"goroutine":{"display-name":"goroutines","units":"goroutines","aggregation":"average"}}`,
 			aggregation: "average", kind: "goroutine", temporality: []string{"instant"}, display: []string{"goroutines"},
 		},
+		{
+			name: "leaked goroutines", types: []string{"goroutineleak"},
+			config: `{"goroutineleak":{"display-name":"goroutine_leak","units":"goroutines","aggregation":"average"}}`,
+			kind:   "goroutineleak", temporality: []string{"instant"}, display: []string{"goroutine_leak"},
+		},
+		{name: "leaked goroutines, without a config", types: []string{"goroutineleak"}, aggregation: "sum", kind: "goroutineleak", temporality: []string{"instant"}},
 		{name: "Go's CPU, without a config", types: []string{"samples", "cpu"}, aggregation: "sum", kind: "cpu", temporality: []string{"delta", "delta"}},
 		{name: "Node.js' heap", types: []string{"objects", "space"}, aggregation: "sum", kind: "heap", temporality: []string{"instant", "instant"}},
 		{name: "Node.js' wall", types: []string{"sample", "wall"}, kind: "wall", temporality: []string{"", ""}},

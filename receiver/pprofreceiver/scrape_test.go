@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -428,6 +429,39 @@ remote:
 		}
 		ids := profileIDs(t, next.AllProfiles()...)
 		assert.GreaterOrEqual(t, len(next.idsOf()), len(ids)-2, "only the CPU profiles are equal")
+	})
+}
+
+// The profile is that of a program of Go 1.26, built with GOEXPERIMENT=goroutineleakprofile, in which three goroutines
+// send to a channel without a receiver, and two with a label wait for a WaitGroup. Most targets do not have it.
+func TestGoroutineLeaksAreScrapedFromTargetsThatHaveThem(t *testing.T) {
+	leaks, err := os.ReadFile("testdata/goroutineleak.pb.gz")
+	require.NoError(t, err)
+	serve := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Host != "new" || r.URL.Path != "/debug/pprof/goroutineleak" {
+			http.NotFound(w, r)
+			return
+		}
+		respond(w, "application/octet-stream", leaks)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		next := newSink(t)
+		b := newTestReceiver(t, targetsYAML("profiles: [goroutineleak]", "new", "old"), next)
+		defer serveOver(t, b, serve)()
+		require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
+		time.Sleep(time.Minute)
+		assert.Equal(t, []arrived{{kind: "goroutineleak", sampleType: "goroutineleak", temporality: "instant", value: 5}}, arrivals(t, next.AllProfiles()))
+		assert.Equal(t, map[string]int{"success": 1}, b.outcomes(""))
+		assert.Equal(t, map[string]int{"http://new/debug/pprof goroutineleak": 1}, b.up())
+		require.NoError(t, b.Shutdown(t.Context()))
+		assert.Equal(t, 1, b.logs.FilterMessage("Skipped a profile that the target does not have").Len())
+		assert.Zero(t, b.logs.FilterMessageSnippet("Scrape failed").Len())
+	})
+	synctest.Test(t, func(t *testing.T) { // the only profile of endpoint
+		b := newTestReceiver(t, "remote: {endpoint: http://old/debug/pprof/goroutineleak}", newSink(t))
+		defer serveOver(t, b, serve)()
+		b.runFor(time.Minute)
+		assert.Equal(t, map[string]int{"status": 1}, b.outcomes(""))
 	})
 }
 

@@ -153,11 +153,11 @@ func TestSelfStopsAtOnce(t *testing.T) {
 	require.NoError(t, b.Shutdown(t.Context()))
 }
 
-// An error or a panic of the pipeline does not end the collection.
+// An error or a panic of the pipeline does not end the collection, nor does a profile that this build does not have.
 func TestSelfCarriesOn(t *testing.T) {
 	next := newSink(t)
 	calls := 0
-	b := startTestReceiver(t, "self: {collection_interval: 20ms, profiles: [goroutine]}", consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
+	b := startTestReceiver(t, "self: {collection_interval: 20ms, profiles: [goroutineleak, goroutine]}", consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
 		calls++
 		switch calls {
 		case 1:

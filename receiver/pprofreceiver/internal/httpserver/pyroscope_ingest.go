@@ -212,7 +212,7 @@ func (in *ingestion) temporality(sampleType string) string {
 // goroutines and the heap of Node.js.
 func isInstant(sampleType string) bool {
 	return ingest.IsInUse(sampleType) ||
-		slices.Contains([]string{"goroutine", "goroutines", "threadcreate", "objects", "space"}, sampleType)
+		slices.Contains([]string{"goroutine", "goroutines", "goroutineleak", "threadcreate", "objects", "space"}, sampleType)
 }
 
 // display returns Pyroscope's presentation of a sample type.

@@ -155,6 +155,7 @@ func (c *Config) endpointSource(checks *config.Checks) []source {
 	checks.That(last != "pprof" && last != "/" && last != ".", "endpoint", targetName(at),
 		"the URL of one profile, such as %s://%s%s/heap; for several profiles, use targets", at.Scheme, at.Host, defaultPprofPath)
 	of := profileTypeOfPath(at.Path)
+	of.optional = false // the only profile
 	if query := at.Query(); query.Has(secondsParameter) {
 		seconds, err := strconv.ParseInt(query.Get(secondsParameter), 10, 32)
 		checks.That(err == nil && seconds > 0 && time.Duration(seconds)*time.Second < c.shorter(), "endpoint", targetName(at),

@@ -476,16 +476,17 @@ func TestTemporalityOfProfileTypes(t *testing.T) {
 		return map[string]string{"alloc_objects": alloc, "alloc_space": alloc, "inuse_objects": "instant", "inuse_space": "instant"}
 	}
 	for name, want := range map[string]struct{ deltas, plain map[string]string }{
-		"cpu":          {all("delta"), all("delta")},
-		"heap":         {heap("delta"), heap("cumulative")},
-		"allocs":       {heap("delta"), heap("cumulative")},
-		"goroutine":    {all("instant"), all("instant")},
-		"threadcreate": {all("instant"), all("instant")},
-		"mutex":        {all("delta"), all("cumulative")},
-		"block":        {all("delta"), all("cumulative")},
-		"delta_heap":   {heap("delta"), heap("delta")},
-		"delta_mutex":  {all("delta"), all("delta")},
-		"delta_block":  {all("delta"), all("delta")},
+		"cpu":           {all("delta"), all("delta")},
+		"heap":          {heap("delta"), heap("cumulative")},
+		"allocs":        {heap("delta"), heap("cumulative")},
+		"goroutine":     {all("instant"), all("instant")},
+		"goroutineleak": {all("instant"), all("instant")},
+		"threadcreate":  {all("instant"), all("instant")},
+		"mutex":         {all("delta"), all("cumulative")},
+		"block":         {all("delta"), all("cumulative")},
+		"delta_heap":    {heap("delta"), heap("delta")},
+		"delta_mutex":   {all("delta"), all("delta")},
+		"delta_block":   {all("delta"), all("delta")},
 	} {
 		for deltas, want := range map[bool]map[string]string{true: want.deltas, false: want.plain} {
 			s := newSeries(t, name, func(c *Config) { c.Delta = deltas })
@@ -502,7 +503,7 @@ func TestTemporalityOfProfileTypes(t *testing.T) {
 			assert.Equal(t, want, found, "%s, delta: %t", name, deltas)
 		}
 	}
-	assert.Len(t, profileTypes, 10, "each has its row above")
+	assert.Len(t, profileTypes, 11, "each has its row above")
 	assert.False(t, profileTypeOfPath("/custom/profiles/mine").isCumulative())
 }
 

@@ -37,6 +37,9 @@ func failed(outcome string, format string, arguments ...any) error {
 	return scrapeError{outcome, fmt.Errorf(format, arguments...)}
 }
 
+// errAbsent: the target does not have an optional profile.
+var errAbsent = errors.New("the target does not have this profile")
+
 // unlessKnown is failed for an error that has no outcome of its own.
 func unlessKnown(err error, outcome, format string) error {
 	if outcomeOf(err) != ingest.OutcomeMalformed {
@@ -80,8 +83,8 @@ func stayOnHost(request *http.Request, via []*http.Request) error {
 
 // fetch gets the body of one profile, which the reservation holds. Errors never hold the
 // query of the URL.
-func (s *Scraper) fetch(ctx context.Context, from *url.URL, held *ingest.Reservation) ([]byte, error) {
-	request := &http.Request{Method: http.MethodGet, URL: from, Header: http.Header{}}
+func (s *Scraper) fetch(ctx context.Context, job *job, held *ingest.Reservation) ([]byte, error) {
+	request := &http.Request{Method: http.MethodGet, URL: job.url, Header: http.Header{}}
 	response, err := s.client.Do(request.WithContext(ctx))
 	if err != nil {
 		return nil, unlessKnown(withoutURL(err), outcomeUnreachable, "%w")
@@ -89,6 +92,8 @@ func (s *Scraper) fetch(ctx context.Context, from *url.URL, held *ingest.Reserva
 	defer response.Body.Close()
 	limit := int64(s.config.MaxDecompressedSize)
 	switch {
+	case response.StatusCode == http.StatusNotFound && job.of.optional:
+		return nil, errAbsent
 	case response.StatusCode != http.StatusOK:
 		return nil, failed(outcomeStatus, "status %d, want 200", response.StatusCode)
 	case response.ContentLength > limit:

@@ -11,6 +11,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"maps"
 	"net/http"
 	"net/url"
@@ -177,6 +178,11 @@ func (s *Scraper) scrapeAndReport(ctx context.Context, job *job) {
 	if ctx.Err() != nil {
 		return
 	}
+	if errors.Is(err, errAbsent) {
+		job.logger.Debug("Skipped a profile that the target does not have")
+		job.up.Store(healthUnknown)
+		return
+	}
 	metrics, outcome := s.settings.Metrics, outcomeOf(err)
 	metrics.ReceiverPprofScrapes.Add(ctx, 1, metrics.Attributes(append(slices.Clone(job.attributes), attribute.String("outcome", outcome))...))
 	metrics.ReceiverPprofScrapeDuration.Record(ctx, fetched.Sub(start).Seconds(), metrics.Attributes(
@@ -209,7 +215,7 @@ func (s *Scraper) scrape(ctx context.Context, job *job) (fetched time.Time, err 
 	defer held.Release()
 	within, cancel := context.WithTimeout(ctx, s.config.HTTP.Timeout)
 	defer cancel()
-	body, err := s.fetch(within, job.url, held)
+	body, err := s.fetch(within, job, held)
 	fetched = time.Now()
 	if outcomeOf(err) == outcomeUnreachable {
 		return fetched, err

@@ -22,8 +22,8 @@ type Config struct {
 	// CollectionInterval. 0 means half of CollectionInterval, but at most 10s.
 	CPUDuration time.Duration `mapstructure:"cpu_duration"`
 
-	// Profiles are the profile types to collect: cpu, heap, allocs, goroutine, mutex and
-	// block. Default: cpu, heap and goroutine.
+	// Profiles are the profile types to collect: cpu, heap, allocs, goroutine,
+	// goroutineleak (if the build has it), mutex and block. Default: cpu, heap and goroutine.
 	Profiles []string `mapstructure:"profiles"`
 
 	// MutexProfileFraction makes the runtime report one in so many mutex contentions,

@@ -9,6 +9,7 @@ import (
 	"context"
 	"runtime"
 	"runtime/pprof"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,7 +25,7 @@ import (
 // profileTypes are the profile types that the collector can collect of itself. All but
 // cpu are profiles of runtime/pprof of the same name.
 var profileTypes = []string{ingest.ProfileTypeAllocs, ingest.ProfileTypeBlock, ingest.ProfileTypeCPU,
-	ingest.ProfileTypeGoroutine, ingest.ProfileTypeHeap, ingest.ProfileTypeMutex}
+	ingest.ProfileTypeGoroutine, ingest.ProfileTypeGoroutineLeak, ingest.ProfileTypeHeap, ingest.ProfileTypeMutex}
 
 // MaxProfile bounds a profile of the process itself, in bytes.
 const MaxProfile = 256 * config.MiB
@@ -47,6 +48,9 @@ func New(config Config, set metadata.Settings, ingester *ingest.Ingester) *Profi
 	resource := pcommon.NewMap()
 	set.Telemetry.Resource.Attributes().CopyTo(resource)
 	ingest.PutStrings(resource, set.ResourceAttributes)
+	config.Profiles = slices.DeleteFunc(slices.Clone(config.Profiles), func(profileType string) bool {
+		return profileType == ingest.ProfileTypeGoroutineLeak && pprof.Lookup(profileType) == nil // not in this build
+	})
 	return &Profiler{config: config, resource: resource, ingester: ingester, inFlight: set.InFlight, logger: set.Telemetry.Logger}
 }
 
