@@ -19,6 +19,10 @@ import (
 // ErrInvalid marks a payload that is rejected for its content.
 var ErrInvalid = errors.New("invalid profiles: payload rejected")
 
+// ErrNoValues marks an invalid payload whose samples are empty. In the format before OTLP 1.10, values have the field
+// number of today's attributes.
+var ErrNoValues = errors.New("have neither values nor timestamps: the sender probably uses the OTLP profiles format before 1.10; upgrade it")
+
 // Payload is a payload that Check has accepted.
 type Payload struct {
 	// Profiles describes the Profiles of all scopes, in their order.
@@ -70,8 +74,8 @@ type incomingScope struct {
 // Check returns pd as a payload that a window with these options can add. It is safe for concurrent use. pd is only read,
 // and must not change while the payload is in use.
 //
-// Check rejects what dictionary.CheckToMerge rejects. It also rejects resources and scopes
-// with two attributes of one key: readers would not agree on which of them counts.
+// Check rejects a payload whose samples all have neither values nor timestamps, and what dictionary.CheckToMerge rejects. It
+// also rejects resources and scopes with two attributes of one key: readers would not agree on which of them counts.
 func Check(pd pprofile.Profiles, options *Options) (*Payload, error) {
 	p := &Payload{}
 	if err := p.check(pd, options); err != nil {
@@ -81,6 +85,9 @@ func Check(pd pprofile.Profiles, options *Options) (*Payload, error) {
 }
 
 func (p *Payload) check(pd pprofile.Profiles, options *Options) (err error) {
+	if n := emptySamples(pd); n > 0 { // their attributes may be outside the table
+		return fmt.Errorf("all %d samples %w", n, ErrNoValues)
+	}
 	if len(options.DropSampleAttributes) > 0 {
 		table := pd.Dictionary().AttributeTable()
 		p.dropped = make([]bool, table.Len())
@@ -205,4 +212,21 @@ func duplicateKey(m pcommon.Map) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// emptySamples returns the number of samples of pd if all of them are empty, otherwise 0.
+func emptySamples(pd pprofile.Profiles) (n int) {
+	for _, rp := range pd.ResourceProfiles().All() {
+		for _, sp := range rp.ScopeProfiles().All() {
+			for _, profile := range sp.Profiles().All() {
+				for _, s := range profile.Samples().All() {
+					if s.Values().Len() > 0 || s.TimestampsUnixNano().Len() > 0 {
+						return 0
+					}
+					n++
+				}
+			}
+		}
+	}
+	return n
 }

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/partialerror"
 )
 
@@ -50,11 +51,13 @@ func (p *dedupProcessor) reject(err error) error {
 		why = reasonMemory
 	case errors.Is(err, errMergePanicked):
 		why = reasonPanic
+	case errors.Is(err, merge.ErrNoValues):
+		why = reasonNoValues
 	case errors.Is(err, errTooLarge):
 		why = reasonTooLarge
 	}
 	p.telemetry.add(p.telemetry.ProcessorProfilesDedupRejectedPayloads, 1, why)
-	if why == reasonInvalid || why == reasonTooLarge {
+	if why == reasonInvalid || why == reasonNoValues || why == reasonTooLarge {
 		return consumererror.NewPermanent(&clientError{err})
 	}
 	return err

@@ -15,6 +15,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
@@ -58,6 +62,33 @@ func TestNoWindow(t *testing.T) {
 	err := p.ConsumeProfiles(t.Context(), bad)
 	require.True(t, consumererror.IsPermanent(err))
 	require.ErrorContains(t, err, "link_index is 9: link_table has 0 entries")
+	require.NoError(t, p.Shutdown(t.Context()))
+}
+
+// The message is of the format before OTLP 1.10, where values are the field of today's attributes.
+func TestPayloadOfAnOldSenderIsRejected(t *testing.T) {
+	message := func(fields ...any) (b []byte) { // number, content
+		for i := 0; i < len(fields); i += 2 {
+			b = protowire.AppendBytes(protowire.AppendTag(b, protowire.Number(fields[i].(int)), protowire.BytesType), fields[i+1].([]byte))
+		}
+		return b
+	}
+	values := func(n int) []byte { return message(2, protowire.AppendVarint(nil, uint64(n))) }
+	old := message(1, message(2, message(2, message(2, values(10_000_000), 2, values(1), 2, values(20_000_000)))), 2, message(5, []byte{}))
+	pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(old)
+	require.NoError(t, err)
+	var next downstream
+	p, metric := newCounted(t, &next, nil)
+	err = p.ConsumeProfiles(t.Context(), pd)
+	require.True(t, consumererror.IsPermanent(err))
+	require.ErrorContains(t, err, "all 3 samples have neither values nor timestamps: the sender probably uses the OTLP profiles format before 1.10; upgrade it")
+	require.Equal(t, codes.InvalidArgument, status.Code(err), "400 over HTTP")
+	require.EqualValues(t, 1, metric("rejected_payloads", "no_values"))
+
+	payloadtest.Only(t, pd).Samples().At(1).Values().Append(1)
+	require.ErrorContains(t, p.ConsumeProfiles(t.Context(), pd), "attribute_indices[0] is 10000000", "not all are empty")
+	payloadtest.Only(t, pd).Samples().RemoveIf(func(pprofile.Sample) bool { return true })
+	require.NoError(t, p.ConsumeProfiles(t.Context(), pd), "without samples")
 	require.NoError(t, p.Shutdown(t.Context()))
 }
 

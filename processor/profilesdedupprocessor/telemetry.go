@@ -27,6 +27,7 @@ const (
 	reasonRetriesExhausted reason = "retries_exhausted"
 	reasonSuperseded       reason = "superseded"
 	reasonInvalid          reason = "invalid"
+	reasonNoValues         reason = "no_values"
 	reasonPanic            reason = "panic"
 	reasonTooLarge         reason = "too_large"
 )
