@@ -27,7 +27,7 @@ import (
 // called cold follows a recording with other metadata.
 func BenchmarkJFR(b *testing.B) {
 	translate := func(data []byte) error {
-		_, err := (&jfrtranslator.Unmarshaler{}).UnmarshalProfiles(data)
+		_, err := (&jfrtranslator.Unmarshaler{NormalizeClassNames: true}).UnmarshalProfiles(data)
 		return err
 	}
 	other := jfrwriter.New().Bytes()

@@ -17,6 +17,10 @@ import (
 type JFR struct {
 	// Timestamps keeps the time of each event. Otherwise equal samples of a chunk are summed.
 	Timestamps bool `mapstructure:"timestamps"`
+
+	// NormalizeClassNames gives classes that JVMs and libraries make one name in all processes, such as Cart$$Lambda for
+	// Cart$$Lambda$14/0x0000000800066840. The names of the recording stay the system names of functions.
+	NormalizeClassNames bool `mapstructure:"normalize_class_names"`
 }
 
 // Recording has the client's information about a recording.
@@ -37,7 +41,7 @@ func (in *Ingester) Chunks(from io.ReaderAt, size int64) *jfrtranslator.Reader {
 }
 
 func (in *Ingester) unmarshaler(limit int) jfrtranslator.Unmarshaler {
-	return jfrtranslator.Unmarshaler{ChunkSize: limit, Timestamps: in.settings.JFR.Timestamps}
+	return jfrtranslator.Unmarshaler{ChunkSize: limit, Timestamps: in.settings.JFR.Timestamps, NormalizeClassNames: in.settings.JFR.NormalizeClassNames}
 }
 
 // translateJFR translates the recording of a payload, or its next chunk. It replaces the data by their

@@ -44,7 +44,7 @@ func TestUnknownKeysAreRejected(t *testing.T) {
 
 func TestWrongValuesAreRejected(t *testing.T) {
 	for yaml, want := range map[string][]string{
-		"server: {}\njfr: {original_payload: true}": {"unknown key jfr::original_payload: must be one of timestamps"},
+		"server: {}\njfr: {original_payload: true}": {"unknown key jfr::original_payload: must be one of normalize_class_names, timestamps"},
 		"{}":                                                {"at least one of server, remote, file or self is required"},
 		"server:":                                           {"at least one of server, remote, file or self is required", "null turns it off"},
 		"server: {enabled: false}":                          {"at least one of server, remote, file or self is required"},

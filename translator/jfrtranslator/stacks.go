@@ -172,12 +172,16 @@ func (d *decoder) methodOf(classID, nameID, descriptorID uint64) (m method) {
 		return d.unknownMethod()
 	case m.isJava:
 		f := dictionary.Function{SystemName: d.tables.StringBytes(name)}
-		for i, b := range name[:class] {
+		className, rest := name[:class], name[class:to]
+		if d.options.NormalizeClassNames {
+			className = normalizeClass(className)
+		}
+		for i, b := range className {
 			if b == '/' {
-				name[i] = '.'
+				className[i] = '.'
 			}
 		}
-		f.Name = d.tables.StringBytes(name[:to])
+		f.Name = d.tables.StringBytes(append(className, rest...))
 		m.function = d.tables.Function(f)
 	default:
 		m.function = d.tables.Function(dictionary.Function{Name: d.tables.StringBytes(name[from:to])})

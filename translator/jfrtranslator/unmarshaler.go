@@ -41,6 +41,9 @@ type Unmarshaler struct {
 	// Timestamps keeps the time of each event instead of summing equal samples. Objects
 	// that are alive have no time of their own and are summed.
 	Timestamps bool
+	// NormalizeClassNames gives classes that JVMs and libraries make, such as Cart$$Lambda$14/0x0000000800066840, one
+	// name in all processes: Cart$$Lambda. The names of the recording stay the system names of functions.
+	NormalizeClassNames bool
 	// SampleRate is the number of samples a second of CPU time, or of time on the clock,
 	// for recordings that do not say so. If it is 0, their samples are counted only.
 	SampleRate float64
