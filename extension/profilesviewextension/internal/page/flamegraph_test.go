@@ -5,6 +5,7 @@ package page
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -90,10 +91,28 @@ func TestFlameGraphIsCreatedAgainAfterItWasEvicted(t *testing.T) {
 	show(0)
 	show(2)
 	assert.Equal(t, 2, s.mounts.held.Len())
-	assert.True(t, s.mounts.held.Contains(strings.TrimPrefix(pages[0], "/p/")), "it was used after the other")
+	assert.Contains(t, s.mounts.held.Keys()[0], "service=service-0", "it was used after the other")
 	show(1)
 	show(3)
 	assert.Equal(t, 2, s.mounts.held.Len())
+}
+
+// TestPagesKeepNoMoreThanTheyCount: neither parameters nor other spellings of a selection fill the memory.
+func TestPagesKeepNoMoreThanTheyCount(t *testing.T) {
+	s := newSite(t)
+	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 1e9)))
+	path := func(query string) string { return "/p/" + base64.RawURLEncoding.EncodeToString([]byte(query)) }
+	long := strings.Repeat("x", maxParameter)
+	for _, rejected := range []string{path("junk=" + long), path("service=" + long + "x"), path(strings.Repeat("service="+long+"&", 4))} {
+		assert.Equal(t, http.StatusBadRequest, s.get(rejected+"/flamegraph").Code)
+	}
+	assert.Zero(t, s.mounts.memory)
+	for _, spelling := range []string{path("service=checkout"), path("&&service=%63heckout"), path("service=checkout") + strings.Repeat("%0A", maxParameters)} {
+		assert.Equal(t, http.StatusOK, s.get(spelling+"/flamegraph").Code)
+	}
+	assert.Equal(t, 1, s.mounts.held.Len())
+	s.get(path("service=checkout&service="+long) + "/flamegraph")
+	assert.Greater(t, s.mounts.memory, int64(2*pagesSize+textFactor*maxParameter))
 }
 
 func TestTraceShowsWhatRanAcrossServices(t *testing.T) {

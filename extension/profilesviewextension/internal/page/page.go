@@ -6,8 +6,11 @@ package page
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/url"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,16 +57,17 @@ func New(settings Settings) *Page {
 		requests:  semaphore.NewWeighted(maxRequests),
 	}
 	p.catalog = catalog.New(settings.Directory, settings.MaxMemory/8*filesEighths, p.options())
+	pages := accepting(nil, p.query(p.mounted, p.rendering, p.queries)) // with parameters of pprof
 	for pattern, serve := range map[string]handler{
-		"/{$}":                  p.query(p.overview, p.queries),
-		"/api/services":         p.query(p.apiServices, p.queries),
-		"/api/profile":          p.query(p.apiProfile, p.queries),
-		"/flamegraph":           p.flamegraph,
-		"/trace":                p.findTrace,
-		"/trace/{id}":           p.query(p.trace, p.queries),
+		"/{$}":                  accepting(ofOverview, p.query(p.overview, p.queries)),
+		"/api/services":         accepting(selectingTotals, p.query(p.apiServices, p.queries)),
+		"/api/profile":          accepting(selecting, p.query(p.apiProfile, p.queries)),
+		"/flamegraph":           accepting(ofFlamegraph, p.flamegraph),
+		"/trace":                accepting(slices.Concat(ofTrace, []string{"id"}), p.findTrace),
+		"/trace/{id}":           accepting(ofTrace, p.query(p.trace, p.queries)),
 		"/p/{selection}":        notFound, // not the redirect of ServeMux
-		"/p/{selection}/{$}":    p.query(p.mounted, p.rendering, p.queries),
-		"/p/{selection}/{page}": p.query(p.mounted, p.rendering, p.queries),
+		"/p/{selection}/{$}":    pages,
+		"/p/{selection}/{page}": pages,
 		"/favicon.ico":          func(w http.ResponseWriter, _ *http.Request) error { w.WriteHeader(http.StatusNoContent); return nil },
 		"/":                     notFound,
 	} {
@@ -99,6 +103,20 @@ type handler func(http.ResponseWriter, *http.Request) error
 func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := h(w, r); err != nil {
 		writeError(w, r, err)
+	}
+}
+
+// accepting makes a handler of one with these parameters, or with any if known is nil.
+func accepting(known []string, serve handler) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		values, err := url.ParseQuery(r.URL.RawQuery)
+		if err != nil {
+			return usageError{fmt.Errorf("the query is malformed: %w", err)}
+		}
+		if err := checkParameters(values, known); err != nil {
+			return err
+		}
+		return serve(w, r)
 	}
 }
 

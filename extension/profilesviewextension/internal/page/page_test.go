@@ -248,6 +248,50 @@ func TestProfileRejectsWhatItCannotSum(t *testing.T) {
 	}
 }
 
+func TestUnknownAndLongParametersAreRejected(t *testing.T) {
+	s := newSite(t)
+	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 2e9)))
+	pages := s.mount("service=checkout")
+	for _, path := range []string{"/", "/api/services", "/api/profile", "/flamegraph", "/trace", "/trace/" + exampleTrace, pages + "/flamegraph"} {
+		w := s.get(path + "?typo=" + strings.Repeat("x", maxParameter))
+		if path == pages+"/flamegraph" { // pprof has parameters of its own
+			assert.Equal(t, http.StatusOK, w.Code)
+		} else {
+			assert.Equal(t, http.StatusBadRequest, w.Code, path)
+			assert.Contains(t, html.UnescapeString(w.Body.String()), `unknown parameter "typo": must be one of service, type, from, to`, path)
+		}
+		w = s.get(path + "?type=" + strings.Repeat("x", maxParameter+1))
+		assert.Equal(t, http.StatusBadRequest, w.Code, path)
+		assert.Contains(t, html.UnescapeString(w.Body.String()), `the parameter "type" has 8193 bytes: must have at most 8192`, path)
+		w = s.get(path + "?type=" + strings.Repeat(strings.Repeat("x", maxParameter)+"&type=", 4))
+		assert.Equal(t, http.StatusBadRequest, w.Code, path)
+		assert.Contains(t, w.Body.String(), "bytes: must have at most 32768 in total", path)
+	}
+}
+
+// TestEveryLinkIsAccepted follows the links and forms of the pages.
+func TestEveryLinkIsAccepted(t *testing.T) {
+	s := newSite(t)
+	p := cpu("checkout", s.now.Add(-time.Minute), 2e9)
+	p.trace = exampleTrace
+	s.write(payload(t, p, cpu("cart", s.now.Add(-20*time.Minute), 2e9)))
+	for _, path := range []string{"/", "/?q=c&sort=name&page=1&base_from=-30m&base_to=-15m&from=-15m&to=now", "/trace/" + exampleTrace, s.mount("service=checkout") + "/flamegraph"} {
+		directory, _, _ := strings.Cut(path, "?")
+		for _, link := range regexp.MustCompile(`href="([^"#:]*)"`).FindAllStringSubmatch(s.page(path), -1) {
+			to := html.UnescapeString(link[1])
+			switch {
+			case strings.HasPrefix(to, "?"):
+				to = directory + to
+			case !strings.HasPrefix(to, "/"):
+				to = directory[:strings.LastIndex(directory, "/")+1] + to
+			}
+			assert.NotEqual(t, http.StatusBadRequest, s.get(to).Code, to)
+		}
+	}
+	form := url.Values{"id": {exampleTrace}, "from": {"-6h"}, "to": {"now"}}
+	assert.Equal(t, http.StatusFound, s.get("/trace?"+form.Encode()).Code)
+}
+
 func TestTotalsRejectParametersThatSelectPartsOfThem(t *testing.T) {
 	s := newSite(t)
 	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 2e9)))

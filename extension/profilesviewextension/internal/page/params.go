@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
@@ -40,7 +41,38 @@ var (
 	selectingSamples = []string{"trace_id", "span_id", "attribute", "resource"}
 
 	selecting = slices.Concat(selectingTotals, selectingBase, selectingSamples)
+
+	ofOverview   = slices.Concat(selecting, []string{"q", "sort", "page"}) // it says itself which of these it rejects
+	ofFlamegraph = slices.Concat(selecting, []string{"si"})
+	ofTrace      = slices.Concat(selectingTotals, selectingSamples)
 )
+
+// Pages that are kept, links and errors repeat parameters, so these are bounded. Names of services and types fit.
+const (
+	maxParameter  = 8 << 10 // bytes of a value
+	maxParameters = 4 * maxParameter
+)
+
+// checkParameters rejects parameters that are too long, and those that are not in known, unless that is nil: a script
+// would get more than it has asked for.
+func checkParameters(values url.Values, known []string) error {
+	size := 0
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if known != nil && !slices.Contains(known, key) {
+			return usageError{fmt.Errorf("unknown parameter %.60q: must be one of %s", key, strings.Join(known, ", "))}
+		}
+		for _, value := range values[key] {
+			if len(value) > maxParameter {
+				return usageError{fmt.Errorf("the parameter %.60q has %d bytes: must have at most %d", key, len(value), maxParameter)}
+			}
+			size += len(key) + len(value)
+		}
+	}
+	if size > maxParameters {
+		return usageError{fmt.Errorf("the parameters have %d bytes: must have at most %d in total", size, maxParameters)}
+	}
+	return nil
+}
 
 // parseParams reads the parameters. byDefault is the length of the range if they state no start.
 func parseParams(values url.Values, byDefault time.Duration, now time.Time) (*params, error) {

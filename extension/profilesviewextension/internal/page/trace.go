@@ -73,10 +73,10 @@ func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 			shown["type"] = selector
 			if !types[selector] {
 				types[selector] = true
-				t.Types = append(t.Types, link{Text: strings.TrimPrefix(selector, ":"), Query: params.with(shown, "service", "base_from", "base_to")})
+				t.Types = append(t.Types, link{Text: strings.TrimPrefix(selector, ":"), Query: params.with(shown, "service")})
 			}
 			shown["service"] = s.Name
-			r.Query = params.with(shown, "base_from", "base_to")
+			r.Query = params.with(shown)
 		}
 	}
 	writePage(w, http.StatusOK, "trace", t)
