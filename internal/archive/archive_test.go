@@ -6,6 +6,7 @@ package archive_test
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -188,6 +189,8 @@ func TestRecordsReadsRecordingsChunkByChunk(t *testing.T) {
 func TestRecordsRejectsOtherFilesWithAReason(t *testing.T) {
 	for content, want := range map[string]string{
 		"FLR\x00\x00\x02\x00\x00":                  "FILE: record 1 at byte 0: jfr: chunk 1, byte 0: the header has 8 of 68 bytes",
+		`{"a":` + strings.Repeat("[", 20_000):      "FILE: record 1 at byte 0: lists in attribute values nest deeper than 64 levels",
+		"{\n" + strings.Repeat(`"a":[`, 20_000):    "FILE: lists in attribute values nest deeper than 64 levels",
 		"<html>\n</html>\n":                        `FILE: is not a profile: must be OTLP protobuf, OTLP/JSON, pprof, JFR or folded stacks, maybe compressed by gzip or zstd, and starts with "<html>`,
 		"\x7fELF\x02\x01\x01\x00\x00":              `FILE: is not a profile: must be`,
 		`{"traceEvents": [1]}` + "\n":              "FILE: record 1 at byte 0: is JSON without resourceProfiles",
@@ -350,6 +353,19 @@ func TestFindListsFilesOnce(t *testing.T) {
 	assert.Equal(t, []string{".hidden", "a.pb", "b/c.otlp", "d.pb", "e.pb.bare.partial", archive.Stdin}, paths)
 	require.Len(t, failed, 1)
 	assert.ErrorIs(t, failed[0], os.ErrNotExist)
+	files, failed = archive.Find([]string{os.DevNull})
+	assert.Empty(t, files)
+	require.Len(t, failed, 1)
+	assert.EqualError(t, failed[0], "open "+os.DevNull+": is not a regular file: must be a file or directory, or - for standard input")
+}
+
+func TestFindAcceptsThePipesOfAShell(t *testing.T) {
+	from, to, err := os.Pipe()
+	require.NoError(t, err)
+	path := fmt.Sprintf("/dev/fd/%d", from.Fd())
+	_, failed := archive.Find([]string{path})
+	assert.Empty(t, failed)
+	require.NoError(t, errors.Join(from.Close(), to.Close()))
 }
 
 // The exporter closes files at any time. Between the names of a directory and the state of its files, each file had

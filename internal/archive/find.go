@@ -14,6 +14,12 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
+// descriptors is the directory of the open files of a process. Shells name a pipe in it for <(command).
+const descriptors = "/dev/fd/"
+
+// errNotRegular concerns, for instance, a named pipe: to open it would wait for a writer.
+var errNotRegular = errors.New("is not a regular file: must be a file or directory, or - for standard input")
+
 // Stdin is the path that stands for standard input.
 const Stdin = "-"
 
@@ -29,20 +35,22 @@ type File struct {
 }
 
 // Find lists the files that paths name, each once. A directory stands for the regular files
-// below it, sorted by name, apart from hidden files. Indexes are left out. Paths that cannot be read are in
-// failed.
+// below it, sorted by name, apart from hidden files. Indexes are left out. Paths that cannot be read, and
+// devices and named pipes, are in failed.
 func Find(paths []string) (files []File, failed []error) {
 	for _, path := range paths {
 		if path == Stdin {
 			files = append(files, File{Path: Stdin})
 			continue
 		}
-		info, err := os.Stat(path) // also of a link, a pipe or a file with any name
+		info, err := os.Stat(path) // also of a link or a file with any name
 		switch {
 		case err != nil:
 			failed = append(failed, err)
 		case info.IsDir():
 			files, failed = appendBelow(files, failed, path, paths)
+		case !info.Mode().IsRegular() && path != "/dev/stdin" && !strings.HasPrefix(path, descriptors):
+			failed = append(failed, &fs.PathError{Op: "open", Path: path, Err: errNotRegular})
 		case !strings.HasSuffix(path, recordfile.IndexSuffix): // as a pattern of the shell may name one
 			index, err := os.Lstat(path + recordfile.IndexSuffix)
 			files = append(files, File{path, info.Size(), info.ModTime().UnixNano(), err == nil && index.Mode().IsRegular()})

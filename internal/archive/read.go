@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlpsize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 )
@@ -243,6 +244,8 @@ func (r *recordReader) readSingle(content io.Reader, encoding Encoding) error {
 		return err
 	case encoding == JFR:
 		return r.readChunks(bytes.NewReader(data), int64(len(data)))
+	case encoding == OTLPJSON && isTooDeep(data):
+		return otlpsize.ErrTooDeep
 	case encoding == OTLPJSON && !json.Valid(data):
 		return errors.New("is not valid JSON")
 	case encoding == "":
@@ -306,6 +309,8 @@ func (r *recordReader) readLines(content *bufio.Reader, offset int64) error {
 		case json.Valid(record):
 			r.emit(Record{Encoding: OTLPJSON, Offset: offset, End: -1, Data: record})
 		case len(record) == 0:
+		case isTooDeep(record):
+			r.fail(offset, otlpsize.ErrTooDeep)
 		case !last:
 			r.fail(offset, errors.New("the line is not valid JSON"))
 		case !isPartial(r.path):
@@ -322,6 +327,25 @@ func (r *recordReader) readLines(content *bufio.Reader, offset int64) error {
 }
 
 var errIncomplete = errors.New("the file ends inside a record: it is damaged or still being written")
+
+// isTooDeep reports whether arrays and objects of JSON nest deeper than encoding/json reads. Attribute values may nest
+// much less deep.
+func isTooDeep(record []byte) bool {
+	const maxDepth = 10_000
+	depth := 0
+	for _, b := range record {
+		switch b {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		}
+		if depth > maxDepth {
+			return true
+		}
+	}
+	return false
+}
 
 // readPrefixed reads records that are preceded by their length, in a pipe or in a file that is compressed as a
 // whole.
