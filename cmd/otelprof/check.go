@@ -131,7 +131,7 @@ func (f *findings) check(record *archive.Record) error {
 		if f.asJSON {
 			err = json.NewEncoder(f.to).Encode(finding{record.File, record.Number, max(record.Offset, 0), level, found})
 		} else {
-			_, err = fmt.Fprintf(f.to, "%s: record %d: %s: %s\n", record.File, record.Number, level, cell(found.String()))
+			_, err = fmt.Fprintf(f.to, "%s: record %d: %s: %s\n", cell(record.File), record.Number, level, cell(found.String()))
 		}
 		if err != nil {
 			return err

@@ -202,6 +202,29 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
+// TestTextOfFilesCannotControlTheTerminal_V7: what convert and cat write is data.
+func TestTextOfFilesCannotControlTheTerminal_V7(t *testing.T) {
+	p := cpuPprof(1e9)
+	p.Function[0].Name, p.Function[0].Filename = "a\x1b]0;title\ab\rc\td", "\x1b.go"
+	p.SampleType[1].Type, p.Comments = "cpu\x1b[31m", []string{"\x1b[2J"}
+	p.Mapping = []*profile.Mapping{{ID: 1, File: "/bin/\x1b[2J"}}
+	var data bytes.Buffer
+	require.NoError(t, p.Write(&data))
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "cpu.pb.gz"), data.Bytes(), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "no\x1b[31mprofile\n"), []byte("vm"), 0o600))
+	for _, command := range []string{"ls", "top", "check"} {
+		_, stdout, stderr := otelprof(t, command, dir)
+		for _, control := range []string{"\x1b", "\a", "\r"} {
+			assert.NotContains(t, stdout+stderr, control, command)
+		}
+		assert.Contains(t, stderr, `no\x1b[31mprofile\n: is not a profile`, command)
+		if command == "top" {
+			assert.Contains(t, stdout, `a\x1b]0;title\ab\rc`+"\td")
+		}
+	}
+}
+
 // TestUnreadableFilesAreReportedOnce: no command says that nothing matches, too.
 func TestUnreadableFilesAreReportedOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "text")

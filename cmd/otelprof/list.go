@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
 
 func (a *app) ls() *cobra.Command {
@@ -88,11 +90,7 @@ func writeTable(w io.Writer, rows [][]string) error {
 
 // cell makes text fit into a table: without control characters, and not empty.
 func cell(text string) string {
-	if text == "" {
-		return "-"
-	}
-	quoted := strconv.Quote(text)
-	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+	return cmp.Or(strings.ReplaceAll(webui.Printable(text), "\t", `\t`), "-")
 }
 
 func timeOf(nanoseconds uint64) string {

@@ -24,6 +24,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 )
 
@@ -78,9 +79,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exitWrong
 }
 
-// note prints a remark that is not part of the output.
+// note prints a remark that is not part of the output. It may have several lines.
 func (a *app) note(format string, args ...any) {
-	_, _ = fmt.Fprintf(a.stderr, "otelprof: "+format+"\n", args...)
+	for line := range strings.SplitSeq(fmt.Sprintf("otelprof: "+format, args...), "\n") {
+		_, _ = fmt.Fprintln(a.stderr, webui.Printable(line))
+	}
 }
 
 func (a *app) command() *cobra.Command {
@@ -163,7 +166,7 @@ func (a *app) failed(err error) error {
 		return err
 	}
 	a.wrong = true
-	a.note("%v", err)
+	a.note("%s", webui.Printable(err.Error())) // on one line
 	return nil
 }
 

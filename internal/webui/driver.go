@@ -26,15 +26,45 @@ var driverMutex sync.Mutex
 // the next, so each call states all that another may have changed.
 const defaultNodes = -1
 
+// Printable returns text as a terminal can show it: control characters other than tabs, which symbols of the kernel have,
+// and invalid bytes are escaped as in Go.
+func Printable(text string) string {
+	quoted := strconv.Quote(text)
+	return unquote.Replace(quoted[1 : len(quoted)-1])
+}
+
+var unquote = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\t`, "\t")
+
 // Top writes the functions of p by flat or cumulative value, as go tool pprof -top does. nodes is how many; 0 is pprof's
-// default.
+// default. It makes the text of p printable.
 func Top(w io.Writer, p *profile.Profile, nodes int, cumulative bool) error {
 	sort := "-flat"
 	if cumulative {
 		sort = "-cum"
 	}
 	count := strconv.Itoa(cmp.Or(nodes, defaultNodes))
+	makePrintable(p)
 	return run(p, []string{"-top", "-output=top", sort, "-nodecount=" + count}, &driver.Options{Writer: writer{w}})
+}
+
+// makePrintable escapes all that a report may show.
+func makePrintable(p *profile.Profile) {
+	texts := []*string{&p.DefaultSampleType}
+	for i := range p.Comments {
+		texts = append(texts, &p.Comments[i])
+	}
+	for _, t := range append(p.SampleType, cmp.Or(p.PeriodType, &profile.ValueType{})) {
+		texts = append(texts, &t.Type, &t.Unit)
+	}
+	for _, m := range p.Mapping {
+		texts = append(texts, &m.File, &m.BuildID)
+	}
+	for _, f := range p.Function {
+		texts = append(texts, &f.Name, &f.SystemName, &f.Filename)
+	}
+	for _, text := range texts {
+		*text = Printable(*text)
+	}
 }
 
 // run calls pprof with flags.
