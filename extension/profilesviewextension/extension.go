@@ -30,11 +30,12 @@ type view struct {
 	config   *Config
 	settings extension.Settings
 
-	page     *page.Page
-	listener net.Listener
-	server   *http.Server
-	cancel   context.CancelFunc // of all requests
-	serving  sync.WaitGroup
+	page      *page.Page
+	telemetry *telemetry
+	listener  net.Listener
+	server    *http.Server
+	cancel    context.CancelFunc // of all requests
+	serving   sync.WaitGroup
 }
 
 func (v *view) Start(ctx context.Context, host component.Host) error {
@@ -43,10 +44,13 @@ func (v *view) Start(ctx context.Context, host component.Host) error {
 		MaxMemory: int64(v.config.MaxMemory),
 		Timeout:   v.config.HTTP.WriteTimeout * 9 / 10,
 	})
-	handler := webui.Protect(v.page, append(v.config.AllowedHosts, v.config.host())...)
+	var err error
+	if v.telemetry, err = newTelemetry(&v.settings, v.page); err != nil {
+		return err
+	}
+	handler := v.telemetry.measure(webui.Protect(v.page, append(v.config.AllowedHosts, v.config.host())...))
 	config := v.config.HTTP
 	config.CompressionAlgorithms = []string{""} // requests have no body
-	var err error
 	if v.server, err = config.ToServer(ctx, host.GetExtensions(), v.settings.TelemetrySettings, handler); err != nil {
 		return err
 	}
@@ -79,6 +83,9 @@ func (v *view) url() string {
 
 // Shutdown lets running requests finish, and cancels those that take longer.
 func (v *view) Shutdown(ctx context.Context) error {
+	if v.telemetry != nil {
+		v.telemetry.builder.Shutdown()
+	}
 	if v.cancel == nil { // not started, or shut down
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -18,9 +19,13 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/extension/extensionauth"
 	"go.opentelemetry.io/collector/extension/extensiontest"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/metadatatest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
@@ -88,8 +93,9 @@ func TestWrongConfigs(t *testing.T) {
 
 // started is a running extension.
 type started struct {
-	t   *testing.T
-	url string
+	t         *testing.T
+	url       string
+	telemetry *componenttest.Telemetry
 }
 
 func start(t *testing.T, yaml string, host component.Host) *started {
@@ -99,9 +105,11 @@ func start(t *testing.T, yaml string, host component.Host) *started {
 	if cfg.Directory == "./profiles" {
 		cfg.Directory = t.TempDir()
 	}
+	telemetry := componenttest.NewTelemetry()
 	core, logs := observer.New(zap.InfoLevel)
 	set := extensiontest.NewNopSettings(NewFactory().Type())
-	set.Logger = zap.New(core)
+	set.ID = component.NewID(set.ID.Type())
+	set.Logger, set.TelemetrySettings.MeterProvider = zap.New(core), telemetry.NewTelemetrySettings().MeterProvider
 	e, err := NewFactory().Create(t.Context(), set, cfg)
 	require.NoError(t, err)
 	require.NoError(t, e.Start(t.Context(), host))
@@ -112,7 +120,7 @@ func start(t *testing.T, yaml string, host component.Host) *started {
 	})
 	entries := logs.FilterMessage("Started profiles page").All()
 	require.Len(t, entries, 1)
-	return &started{t, entries[0].ContextMap()["url"].(string)}
+	return &started{t, entries[0].ContextMap()["url"].(string), telemetry}
 }
 
 // answer is a response.
@@ -202,6 +210,33 @@ func TestAuthIsRequired(t *testing.T) {
 	got := s.do(http.MethodGet, "/", nil)
 	assert.Equal(t, http.StatusUnauthorized, got.status)
 	assert.NotContains(t, got.body, "Profiles")
+}
+
+func TestRequestsAreCounted(t *testing.T) {
+	s := start(t, "endpoint: localhost:0", componenttest.NewNopHost())
+	counts := func() map[string]int64 {
+		got, err := s.telemetry.GetMetric("otelcol_extension_profiles_view_requests")
+		require.NoError(t, err)
+		counted := map[string]int64{}
+		for _, point := range got.Data.(metricdata.Sum[int64]).DataPoints {
+			path, _ := point.Attributes.Value("path")
+			status, _ := point.Attributes.Value("status")
+			counted[path.AsString()+" "+status.AsString()] = point.Value
+		}
+		return counted
+	}
+	want := map[string]int64{"other 4xx": 0, "/ 2xx": 0, "/api/services 2xx": 0, "/api/profile 2xx": 0, "/flamegraph 2xx": 0, "/trace 2xx": 0, "/p 2xx": 0}
+	assert.Equal(t, want, counts())
+	for _, path := range []string{"/", "/", "/api/profile", "/trace?id=x", "/p/x/top", "/none"} {
+		s.do(http.MethodGet, path, nil)
+	}
+	want["/ 2xx"], want["/api/profile 4xx"], want["/trace 3xx"], want["/p 4xx"], want["other 4xx"] = 2, 1, 1, 1, 1
+	assert.Eventually(t, func() bool { return assert.ObjectsAreEqual(want, counts()) }, time.Minute, time.Millisecond) // they are counted after the response
+	metadatatest.AssertEqualExtensionProfilesViewRejectedRequests(t, s.telemetry, []metricdata.DataPoint[int64]{{Attributes: attribute.NewSet(attribute.String("extension", "profiles_view"))}}, metricdatatest.IgnoreTimestamp())
+	for _, metric := range []string{"memory", "request_duration"} {
+		_, err := s.telemetry.GetMetric("otelcol_extension_profiles_view_" + metric)
+		require.NoError(t, err)
+	}
 }
 
 func TestTakenPortIsNamed(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
@@ -29,7 +30,7 @@ type Catalog struct {
 	listed time.Time
 	files  map[string]*file // by path
 	failed []error          // of the last listing
-	memory int64            // of details
+	memory atomic.Int64     // of details
 }
 
 // New returns the catalog of a directory, which may not exist yet. The details of its files take maxMemory
@@ -37,6 +38,9 @@ type Catalog struct {
 func New(directory string, maxMemory int64, options archive.Options) *Catalog {
 	return &Catalog{directory: directory, maxMemory: maxMemory, options: options, files: map[string]*file{}}
 }
+
+// Memory returns the bytes that the details of files take. It does not wait for a Scan.
+func (c *Catalog) Memory() int64 { return c.memory.Load() }
 
 // Refresh lists the directory again, unless the last list is recent. Other methods use the last list, so that
 // all parts of a page show the same.
@@ -75,7 +79,7 @@ func (c *Catalog) Refresh() {
 
 // drop forgets the details of a file. c.mu is held.
 func (c *Catalog) drop(f *file) {
-	c.memory -= f.details.size()
+	c.memory.Add(-f.details.size())
 	f.details = nil
 }
 
@@ -85,17 +89,17 @@ func (c *Catalog) use(f *file) details {
 	if f.details != nil && !f.grown {
 		return f.details
 	}
-	c.memory -= f.details.size()
+	c.memory.Add(-f.details.size())
 	if gone := f.load(&c.options); gone {
 		f.details = nil
 		delete(c.files, f.Path)
 		return nil
 	}
-	c.memory += f.details.size()
+	c.memory.Add(f.details.size())
 	loaded := f.details
-	if c.memory > c.maxMemory {
+	if c.memory.Load() > c.maxMemory {
 		for _, f := range c.files {
-			if c.memory > c.maxMemory/4*3 { // so that it is some time before it is full again
+			if c.memory.Load() > c.maxMemory/4*3 { // so that it is some time before it is full again
 				c.drop(f)
 			}
 		}

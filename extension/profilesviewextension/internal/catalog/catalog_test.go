@@ -180,7 +180,7 @@ func TestARemovedOrReplacedFileIsNoticed_V1(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, found.Errors, 1)
 	assert.Contains(t, found.Errors[0].Error(), files[0])
-	assert.Less(t, s.memory, int64(1000))
+	assert.Less(t, s.Memory(), int64(1000))
 }
 
 func TestDetailsTakeBoundedMemory_V2(t *testing.T) {
@@ -195,14 +195,14 @@ func TestDetailsTakeBoundedMemory_V2(t *testing.T) {
 	for range 3 {
 		sums := s.sum(from, to)
 		require.Len(t, sums, services)
-		assert.LessOrEqual(t, s.memory, s.maxMemory)
+		assert.LessOrEqual(t, s.Memory(), s.maxMemory)
 		var held int64
 		for _, f := range s.files {
 			if f.details != nil {
 				held += f.details.size()
 			}
 		}
-		assert.Equal(t, held, s.memory)
+		assert.Equal(t, held, s.Memory())
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
@@ -111,8 +112,9 @@ func (p *Page) mount(r *http.Request, values url.Values, other int64) (made moun
 
 // mounts are pprof's pages of the selections that were shown last. They are used while a slot of Page.rendering is held.
 type mounts struct {
-	maxMemory, memory int64
-	held              *simplelru.LRU[string, mount]
+	maxMemory int64
+	memory    atomic.Int64
+	held      *simplelru.LRU[string, mount]
 }
 
 type mount struct {
@@ -120,17 +122,17 @@ type mount struct {
 	size int64
 }
 
-func newMounts(maxMemory int64) mounts {
+func newMounts(maxMemory int64) *mounts {
 	held, _ := simplelru.NewLRU[string, mount](math.MaxInt, nil) // an error would be of the number
-	return mounts{maxMemory: maxMemory, held: held}
+	return &mounts{maxMemory: maxMemory, held: held}
 }
 
 // put keeps pages, and drops those that were used least if all take too much memory.
 func (m *mounts) put(selection string, pages mount) {
-	for m.held.Len() > 0 && m.memory+pages.size > m.maxMemory {
+	for m.held.Len() > 0 && m.memory.Load()+pages.size > m.maxMemory {
 		_, oldest, _ := m.held.RemoveOldest()
-		m.memory -= oldest.size
+		m.memory.Add(-oldest.size)
 	}
 	m.held.Add(selection, pages)
-	m.memory += pages.size
+	m.memory.Add(pages.size)
 }

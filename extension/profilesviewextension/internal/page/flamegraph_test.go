@@ -86,7 +86,7 @@ func TestFlameGraphIsCreatedAgainAfterItWasEvicted(t *testing.T) {
 	}
 	show := func(i int) { require.Equal(t, http.StatusOK, s.get(pages[i]+"/flamegraph").Code) }
 	show(0)
-	s.mounts.maxMemory = s.mounts.memory*2 + 1
+	s.mounts.maxMemory = s.mounts.memory.Load()*2 + 1
 	show(1)
 	show(0)
 	show(2)
@@ -106,13 +106,13 @@ func TestPagesKeepNoMoreThanTheyCount(t *testing.T) {
 	for _, rejected := range []string{path("junk=" + long), path("service=" + long + "x"), path(strings.Repeat("service="+long+"&", 4))} {
 		assert.Equal(t, http.StatusBadRequest, s.get(rejected+"/flamegraph").Code)
 	}
-	assert.Zero(t, s.mounts.memory)
+	assert.Zero(t, s.mounts.memory.Load())
 	for _, spelling := range []string{path("service=checkout"), path("&&service=%63heckout"), path("service=checkout") + strings.Repeat("%0A", maxParameters)} {
 		assert.Equal(t, http.StatusOK, s.get(spelling+"/flamegraph").Code)
 	}
 	assert.Equal(t, 1, s.mounts.held.Len())
 	s.get(path("service=checkout&service="+long) + "/flamegraph")
-	assert.Greater(t, s.mounts.memory, int64(2*pagesSize+textFactor*maxParameter))
+	assert.Greater(t, s.mounts.memory.Load(), int64(2*pagesSize+textFactor*maxParameter))
 }
 
 func TestTraceShowsWhatRanAcrossServices(t *testing.T) {
@@ -256,7 +256,7 @@ func TestPagesArePrunedToTheMemoryLimit_V2(t *testing.T) {
 	assert.Contains(t, page, "To fit into max_memory, the smallest samples are left out: ")
 	assert.Contains(t, page, "function-2999")
 	assert.NotContains(t, page, "function-10\"")
-	assert.LessOrEqual(t, s.mounts.memory, s.mounts.maxMemory)
+	assert.LessOrEqual(t, s.mounts.memory.Load(), s.mounts.maxMemory)
 
 	s.settings.MaxMemory = 8 << 20
 	s.mounts.held.Purge()

@@ -38,7 +38,7 @@ type Page struct {
 	// rendering bounds how many of pprof's pages are made at once.
 	rendering *slots
 	responses *slots // bytes
-	mounts    mounts
+	mounts    *mounts
 	mux       *http.ServeMux
 	now       func() time.Time
 	requests  *semaphore.Weighted
@@ -92,6 +92,11 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.mux.ServeHTTP(w, r)
+}
+
+// Memory returns the bytes of MaxMemory that are in use, with the whole share of each query that runs.
+func (p *Page) Memory() int64 {
+	return p.catalog.Memory() + p.mounts.memory.Load() + p.responses.used.Load() + p.queries.used.Load()*p.options().MaxMemory
 }
 
 // Wait waits for the requests that still run. Further ones are rejected.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -39,6 +40,7 @@ type slots struct {
 	free    *semaphore.Weighted
 	all     int64
 	maxWait time.Duration
+	used    atomic.Int64
 }
 
 func newSlots(n int64) *slots {
@@ -53,7 +55,11 @@ func (s *slots) acquire(ctx context.Context, n int64) (release func(), err error
 	if s.free.Acquire(ctx, n) != nil {
 		return nil, context.Cause(ctx)
 	}
-	return func() { s.free.Release(n) }, nil
+	s.used.Add(n)
+	return func() {
+		s.used.Add(-n)
+		s.free.Release(n)
+	}, nil
 }
 
 // response holds a response until it is complete.
