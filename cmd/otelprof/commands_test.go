@@ -282,6 +282,23 @@ func TestFoldedStacksAreSummed(t *testing.T) {
 	assert.Contains(t, succeed(t, "check", dir), "Checked 2 records in 2 files, 2 of them as translated to OTLP, against")
 }
 
+// TestReportsStayWithinMaxMemory_V2: each of the functions takes a node of pprof's graph and one of its tree.
+func TestReportsStayWithinMaxMemory_V2(t *testing.T) {
+	var stack strings.Builder
+	for i := range 30_000 {
+		_, _ = fmt.Fprintf(&stack, "f%d;", i)
+	}
+	path := filepath.Join(t.TempDir(), "deep")
+	require.NoError(t, os.WriteFile(path, []byte(stack.String()+"leaf 1\n"), 0o600))
+	succeed(t, "top", path)
+	for _, command := range []string{"top", "view --no-browser --http localhost:99999"} {
+		code, stdout, stderr := otelprof(t, append(strings.Fields(command), "--max-memory=64MiB", path)...)
+		assert.Equal(t, exitWrong, code, command)
+		assert.Empty(t, stdout, command)
+		assert.Contains(t, stderr, "--max-memory: select less, by service, type or time", command)
+	}
+}
+
 // overflowing writes folded stacks: the first two files have the largest count each, the last one a count of 1.
 func overflowing(t *testing.T) (one, two, other string) {
 	t.Helper()

@@ -47,6 +47,7 @@ type app struct {
 	stdout, stderr io.Writer
 	now            time.Time // that relative times refer to
 	maxMemory      string
+	limit          int64 // maxMemory in bytes
 	strict         bool
 	reading        bool // the command line was right
 	wrong          bool // an error was reported, or a rule is violated
@@ -139,8 +140,8 @@ func (a *app) source(paths []string) (*query.Source, error) {
 	if limit < least {
 		return nil, fmt.Errorf("--max-memory is %s: must be at least 16MiB", limit)
 	}
-	a.reading = true
-	debug.SetMemoryLimit(int64(limit)) // so that garbage is collected in time
+	a.reading, a.limit = true, int64(limit)
+	debug.SetMemoryLimit(a.limit) // so that garbage is collected in time
 	files, failed := archive.Find(paths)
 	for _, err := range failed {
 		if e, ok := errors.AsType[*fs.PathError](err); ok {
@@ -155,7 +156,7 @@ func (a *app) source(paths []string) (*query.Source, error) {
 	}
 	return &query.Source{
 		Files:   files,
-		Options: archive.Options{MaxMemory: int64(limit), Setting: "--max-memory"},
+		Options: archive.Options{MaxMemory: a.limit, Setting: "--max-memory"},
 		Failed:  a.failed,
 	}, nil
 }

@@ -46,6 +46,9 @@ types, select one with --type.`,
 		if err := query.CheckTotals(result.Pprof); err != nil {
 			return err
 		}
+		if size := webui.TopFactor * webui.Size(result.Pprof); size > a.limit {
+			return fmt.Errorf("the report takes about %d MiB of memory, more than --max-memory: select less, by service, type or time", size>>20)
+		}
 		return webui.Top(a.stdout, result.Pprof, *nodes, *cumulative)
 	}
 	return c
@@ -76,7 +79,16 @@ this computer only, unless --http names another address.`,
 		if err := query.CheckTotals(result.Pprof); err != nil {
 			return err
 		}
-		handler, err := webui.Handler(result.Pprof, webui.Options{})
+		pruned, lost, err := webui.Prune(result.Pprof, a.limit/webui.RenderingFactor)
+		switch {
+		case err != nil:
+			return err
+		case lost == 1: // nothing is left
+			return errors.New("the page takes more memory than --max-memory: select less, by service, type or time")
+		case lost > 0:
+			a.note("To fit into --max-memory, the smallest samples are left out: %.2g %% of the values", lost*100)
+		}
+		handler, err := webui.Handler(pruned, webui.Options{})
 		if err != nil {
 			return err
 		}

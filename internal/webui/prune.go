@@ -13,6 +13,9 @@ import (
 // RenderingFactor is how many times the Size of a profile a page of it takes at most, while it is made.
 const RenderingFactor = 10
 
+// TopFactor is how many times the Size of a profile Top takes at most.
+const TopFactor = 3
+
 // Size estimates the bytes that Handler keeps of p.
 func Size(p *profile.Profile) int64 {
 	size := int64(0)
