@@ -39,8 +39,8 @@ func (a *app) convert() *cobra.Command {
 Give --to a second time for the end of the time range:
 --from -2h --to -1h --to pprof.
 
-pprof holds one profile type and folded stacks one sample type: select it with
---type.`,
+pprof holds one profile type: select it with --type. Folded stacks hold one
+sample type, by default that of top.`,
 		Example: `  otelprof convert --to pprof -o cpu.pb.gz --type cpu ./profiles
   otelprof convert --to folded --type inuse_space ./profiles | flamegraph.pl
   otelprof convert --to otlp -o checkout.otlp cpu.pb.gz`,
@@ -109,6 +109,13 @@ func (a *app) converted(ctx context.Context, paths []string, c *comparison, form
 		var data bytes.Buffer
 		err = query.WritePprof(&data, compared.Pprof)
 		return data.Bytes(), err
+	}
+	if types := compared.Pprof.SampleType; format == "folded" && len(types) > 1 {
+		kept, err := query.KeepDefault(compared.Pprof)
+		if err != nil {
+			return nil, err
+		}
+		a.note("Folded stacks hold one sample type: %s, the default of %d; select another with --type", kept, len(types))
 	}
 	pd, err := toProfiles(compared)
 	if err != nil {

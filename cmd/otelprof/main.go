@@ -25,7 +25,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
-	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 )
 
 // Exit codes.
@@ -65,11 +64,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitWrong
 	}
 	a.note("%v", err)
-	_, profileTypes := errors.AsType[*query.TypesError](err)
-	_, sampleTypes := errors.AsType[*foldedtranslator.SampleTypesError](err)
+	types, isTypes := errors.AsType[*query.TypesError](err)
 	switch {
-	case profileTypes || sampleTypes:
-		a.note("select one with --type, by profile type, sample type, or both, such as cpu:samples")
+	case isTypes:
+		a.note("select one with --%s", types.Parameter)
 		return exitUsage
 	case !a.reading:
 		a.note("run '%s --help' for usage", command.CommandPath())

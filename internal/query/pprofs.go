@@ -64,6 +64,19 @@ func mergePprofs(pprofs []*profile.Profile) (*profile.Profile, error) {
 	return profile.Merge(pprofs)
 }
 
+// KeepDefault drops all sample types of p but pprof's default, which it returns.
+func KeepDefault(p *profile.Profile) (string, error) {
+	i, err := p.SampleIndexByName("")
+	if err != nil {
+		return "", err
+	}
+	p.SampleType = p.SampleType[i : i+1]
+	for _, s := range p.Sample {
+		s.Value = s.Value[i : i+1]
+	}
+	return p.SampleType[0].Type, nil
+}
+
 // Difference returns p minus base times factor, with the time of p. Samples whose difference is 0 are left out.
 // Values whose total overflows int64 are an error.
 func Difference(p, base *profile.Profile, factor float64) (*profile.Profile, error) {

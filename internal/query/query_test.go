@@ -5,6 +5,7 @@ package query_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -380,7 +381,7 @@ func TestPprofNamesSeveralProfileTypes(t *testing.T) {
 	_, err = result.Pprof()
 	var types *query.TypesError
 	require.ErrorAs(t, err, &types)
-	assert.Equal(t, []string{"cpu (cpu)", "heap (inuse_space)"}, types.Types)
+	assert.Equal(t, &query.TypesError{Of: "profile types", Parameter: "type", Choices: []string{"cpu", "heap"}}, types)
 }
 
 func TestPprofNamesPeriodTypesThatDiffer(t *testing.T) {
@@ -388,10 +389,42 @@ func TestPprofNamesPeriodTypesThatDiffer(t *testing.T) {
 	period := other.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).PeriodType()
 	period.SetTypeStrindex(int32(other.Dictionary().StringTable().Len()))
 	other.Dictionary().StringTable().Append("wall")
-	result, err := source(t, one, other).Merge(t.Context(), &query.Selection{}, true)
+	for _, test := range [][2]string{
+		{"checkout", "the selection has several period types; select less, by service, type or time"},
+		{"java", "the selection has several period types: checkout; java"},
+	} {
+		service, want := test[0], test[1]
+		for i, text := range other.Dictionary().StringTable().All() {
+			if text == "checkout" {
+				other.Dictionary().StringTable().SetAt(i, service)
+			}
+		}
+		s := source(t, one, other)
+		result, err := s.Merge(t.Context(), &query.Selection{}, true)
+		require.NoError(t, err)
+		_, err = result.Pprof()
+		require.EqualError(t, err, want)
+		if types, ok := errors.AsType[*query.TypesError](err); ok {
+			assert.Equal(t, "service", types.Parameter)
+			for _, choice := range types.Choices {
+				result, err := s.Merge(t.Context(), &query.Selection{Services: []string{choice}}, true)
+				require.NoError(t, err)
+				_, err = result.Pprof()
+				require.NoError(t, err, choice)
+			}
+		}
+	}
+}
+
+// TestPprofOffersTypesThatSelectOne: a profile type may be the sample type of another.
+func TestPprofOffersTypesThatSelectOne(t *testing.T) {
+	wall := payload(t, cpu(1, 2))
+	wall.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().PutStr("profile.type", "wall")
+	s := source(t, payload(t, cpu(0, 1)), wall)
+	result, err := s.Merge(t.Context(), &query.Selection{}, true)
 	require.NoError(t, err)
 	_, err = result.Pprof()
-	assert.EqualError(t, err, "the profiles of cpu have several period types, such as none and wall/; select less, by service, type or time")
+	require.EqualError(t, err, "the selection has several profile types: cpu:cpu; wall")
 }
 
 // Times are unsigned, and those after the year 2262 are no early ones.

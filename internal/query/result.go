@@ -53,29 +53,22 @@ func (r *Result) Snapshots() (found bool, cumulative []string) {
 
 // TypesError says that a result has profiles that one pprof cannot hold.
 type TypesError struct {
-	Types []string // each a profile type, if it is known, with its sample types
+	Of        string   // profile types or period types
+	Parameter string   // that selects one: type or service
+	Choices   []string // values of the parameter, each of which selects profiles that one pprof holds
 }
 
 func (e *TypesError) Error() string {
-	return "the selection has several profile types: " + strings.Join(e.Types, "; ")
+	return "the selection has several " + e.Of + ": " + strings.Join(e.Choices, "; ")
 }
 
 // Pprof returns the result as one pprof: the sum of all resources, by sample type. The error is a
 // *TypesError if the result has several profile types, or profiles with different period types. A total
 // that overflows int64 is an error, too, unless the result is one pprof as it is: see CheckTotals.
 func (r *Result) Pprof() (*profile.Profile, error) {
-	groups := r.sampleTypes()
-	if len(groups) > 1 {
-		e := &TypesError{}
-		for typ, samples := range groups {
-			if typ == "" { // unknown: each can be selected by its sample type
-				e.Types = append(e.Types, ":"+strings.Join(samples, ", :"))
-			} else {
-				e.Types = append(e.Types, fmt.Sprintf("%s (%s)", typ, strings.Join(samples, ", ")))
-			}
-		}
-		slices.Sort(e.Types)
-		return nil, e
+	kinds := r.kinds()
+	if slices.ContainsFunc(kinds, func(k kind) bool { return k.profileType != kinds[0].profileType }) {
+		return nil, typesError(kinds, "profile types", "type", "service")
 	}
 	pprofs, err := pproftranslator.Marshaler{}.ConvertProfiles(r.Profiles)
 	switch {
@@ -88,12 +81,8 @@ func (r *Result) Pprof() (*profile.Profile, error) {
 	}
 	start, end := pprofs[0].TimeNanos, int64(0)
 	for _, p := range pprofs {
-		for _, sampleTypes := range groups {
-			if first, other := periodType(pprofs[0]), periodType(p); first != other && len(sampleTypes) > 1 {
-				return nil, &TypesError{Types: sampleTypes}
-			} else if first != other {
-				return nil, fmt.Errorf("the profiles of %s have several period types, such as %s and %s; %s", sampleTypes[0], first, other, narrow)
-			}
+		if periodType(pprofs[0]) != periodType(p) {
+			return nil, typesError(kinds, "period types", "service", "type")
 		}
 		if start == 0 || p.TimeNanos != 0 && p.TimeNanos < start {
 			start = p.TimeNanos
@@ -109,21 +98,64 @@ func (r *Result) Pprof() (*profile.Profile, error) {
 	return merged, err
 }
 
-// sampleTypes returns the sample types of each profile type.
-func (r *Result) sampleTypes() map[string][]string {
-	groups := map[string][]string{}
+// kind is what profiles that one pprof holds have in common, and the ways to select them.
+type kind struct{ service, profileType, sampleType, periodType string }
+
+// kinds returns the kinds of the result, each once.
+func (r *Result) kinds() (kinds []kind) {
 	text := func(i int32) string { return dictionary.ValidString(r.Profiles.Dictionary().StringTable(), i) }
 	for _, rp := range r.Profiles.ResourceProfiles().All() {
 		for _, sp := range rp.ScopeProfiles().All() {
-			typ := textOf(sp.Scope().Attributes(), sampletypes.ProfileTypeAttribute)
-			for _, t := range sampletypes.Of(sp, text) {
-				if !slices.Contains(groups[typ], t.Type) {
-					groups[typ] = append(groups[typ], t.Type)
+			k := kind{service: textOf(rp.Resource().Attributes(), serviceName), profileType: textOf(sp.Scope().Attributes(), sampletypes.ProfileTypeAttribute)}
+			for i, t := range sampletypes.Of(sp, text) {
+				period := sp.Profiles().At(i).PeriodType()
+				k.sampleType, k.periodType = t.Type, text(period.TypeStrindex())+"/"+text(period.UnitStrindex())
+				if !slices.Contains(kinds, k) {
+					kinds = append(kinds, k)
 				}
 			}
 		}
 	}
-	return groups
+	return kinds
+}
+
+// typesError tells kinds apart by the first parameter that does it.
+func typesError(kinds []kind, of string, parameters ...string) error {
+	e := &TypesError{Of: of}
+	for _, e.Parameter = range parameters {
+		for _, k := range kinds {
+			values := []string{k.profileType, k.profileType + ":" + k.sampleType}
+			if e.Parameter == "service" {
+				values = []string{k.service}
+			}
+			i := slices.IndexFunc(values, func(value string) bool { return value != "" && selectsOne(kinds, e.Parameter, value) })
+			if i >= 0 && !slices.Contains(e.Choices, values[i]) {
+				e.Choices = append(e.Choices, values[i])
+			}
+		}
+		if len(e.Choices) > 0 {
+			slices.Sort(e.Choices)
+			return e
+		}
+	}
+	return fmt.Errorf("the selection has several %s; %s", of, narrow)
+}
+
+// selectsOne reports whether a value selects profiles that one pprof holds.
+func selectsOne(kinds []kind, parameter, value string) bool {
+	var first *kind
+	for _, k := range kinds {
+		if parameter == "type" && !(&Selection{Types: []string{value}}).matchesType(k.profileType, k.sampleType) || parameter == "service" && k.service != value {
+			continue
+		}
+		if first == nil {
+			first = &k
+		}
+		if k.profileType != first.profileType || k.periodType != first.periodType {
+			return false
+		}
+	}
+	return true
 }
 
 // periodType writes the period type of a pprof as type/unit.

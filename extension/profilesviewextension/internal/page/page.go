@@ -182,14 +182,14 @@ var (
 // writeError writes the status and the text of an error, and how to select less or other profiles.
 func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	status, hint := http.StatusUnprocessableEntity, ""
-	_, isTypes := errors.AsType[*query.TypesError](err)
+	types, isTypes := errors.AsType[*query.TypesError](err)
 	_, isUsage := errors.AsType[usageError](err)
 	switch {
 	case isUsage:
 		status = http.StatusBadRequest
 	case isTypes:
 		status = http.StatusBadRequest
-		hint = "select one with the parameter type, by profile type, sample type, or both, such as mutex:delay"
+		hint = "select one with the parameter " + types.Parameter
 	case errors.Is(err, query.ErrEmpty):
 		status = http.StatusNotFound
 		hint = "the overview and /api/services list the services and types of a range, by default of the last 15 minutes"

@@ -228,7 +228,7 @@ func TestProfileRejectsWhatItCannotSum(t *testing.T) {
 		status int
 		text   string
 	}{
-		"":                       {400, "the selection has several profile types: cpu (cpu); heap (inuse_space); select one with the parameter type"},
+		"":                       {400, "the selection has several profile types: cpu; heap; select one with the parameter type"},
 		"service=none":           {404, "no profiles match the selection"},
 		"from=yesterday":         {400, `from is "yesterday": must be a time such as`},
 		"from=-1m&to=-2m":        {400, `from is "-1m": must be before to`},
