@@ -43,7 +43,10 @@ import (
 // mappings and locations other than build ids, pprof.mapping.has_* and
 // pprof.location.is_folded: the Marshaler discards these. Times and durations over
 // int64 become its maximum. Strings that are not UTF-8 are repaired with U+FFFD.
-type Marshaler struct{}
+type Marshaler struct {
+	// OmitEmpty leaves out the sample types whose Profiles have no samples, and pprofs without samples.
+	OmitEmpty bool
+}
 
 // ConvertProfiles returns the pprofs that pd holds, in the order of the first Profile of
 // each. WritePprof writes one without loss. They pass CheckValid, and equal input gives equal pprofs.
@@ -77,5 +80,7 @@ type Converted = fromotlp.Pprof
 // All yields each pprof that ConvertProfiles returns. If one cannot be made, it yields
 // the error and continues with the next. A Profile with two attributes of one key is
 // excluded from its pprof, with an error of its own. An index outside its table is a
-// single error for all of pd. pd must not change meanwhile.
-func (Marshaler) All(pd pprofile.Profiles) iter.Seq2[Converted, error] { return fromotlp.All(pd) }
+// single error for all of pd, without Profiles. pd must not change meanwhile.
+func (m Marshaler) All(pd pprofile.Profiles) iter.Seq2[Converted, error] {
+	return fromotlp.All(pd, m.OmitEmpty)
+}

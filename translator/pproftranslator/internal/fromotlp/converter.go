@@ -46,8 +46,8 @@ type Pprof struct {
 }
 
 // All yields the pprofs of pd, in the order of the first Profile of each. An error stands for a Profile or a pprof that
-// cannot be converted, or for all of pd.
-func All(pd pprofile.Profiles) iter.Seq2[Pprof, error] {
+// cannot be converted, or for all of pd. omitEmpty leaves out sample types and pprofs without samples.
+func All(pd pprofile.Profiles, omitEmpty bool) iter.Seq2[Pprof, error] {
 	return func(yield func(Pprof, error) bool) {
 		if err := dictionary.Check(pd); err != nil {
 			yield(Pprof{}, err)
@@ -67,7 +67,11 @@ func All(pd pprofile.Profiles) iter.Seq2[Pprof, error] {
 			executable := semconv.BaseName(textOfAttribute(rp.Resource().Attributes(), semconv.ExecutableName))
 			for j, sp := range rp.ScopeProfiles().All() {
 				for _, g := range c.group(sp) {
-					p, err := c.convert(g, executable)
+					columns := g.columns(omitEmpty)
+					if omitEmpty && len(columns) == 0 && g.err == nil {
+						continue
+					}
+					p, err := c.convert(g, columns, executable)
 					if err != nil {
 						err = fmt.Errorf("resource_profiles[%d].scope_profiles[%d].%w", i, j, err)
 					}
@@ -153,8 +157,8 @@ const (
 	freeValues    = 1 << 20
 )
 
-// convert makes the pprof of a group.
-func (c *converter) convert(g *group, executable string) (*profile.Profile, error) {
+// convert makes the pprof of a group with the sample types columns.
+func (c *converter) convert(g *group, columns []int, executable string) (*profile.Profile, error) {
 	if g.err != nil {
 		return nil, g.err
 	}
@@ -168,7 +172,6 @@ func (c *converter) convert(g *group, executable string) (*profile.Profile, erro
 			b.maxValues += (maxSparseness + 1) * max(1, s.TimestampsUnixNano().Len())
 		}
 	}
-	columns := g.columns()
 	for _, number := range columns {
 		b.pprof.SampleType = append(b.pprof.SampleType, &profile.ValueType{Type: g.types[number].Type, Unit: g.types[number].Unit})
 	}

@@ -40,13 +40,15 @@ func (g *group) indices() (indices []int) {
 	return indices
 }
 
-// columns returns the numbers of the sample types of the pprof.
-func (g *group) columns() (numbers []int) {
+// columns returns the numbers of the sample types of the pprof, only of those with samples if omitEmpty.
+func (g *group) columns(omitEmpty bool) (numbers []int) {
 	for _, m := range g.members {
-		numbers = append(numbers, m.number)
+		if !omitEmpty || m.profile.Samples().Len() > 0 {
+			numbers = append(numbers, m.number)
+		}
 	}
 	for number := range g.types {
-		if g.listed {
+		if g.listed && !omitEmpty {
 			numbers = append(numbers, number)
 		}
 	}
@@ -67,7 +69,7 @@ func (c *converter) group(sp pprofile.ScopeProfiles) (groups []*group) {
 	for i, p := range sp.Profiles().All() {
 		header, err := c.header(p)
 		if err != nil {
-			groups = append(groups, &group{err: fmt.Errorf("profiles[%d]: %w", i, err)})
+			groups = append(groups, &group{err: fmt.Errorf("profiles[%d]: %w", i, err), members: []member{{profile: p, index: i}}})
 			continue
 		}
 		key, number, shapes := headerKey(header), 0, shapesOf(p)
