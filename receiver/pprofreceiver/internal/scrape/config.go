@@ -146,7 +146,7 @@ func (c *Config) sources(checks *config.Checks) []source {
 
 func (c *Config) endpointSource(checks *config.Checks) []source {
 	checks.That(len(c.Profiles) == 0, "profiles", c.Profiles, "unset with endpoint, which is the whole URL of one profile")
-	at, err := parseTarget("endpoint", c.HTTP.Endpoint)
+	at, err := config.ParseURL("endpoint", c.HTTP.Endpoint, exampleURL)
 	if err != nil {
 		checks.Add(err)
 		return nil
@@ -175,7 +175,7 @@ func (c *Config) targetSources(checks *config.Checks) (sources []source) {
 		checkProfiles(checks, key+"::profiles", target.Profiles)
 		ingest.CheckResourceAttributes(checks, key+"::resource_attributes", target.ResourceAttributes)
 		key += "::endpoint"
-		at, err := parseTarget(key, target.Endpoint)
+		at, err := config.ParseURL(key, target.Endpoint, exampleURL)
 		if err != nil {
 			checks.Add(err)
 			continue
@@ -240,25 +240,6 @@ func locationOf(at *url.URL) string {
 		port = map[string]string{"http": "80", "https": "443"}[at.Scheme]
 	}
 	return net.JoinHostPort(strings.ToLower(at.Hostname()), port) + path.Clean("/"+at.Path)
-}
-
-// parseTarget reads the URL of a target. Errors do not hold its query or user, which
-// may be secret.
-func parseTarget(key, endpoint string) (*url.URL, error) {
-	at, err := url.Parse(endpoint)
-	switch {
-	case endpoint == "":
-		return nil, errors.New(key + " is empty: must be a URL such as " + exampleURL)
-	case err != nil: // the error of url.Parse holds the whole URL
-		return nil, errors.New(key + " is not a URL: must be one such as " + exampleURL)
-	case at.User != nil:
-		return nil, errors.New(key + " has a user or password: must be in headers or auth, which are kept secret")
-	case at.Scheme != "http" && at.Scheme != "https":
-		return nil, fmt.Errorf("%s is a URL with the scheme %q: must be http or https, such as %s", key, at.Scheme, exampleURL)
-	case at.Host == "":
-		return nil, errors.New(key + " is a URL without a host: must be one such as " + exampleURL)
-	}
-	return at, nil
 }
 
 // targetName is a target in logs, metrics and errors: without its query, which may hold
