@@ -125,13 +125,14 @@ func TestPush(t *testing.T) {
 	next := newSink(t)
 	b := startTestReceiver(t, serverYAML+"resource_attributes: {deployment.environment.name: test, host.name: from-config}", next)
 
-	require.Equal(t, 204, b.push("?service.name=checkout&host.name="+url.QueryEscape("a b")+"&profile_type=cpu", plain(t, p)).status)
+	require.Equal(t, 204, b.push("?service.name=checkout&host.name="+url.QueryEscape("a b")+"&.region=eu&profile_type=cpu", plain(t, p)).status)
 
 	assert.Empty(t, expand.DiffPprof(p, next.only()))
 	resource := next.only().ResourceProfiles().At(0).Resource().Attributes()
 	assert.Equal(t, map[string]any{
 		"service.name":                "checkout",
 		"host.name":                   "a b",
+		"region":                      "eu",
 		"deployment.environment.name": "test",
 		"process.executable.name":     "app",
 	}, resource.AsRaw())

@@ -38,11 +38,11 @@ func readPprof(r *Request) (push Push, err error) {
 	return push, nil
 }
 
-// readQuery reads resource attributes, which have a dot in their name, and
+// readQuery reads resource attributes, which have a dot in their name or before it, and
 // profile_type. It skips ignored parameters and rejects any other, which would be lost
 // silently. Errors name parameters, never their values.
 func readQuery(query url.Values, ignored []string) (attributes map[string]string, profileType string, err error) {
-	attributes = make(map[string]string, len(query))
+	attributes, parameters := make(map[string]string, len(query)), map[string]string{}
 	for name, values := range query {
 		if slices.Contains(ignored, name) {
 			continue
@@ -53,15 +53,24 @@ func readQuery(query url.Values, ignored []string) (attributes map[string]string
 			return nil, "", malformed("query: parameter %q is given %d times: must be given once", name, len(values))
 		case name == parameterProfileType && value == "":
 			return nil, "", malformed("query: parameter %q is empty: must be a profile type such as cpu", name)
-		case name == parameterProfileType || name == "" || strings.Contains(name, "."):
-			if err := setAttribute(attributes, "query", name, value); err != nil {
-				return nil, "", err
-			}
+		case name == parameterProfileType:
+			err = setAttribute(parameters, "query", name, value)
+		case name == "" || strings.Contains(name, "."):
+			err = setAttribute(attributes, "query", attributeName(name), value)
 		default:
-			return nil, "", malformed("query: parameter %q is unknown: must be %s or a resource attribute, which has a dot in its name, for example service.name", name, parameterProfileType)
+			return nil, "", malformed("query: parameter %q is unknown: must be %s or a resource attribute, which has a dot in its name or before it, for example service.name or .region", name, parameterProfileType)
+		}
+		if err != nil {
+			return nil, "", err
 		}
 	}
-	profileType = attributes[parameterProfileType]
-	delete(attributes, parameterProfileType)
-	return attributes, profileType, nil
+	return attributes, parameters[parameterProfileType], nil
+}
+
+// attributeName is the attribute that a parameter sets: the dot before a name without another one is not part of it.
+func attributeName(parameter string) string {
+	if name, found := strings.CutPrefix(parameter, "."); found && name != "" && !strings.Contains(name, ".") {
+		return name
+	}
+	return parameter
 }
