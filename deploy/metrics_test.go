@@ -31,7 +31,10 @@ type metric struct {
 }
 
 // ours are the components, whose metrics must all be in the dashboard.
-var ours = []string{"receiver/pprofreceiver", "receiver/profilesfilereceiver", "processor/profilesdedupprocessor", "exporter/profilesfileexporter", "extension/profilesviewextension"}
+var ours = []string{
+	"receiver/pprofreceiver", "receiver/profilesfilereceiver", "processor/profilesdedupprocessor", "exporter/profilesfileexporter",
+	"exporter/pprofexporter", "extension/profilesviewextension",
+}
 
 // collectors are the modules of the Collector whose metrics our pages and alerts name.
 var collectors = []string{

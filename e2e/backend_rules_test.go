@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
 	"google.golang.org/grpc"
@@ -41,7 +40,6 @@ func faults(report *conformance.Report, rules ...conformance.Rule) (found []stri
 type backend struct {
 	pprofileotlp.UnimplementedGRPCServer
 	address string
-	rules   []conformance.Rule // besides everyBackend
 	// rejects returns why the backend would reject a Profile, or "".
 	rejects func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, p pprofile.Profile) string
 
@@ -114,29 +112,9 @@ func (b *backend) check(t *testing.T) map[string][]string {
 		}
 		message, err := conformance.Marshal(pd)
 		require.NoError(t, err)
-		found[""] = append(found[""], faults(conformance.CheckBytes(message), append(b.rules, everyBackend...)...)...)
+		found[""] = append(found[""], faults(conformance.CheckBytes(message), everyBackend...)...)
 	}
 	return found
-}
-
-// rejectedByPyroscope: Pyroscope makes the name of a metric from the period type, wants one
-// value for each sample, and makes a series of each integer attribute.
-func rejectedByPyroscope(pd pprofile.Profiles, _ pprofile.ScopeProfiles, p pprofile.Profile) string {
-	names := pd.Dictionary().StringTable()
-	if p.Period() == 0 || names.At(int(p.PeriodType().TypeStrindex())) == "" {
-		return "invalid metric name: no period"
-	}
-	for _, s := range p.Samples().All() {
-		if s.Values().Len() != 1 {
-			return fmt.Sprintf("%d values of a sample", s.Values().Len())
-		}
-		for _, i := range s.AttributeIndices().All() {
-			if a := pd.Dictionary().AttributeTable().At(int(i)); a.Value().Type() == pcommon.ValueTypeInt {
-				return "integer label " + names.At(int(a.KeyStrindex()))
-			}
-		}
-	}
-	return ""
 }
 
 // rejectedByPosition: the translator of the Contrib repository joins the Profiles of a scope by

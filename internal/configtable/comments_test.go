@@ -15,7 +15,10 @@ import (
 )
 
 // comments are the doc comments of fields, by package, type and field.
-type comments map[string]map[string]string
+type comments struct {
+	byPackage map[string]map[string]string
+	component string // the package of the configuration
+}
 
 var (
 	statedDefault = regexp.MustCompile(`\bDefaults?: ([^.]*)\.`)
@@ -28,12 +31,12 @@ var (
 // of returns the doc comment of a field as a description, and the default that it states, which
 // has its own column. In the description, names of fields become keys.
 func (c comments) of(t reflect.Type, field string, keys map[string]string) (text, stated string, err error) {
-	if c[t.PkgPath()] == nil {
+	if c.byPackage[t.PkgPath()] == nil {
 		if err := c.parse(t.PkgPath()); err != nil {
 			return "", "", err
 		}
 	}
-	text = strings.Join(strings.Fields(c[t.PkgPath()][t.Name()+"."+field]), " ")
+	text = strings.Join(strings.Fields(c.byPackage[t.PkgPath()][t.Name()+"."+field]), " ")
 	if m := statedDefault.FindStringSubmatch(text); m != nil {
 		stated = m[1]
 	}
@@ -54,7 +57,7 @@ func (c comments) of(t reflect.Type, field string, keys map[string]string) (text
 }
 
 func (c comments) parse(pkg string) error {
-	c[pkg] = map[string]string{}
+	c.byPackage[pkg] = map[string]string{}
 	names, err := filepath.Glob(filepath.Join(filepath.FromSlash(strings.TrimPrefix(pkg, module)), "*.go"))
 	if err != nil {
 		return err
@@ -72,7 +75,7 @@ func (c comments) parse(pkg string) error {
 			if fields, ok := spec.Type.(*ast.StructType); ok {
 				for _, field := range fields.Fields.List {
 					for _, name := range field.Names {
-						c[pkg][spec.Name.Name+"."+name.Name] = field.Doc.Text()
+						c.byPackage[pkg][spec.Name.Name+"."+name.Name] = field.Doc.Text()
 					}
 				}
 			}

@@ -3,8 +3,8 @@
 
 package configtable
 
-// descriptions are of keys of other modules, by type and key. A key with a description is in
-// the table even if its default is empty.
+// descriptions are of keys of other modules, by type and key or, if those of a component differ, by component and path. A
+// key with a description is in the table even if its default is empty.
 var descriptions = map[string]string{
 	"confignet.AddrConfig.endpoint":  "The address to listen on: host and port, or the path of a socket.",
 	"confignet.AddrConfig.transport": "The network, such as tcp, tcp4, tcp6 or unix.",
@@ -30,6 +30,18 @@ var descriptions = map[string]string{
 	"configretry.BackOffConfig.multiplier":           "The factor by which the wait grows after each attempt.",
 	"configretry.BackOffConfig.randomization_factor": "The share by which each wait varies at random.",
 	"configretry.BackOffConfig.max_elapsed_time":     "Ends retries after this time. 0 means no limit.",
+
+	"pprofexporter endpoint":                        "The URL of the server. Required.",
+	"pprofexporter timeout":                         "The maximum time of a request, which sends one profile.",
+	"pprofexporter compression":                     "Compresses requests once more: profiles are gzipped in any case.",
+	"pprofexporter headers":                         "Headers of each request, such as X-Scope-OrgID.",
+	"pprofexporter tls":                             "TLS, as of all exporters. A URL with http has none.",
+	"pprofexporter sending_queue.sizer":             "What `queue_size` counts: requests, items (samples) or bytes.",
+	"pprofexporter sending_queue.queue_size":        "The size of the queue.",
+	"pprofexporter sending_queue.num_consumers":     "How many payloads are sent at a time.",
+	"pprofexporter sending_queue.wait_for_result":   "Callers wait until their profiles are sent.",
+	"pprofexporter sending_queue.block_on_overflow": "Callers wait if the queue is full, instead of getting a retryable error.",
+	"pprofexporter sending_queue.storage":           "The storage extension that keeps the queue across restarts.",
 
 	"queuebatch.Config.sizer":             "What `queue_size` counts. It must be bytes.",
 	"queuebatch.Config.queue_size":        "The size of all queued payloads as OTLP protobuf, in bytes or with a unit.",

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 
 	"github.com/otelcol-profiles/otelcol-profiles/connector/splunkprofilingconnector"
+	"github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter"
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter"
 	"github.com/otelcol-profiles/otelcol-profiles/extension/otlplimitextension"
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension"
@@ -33,6 +34,7 @@ var components = map[string]component.Factory{
 	"receiver/pprofreceiver":             pprofreceiver.NewFactory(),
 	"receiver/profilesfilereceiver":      profilesfilereceiver.NewFactory(),
 	"processor/profilesdedupprocessor":   profilesdedupprocessor.NewFactory(),
+	"exporter/pprofexporter":             pprofexporter.NewFactory(),
 	"exporter/profilesfileexporter":      profilesfileexporter.NewFactory(),
 	"extension/otlplimitextension":       otlplimitextension.NewFactory(),
 	"extension/profilesviewextension":    profilesviewextension.NewFactory(),

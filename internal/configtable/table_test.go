@@ -4,6 +4,7 @@
 package configtable
 
 import (
+	"cmp"
 	"encoding"
 	"fmt"
 	"path"
@@ -27,8 +28,8 @@ type row struct{ key, kind, value, description string }
 
 // reference returns the table of all keys of a default configuration.
 func reference(config any) (string, error) {
-	comments := comments{}
 	v := reflect.ValueOf(config)
+	comments := comments{byPackage: map[string]map[string]string{}, component: path.Base(v.Type().Elem().PkgPath())}
 	rows, err := comments.structRows("", v.Elem())
 	if err != nil {
 		return "", err
@@ -61,7 +62,7 @@ func (c comments) structRows(prefix string, v reflect.Value) (rows []row, err er
 		if !field.IsExported() || key == "-" || key == "" && !tagged {
 			continue
 		}
-		r := row{key: prefix + key, description: descriptions[v.Type().String()+"."+key]}
+		r := row{key: prefix + key, description: cmp.Or(descriptions[c.component+" "+prefix+key], descriptions[v.Type().String()+"."+key])}
 		stated := ""
 		if ours {
 			if r.description, stated, err = c.of(v.Type(), field.Name, keys); err != nil {
@@ -139,7 +140,7 @@ func (c comments) fieldRows(r *row, v reflect.Value, ours bool) ([]row, error) {
 		if !v.IsZero() || ours {
 			r.value = textOf(v)
 		}
-		if t.Kind() == reflect.Int64 && strings.HasSuffix(r.key, "_size") { // of other modules: bytes
+		if t.Kind() == reflect.Int64 && strings.HasSuffix(r.key, "_size") && v.Int() >= int64(config.KiB) { // of other modules: bytes
 			r.value = config.Size(v.Int()).String()
 		}
 	default:

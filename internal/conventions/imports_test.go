@@ -37,7 +37,7 @@ var independent = []string{"internal/conformance", "internal/profiletest", "inte
 const pprofType = "github.com/google/pprof/profile"
 
 var mayImportPprof = []string{
-	"translator/pproftranslator", "internal/profiletest",
+	"translator/pproftranslator", "internal/profiletest", "exporter/pprofexporter",
 	"internal/query", "internal/webui", "extension/profilesviewextension", "connector/splunkprofilingconnector",
 }
 

@@ -69,3 +69,20 @@ func HeapPprof(allocObjects, allocSpace, inuseObjects, inuseSpace int64) *profil
 		}},
 	}
 }
+
+// Sums returns the sum of all values of pprofs by sample type, "type/unit", without those that are 0.
+func Sums(pprofs ...*profile.Profile) map[string]int64 {
+	sums := map[string]int64{}
+	for _, p := range pprofs {
+		for i, t := range p.SampleType {
+			key := t.Type + "/" + t.Unit
+			for _, s := range p.Sample {
+				sums[key] += s.Value[i]
+			}
+			if sums[key] == 0 {
+				delete(sums, key)
+			}
+		}
+	}
+	return sums
+}

@@ -69,3 +69,21 @@ func PushRequest(series ...[]byte) []byte {
 	}
 	return request
 }
+
+// Message has the fields of a protobuf message by number.
+type Message map[int][][]byte
+
+// Fields reads a message of which all fields are strings, bytes or messages; nil if it is none.
+func Fields(message []byte) Message {
+	fields := Message{}
+	for len(message) > 0 {
+		number, _, n := protowire.ConsumeTag(message)
+		value, m := protowire.ConsumeBytes(message[max(0, n):])
+		if n < 0 || m < 0 {
+			return nil
+		}
+		fields[int(number)] = append(fields[int(number)], value)
+		message = message[n+m:]
+	}
+	return fields
+}

@@ -1,0 +1,109 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/pprofservertest"
+)
+
+// withoutPeriodType returns a wall-clock profile as fgprof writes it.
+func withoutPeriodType(t *testing.T) payload {
+	p := profiletest.HeapPprof(0, 0, 5, 7)
+	p.SampleType = []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "time", Unit: "nanoseconds"}}
+	p.Sample[0].Value = p.Sample[0].Value[2:]
+	p.PeriodType, p.Period, p.DefaultSampleType = nil, 0, ""
+	var data bytes.Buffer
+	require.NoError(t, p.Write(&data))
+	return payload{"without period type", data.Bytes()}
+}
+
+// TestPprofBackendsGetTheSumsOfGooglePprof runs the configurations for Pyroscope and Parca.
+func TestPprofBackendsGetTheSumsOfGooglePprof(t *testing.T) {
+	parallel(t)
+	for _, name := range []string{"pyroscope.yaml", "parca.yaml"} {
+		t.Run(name, func(t *testing.T) {
+			parallel(t)
+			backend := pprofservertest.Start(t, nil)
+			m := runConfig(t, program(t), "backends/"+name, env{"PPROF_LISTEN": freeAddress(t), "BACKEND_ENDPOINT": backend.URL, "WINDOW": "300ms"})
+			want := map[string]map[string]int64{}
+			for _, p := range append(payloads(t), withoutPeriodType(t)) {
+				m.push(t, p.service, p.data)
+				parsed, err := profile.ParseData(p.data)
+				require.NoError(t, err)
+				if len(parsed.Sample) > 0 {
+					want[p.service] = profiletest.Sums(parsed)
+				}
+			}
+			m.stop(t)
+			got, types := map[string]map[string]int64{}, map[string]map[string]bool{}
+			for _, r := range backend.TakeAll() {
+				if got[r.Service()] == nil {
+					got[r.Service()], types[r.Service()] = map[string]int64{}, map[string]bool{}
+				}
+				for sampleType, sum := range pprofservertest.Sums(r) {
+					got[r.Service()][sampleType] += sum
+				}
+				for _, id := range r.Types() {
+					types[r.Service()][id] = true
+				}
+			}
+			assert.Equal(t, want, got)
+			assert.Equal(t, map[string]bool{"time:samples:count:time:nanoseconds": true, "time:time:nanoseconds:time:nanoseconds": true}, types["without period type"])
+			assert.Equal(t, map[string]bool{"process_cpu:samples:count:cpu:nanoseconds": true, "process_cpu:cpu:nanoseconds:cpu:nanoseconds": true}, types["own/cpu"])
+			for service, ids := range types {
+				assert.LessOrEqual(t, len(ids), 4, service)
+			}
+		})
+	}
+}
+
+// TestChainOfCollectorsByPprof: the second Collector has the service, the attributes and the sums that the first got.
+func TestChainOfCollectorsByPprof(t *testing.T) {
+	parallel(t)
+	second := start(t, "200ms", "    rotation: {max_age: 100ms}")
+	address := freeAddress(t)
+	first := run(t, address, "", fmt.Sprintf(`
+receivers: {pprof: {server: {endpoint: %s}}}
+exporters: {pprof: {endpoint: %q, protocol: http, sending_queue: null}}
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines: {profiles: {receivers: [pprof], exporters: [pprof]}}
+`, address, second.url))
+	want := map[string]int64{}
+	for _, p := range append(payloads(t), withoutPeriodType(t)) {
+		parsed, err := profile.ParseData(p.data)
+		require.NoError(t, err)
+		if parsed.TimeNanos == 0 || len(p.data) > 256<<10 {
+			continue
+		}
+		query := url.Values{"service.name": {p.service}, ".region": {"eu"}, "k8s.pod.name": {"a&b"}, "profile_type": {"any"}}
+		require.Equal(t, http.StatusNoContent, first.do(t, http.MethodPost, query, p.data).status)
+		for sampleType, sum := range profiletest.Sums(parsed) {
+			name, _, _ := strings.Cut(sampleType, "/")
+			want[p.service+" "+name] = sum
+		}
+	}
+	first.stop(t)
+	second.stop(t)
+	files := &member{collector: second, read: map[string][][]expand.Profile{}}
+	assert.Equal(t, want, totalsOf(files.written(t)))
+	for _, p := range files.written(t) {
+		assert.Contains(t, p.Resource.String(), "region")
+		assert.Contains(t, p.Resource.String(), "a&b")
+		assert.Contains(t, p.Scope.String(), "any")
+	}
+}

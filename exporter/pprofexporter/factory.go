@@ -1,0 +1,42 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofexporter
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/exporter/exporterhelper"
+	"go.opentelemetry.io/collector/exporter/exporterhelper/xexporterhelper"
+	"go.opentelemetry.io/collector/exporter/xexporter"
+
+	"github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter/internal/metadata"
+)
+
+// NewFactory returns the factory of the exporter pprof.
+func NewFactory() exporter.Factory {
+	return xexporter.NewFactory(
+		metadata.Type,
+		createDefaultConfig,
+		xexporter.WithProfiles(createProfiles, metadata.ProfilesStability),
+	)
+}
+
+func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Config) (xexporter.Profiles, error) {
+	e, err := newPprofExporter(cfg.(*Config), set)
+	if err != nil {
+		return nil, err
+	}
+	return xexporterhelper.NewProfiles(ctx, set, e.config, e.consume,
+		xexporterhelper.WithQueueBatch(e.config.SendingQueue, xexporterhelper.NewProfilesQueueBatchSettings()),
+		exporterhelper.WithRetry(e.config.RetryOnFailure),
+		exporterhelper.WithCapabilities(consumer.Capabilities{MutatesData: false}),
+		// The timeout of the client is that of one request, and a payload makes several.
+		exporterhelper.WithTimeout(exporterhelper.TimeoutConfig{Timeout: 0}),
+		exporterhelper.WithStart(e.start),
+		exporterhelper.WithShutdown(e.shutdown),
+	)
+}
