@@ -25,15 +25,17 @@ type jsonCodec struct {
 	pprofile.JSONUnmarshaler
 }
 
-// marshal returns the record of a payload, and its summaries, or none if readers reject the record. It hides the
-// strings of resources and scopes, unless pd is read-only: pdata makes references of them.
+// marshal returns the record of a payload, and its summaries. It rejects attribute values that readers reject. It hides
+// the strings of resources and scopes, unless pd is read-only: pdata makes references of them.
 func marshal(m pprofile.Marshaler, pd pprofile.Profiles) (data []byte, summaries []recordfile.Summary, err error) {
 	if pd.IsReadOnly() {
 		own := pprofile.NewProfiles()
 		pd.CopyTo(own)
 		pd = own
 	}
-	summaries, _ = recordfile.Summarize(pd) // nil after an error
+	if summaries, err = recordfile.Summarize(pd); err != nil {
+		return nil, nil, err
+	}
 	data, err = m.MarshalProfiles(pd)
 	return data, summaries, err
 }

@@ -31,10 +31,12 @@ func (q queueing) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) err
 	if int64(size) > limit {
 		return q.e.rejection(reasonTooLarge, fmt.Errorf("payload of %d bytes exceeds sending_queue::queue_size (%d)", size, limit))
 	}
+	check := dictionary.CheckValues
 	if len(q.e.config.GroupBy) > 0 {
-		if err := dictionary.Check(pd); err != nil {
-			return q.e.rejection(reasonConvert, q.e.convertError(pd, err))
-		}
+		check = dictionary.Check
+	}
+	if err := check(pd); err != nil {
+		return q.e.rejection(reasonConvert, q.e.convertError(pd, err))
 	}
 	return q.Profiles.ConsumeProfiles(ctx, pd)
 }

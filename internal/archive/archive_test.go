@@ -469,7 +469,7 @@ func TestRecordsDoesNotTrustLengths_V1(t *testing.T) {
 		deep = nest(5, nest(1, deep))
 	}
 	deep = nest(2, append(nest(6, nest(2, deep)), nest(5, make([]byte, 256<<10))...))
-	deepJSON := []byte(`{"resourceProfiles":` + strings.Repeat(`[`, 1<<20) + "}\n")
+	deepJSON := line([]byte(`{"resourceProfiles":` + strings.Repeat(`[`, 9_000) + strings.Repeat(`]`, 9_000) + strings.Repeat(" ", 1<<19) + "}"))
 	for name, test := range map[string]struct {
 		content []byte
 		want    string
@@ -479,7 +479,7 @@ func TestRecordsDoesNotTrustLengths_V1(t *testing.T) {
 		"samples of two bytes":    {profiletest.Prefixed(bomb), "takes about 240.0 MiB of memory, more than 16.0 MiB"},
 		"lists in lists":          {profiletest.Prefixed(deep), "nest deeper than 64 levels"},
 		"zstd that expands":       {profiletest.Zstd(t, bytes.Repeat([]byte{2<<3 | 2, 0}, 16<<20)), "more than 8.0 MiB"},
-		"JSON lists in lists":     {deepJSON, ""},
+		"JSON lists in lists":     {deepJSON, "nest deeper than 64 levels"},
 		"JSON objects":            {line([]byte(`{"resourceProfiles":[` + strings.Repeat("{},", 1<<20) + "{}]}")), "takes about"},
 		"folded stacks":           {[]byte(strings.Repeat("a;b 1\n", 1<<17)), "takes about"},
 		"pprof of tiny locations": {slices.Concat(pprofData(t), bytes.Repeat([]byte{4<<3 | 2, 0}, 2<<20)), ""},

@@ -108,8 +108,8 @@ func (r *Record) DecodedSize() (int64, error) {
 		return m.Size, err
 	case OTLPJSON:
 		var m otlpsize.JSONMeter
-		_, _ = m.Write(r.Data) // without a limit it never fails
-		return m.Size, nil
+		_, err := m.Write(r.Data)
+		return m.Size, err
 	case Folded:
 		return int64(len(r.Data) + element*bytes.Count(r.Data, []byte("\n")) + 32*bytes.Count(r.Data, []byte(";"))), nil
 	case legacyPprof:

@@ -73,14 +73,13 @@ type checker struct {
 
 func (c *checker) profiles(pd pprofile.Profiles) {
 	c.sets.Dictionary = pd.Dictionary()
+	c.values(pd) // before sets, which compare them
 	c.dictionary(pd.Dictionary())
 	for _, n := range c.lengths.all() {
 		c.growth.Entries += *n
 	}
 	for i, rp := range pd.ResourceProfiles().All() {
-		c.attributeMap(rp.Resource().Attributes(), "resource_profiles[%d].resource", i)
 		for j, sp := range rp.ScopeProfiles().All() {
-			c.attributeMap(sp.Scope().Attributes(), "resource_profiles[%d].scope_profiles[%d].scope", i, j)
 			for k, p := range sp.Profiles().All() {
 				if c.err != nil {
 					return
@@ -155,9 +154,6 @@ func (c *checker) dictionary(d pprofile.ProfilesDictionary) {
 	for i, a := range d.AttributeTable().All() { // before the sets of them
 		c.index(a.KeyStrindex(), n.strings, "string", "attribute_table[%d].key_strindex", i)
 		c.index(a.UnitStrindex(), n.strings, "string", "attribute_table[%d].unit_strindex", i)
-		if !c.value(a.Value(), MaxDepth) && c.err == nil {
-			c.err = fmt.Errorf("attribute_table[%d].value nests deeper than %d levels, or has a list of over %d keys", i, MaxDepth, MaxListEntries)
-		}
 	}
 	for i, m := range d.MappingTable().All() {
 		c.index(m.FilenameStrindex(), n.strings, "string", "mapping_table[%d].filename_strindex", i)
@@ -204,17 +200,17 @@ func (c *checker) value(v pcommon.Value, depth int) bool {
 	case pcommon.ValueTypeBytes:
 		c.growth.Content += v.Bytes().Len()
 	case pcommon.ValueTypeSlice:
-		for _, e := range v.Slice().All() {
-			if depth == 0 || !c.value(e, depth-1) {
-				return false
-			}
+		ok := depth > 0
+		for i := 0; ok && i < v.Slice().Len(); i++ {
+			ok = c.value(v.Slice().At(i), depth-1)
 		}
+		return ok
 	case pcommon.ValueTypeMap:
-		if v.Map().Len() > MaxListEntries {
+		if depth == 0 || v.Map().Len() > MaxListEntries {
 			return false
 		}
 		for key, e := range v.Map().All() {
-			if c.text(key); depth == 0 || !c.value(e, depth-1) {
+			if c.text(key); !c.value(e, depth-1) {
 				return false
 			}
 		}
@@ -264,14 +260,25 @@ func (c *checker) profile(p pprofile.Profile, i, j, k int) {
 	}
 }
 
-// Bounded reports whether Check accepts the attribute value v.
-func Bounded(v pcommon.Value) bool { return new(checker).value(v, MaxDepth) }
+// CheckValues is the part of Check that concerns attribute values: it takes little time.
+func CheckValues(pd pprofile.Profiles) error {
+	var c checker
+	c.values(pd)
+	return c.err
+}
 
-// BoundedMap reports whether Check accepts the attributes m of a resource or scope.
-func BoundedMap(m pcommon.Map) bool {
-	c := checker{}
-	c.attributeMap(m, "")
-	return c.err == nil
+func (c *checker) values(pd pprofile.Profiles) {
+	for i, a := range pd.Dictionary().AttributeTable().All() {
+		if !c.value(a.Value(), MaxDepth) && c.err == nil {
+			c.err = fmt.Errorf("attribute_table[%d].value nests deeper than %d levels, or has a list of over %d keys", i, MaxDepth, MaxListEntries)
+		}
+	}
+	for i, rp := range pd.ResourceProfiles().All() {
+		c.attributeMap(rp.Resource().Attributes(), "resource_profiles[%d].resource", i)
+		for j, sp := range rp.ScopeProfiles().All() {
+			c.attributeMap(sp.Scope().Attributes(), "resource_profiles[%d].scope_profiles[%d].scope", i, j)
+		}
+	}
 }
 
 // DuplicateKeyError says that one set of attributes has two attributes of one key.

@@ -74,7 +74,7 @@ func (v Value) AppendKey(key string) Value {
 }
 
 // AppendPdata appends v to dst, with valid strings. v must not nest deeper than MaxDepth
-// (see Bounded).
+// (see CheckValues).
 func AppendPdata(dst Value, v pcommon.Value) Value {
 	if v.Type() == pcommon.ValueTypeEmpty {
 		return dst

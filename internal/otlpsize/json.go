@@ -4,12 +4,13 @@
 package otlpsize
 
 // JSONMeter is a Meter of a message in JSON, which it does not read exactly: it counts objects and values. The
-// message takes at most twice its Size. How deep objects nest is bounded by pdata.
+// message takes at most twice its Size. A value that nests up to two lists deeper than a Meter accepts may pass.
 type JSONMeter struct {
 	Limit int64 // in bytes; more is ErrLimit. 0 means no limit.
 	Size  int64 // in bytes
 
 	inString, escaped bool
+	lists             int // open ones
 }
 
 // Write reads further bytes of the message.
@@ -28,6 +29,12 @@ func (m *JSONMeter) Write(p []byte) (n int, err error) {
 			m.Size += object
 		case b == ',':
 			m.Size += value
+		case b == '[':
+			if m.lists++; m.lists > maxLists+listsAround {
+				return 0, ErrTooDeep
+			}
+		case b == ']':
+			m.lists--
 		}
 	}
 	if m.Limit > 0 && m.Size > m.Limit {

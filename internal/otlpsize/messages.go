@@ -9,6 +9,7 @@ type message struct {
 	nested [fields]*message // by field number
 	// packed are numbers of packed varints, which take 8 bytes each or, for indices, 4.
 	packed [fields]int64
+	isList bool // of attribute values
 }
 
 // fields is the number of field numbers. Others have no meaning.
@@ -17,8 +18,11 @@ const fields = 12
 // header is the size of a string in bytes, or the rounding of a slice.
 const header = 16
 
-// maxDepth bounds how deep messages nest. Attribute values take two levels for each list.
-const maxDepth = 2*64 + 8
+// maxLists bounds how deep lists in an attribute value nest.
+const maxLists = 64
+
+// listsAround are the most lists of JSON around an attribute value: resources, scopes and their attributes.
+const listsAround = 3
 
 // The messages of OTLP profiles, with the size of their types in pdata and of the pointer to them.
 var (
@@ -45,7 +49,7 @@ var (
 func init() {
 	// Lists of values and of pairs nest.
 	anyValue.nested = [fields]*message{
-		5: {size: 32, nested: [fields]*message{1: anyValue}},
-		6: {size: 32, nested: [fields]*message{1: keyValue}},
+		5: {size: 32, nested: [fields]*message{1: anyValue}, isList: true},
+		6: {size: 32, nested: [fields]*message{1: keyValue}, isList: true},
 	}
 }

@@ -36,7 +36,8 @@ type Meter struct {
 // frame is a message that has started.
 type frame struct {
 	*message
-	stop int64 // where it ends
+	stop  int64 // where it ends
+	lists int   // around the next value, with this one
 }
 
 // state is the part of a field that the next byte belongs to.
@@ -54,7 +55,7 @@ const end = 1<<63 - 1
 // Write reads further bytes of the message. n is the length of p, or 0 with the Meter's error.
 func (m *Meter) Write(p []byte) (n int, err error) {
 	if m.open == nil {
-		m.open = append(m.open, frame{profilesData, end})
+		m.open = append(m.open, frame{message: profilesData, stop: end})
 		m.Size += profilesData.size
 	}
 	for rest := p; len(rest) > 0 && m.Err == nil; {
@@ -151,10 +152,14 @@ func (m *Meter) startContent(length uint64) {
 	case nested == nil:
 		m.Size += header + int64(length)*max(1, around.packed[m.field])
 		m.skip(length)
-	case len(m.open) > maxDepth:
+	case nested.isList && around.lists == maxLists:
 		m.Err = ErrTooDeep
 	default:
+		lists := around.lists
+		if nested.isList {
+			lists++
+		}
 		m.Size += nested.size
-		m.open = append(m.open, frame{nested, m.at + int64(length)})
+		m.open = append(m.open, frame{nested, m.at + int64(length), lists})
 	}
 }

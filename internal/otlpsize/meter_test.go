@@ -11,9 +11,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
@@ -102,8 +104,8 @@ func TestMeterRejectsDeepValues(t *testing.T) {
 		data []byte
 		want error
 	}{
-		"60 lists":                          {deep(60, list), nil},
-		"70 lists":                          {deep(70, list), ErrTooDeep},
+		"64 lists":                          {deep(64, list), nil},
+		"65 lists":                          {deep(65, list), ErrTooDeep},
 		"after a group":                     {deep(70, 9<<3|startGroup, 9<<3|endGroup, list), ErrMalformed},
 		"behind a field in a group":         {deep(70, 9<<3|startGroup, list, 1, 9<<3|wire.Fixed64Type, list), ErrMalformed},
 		"a field number of 33 bits":         {deep(70, protowire.AppendVarint(nil, 1<<35|list)...), ErrTooDeep},
@@ -121,6 +123,33 @@ func TestMeterRejectsDeepValues(t *testing.T) {
 			_, err := m.Write(test.data)
 			require.ErrorIs(t, err, test.want)
 		})
+	}
+}
+
+// What Check accepts can be read, whatever its size and encoding.
+func TestMetersAcceptTheDepthThatCheckAccepts_E15(t *testing.T) {
+	for lists, want := range map[int]error{dictionary.MaxDepth: nil, dictionary.MaxDepth + 1: ErrTooDeep} {
+		for kind, nest := range map[string]func(pcommon.Value) pcommon.Value{
+			"arrays": func(v pcommon.Value) pcommon.Value { return v.SetEmptySlice().AppendEmpty() },
+			"maps":   func(v pcommon.Value) pcommon.Value { return v.SetEmptyMap().PutEmpty("key") },
+		} {
+			pd := pprofile.NewProfiles()
+			v := pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Scope().Attributes().PutEmpty("key")
+			for range lists - 1 {
+				v = nest(v)
+			}
+			nest(v)
+			assert.Equal(t, want == nil, dictionary.Check(pd) == nil, "%d %s", lists, kind)
+			assert.Equal(t, want == nil, dictionary.CheckValues(pd) == nil, "%d %s", lists, kind)
+			var m Meter
+			_, err := m.Write(marshal(t, pd))
+			require.ErrorIs(t, err, want, "%d %s", lists, kind)
+			data, err := (&pprofile.JSONMarshaler{}).MarshalProfiles(pd)
+			require.NoError(t, err)
+			var json JSONMeter
+			_, err = json.Write(data)
+			require.ErrorIs(t, err, want, "%d %s in JSON", lists, kind)
+		}
 	}
 }
 

@@ -4,7 +4,6 @@
 package recordfile
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -92,21 +91,20 @@ func AddSaturated(a, b int64) int64 {
 // Saturated reports whether a sum may be beyond int64.
 func Saturated(sum int64) bool { return sum == math.MaxInt64 || sum == math.MinInt64 }
 
-var errAttributes = fmt.Errorf("attributes of a resource or scope nest deeper than %d levels, or a list has over %d keys", dictionary.MaxDepth, dictionary.MaxListEntries)
-
 // Summarize returns the summaries of a payload, each of another Key or minute, in the order of its Profiles. Indices that
 // lead nowhere are taken for 0. The attributes of resources and scopes must show their strings, so that a payload is
 // summarized before it is marshalled. An error says why readers reject the payload. The result may refer to pd.
 func Summarize(pd pprofile.Profiles) ([]Summary, error) {
+	if err := dictionary.CheckValues(pd); err != nil {
+		return nil, err
+	}
 	expected := min(pd.ProfileCount(), 4*pd.ResourceProfiles().Len()) // Profiles of a resource often have a Key in common
 	s := summarizer{
 		dict: pd.Dictionary(), strings: pd.Dictionary().StringTable(),
 		summaries: make([]Summary, 0, expected), places: make(map[uint64]int, expected),
 	}
 	for _, rp := range pd.ResourceProfiles().All() {
-		if err := s.addResource(rp); err != nil {
-			return nil, err
-		}
+		s.addResource(rp)
 	}
 	return s.summaries, nil
 }
@@ -125,26 +123,18 @@ type summarizer struct {
 
 func (s *summarizer) text(i int32) string { return dictionary.ValidString(s.strings, i) }
 
-func (s *summarizer) addResource(rp pprofile.ResourceProfiles) error {
-	if !dictionary.BoundedMap(rp.Resource().Attributes()) {
-		return errAttributes
-	}
+func (s *summarizer) addResource(rp pprofile.ResourceProfiles) {
 	s.service = ""
 	if name, found := rp.Resource().Attributes().Get("service.name"); found {
 		s.service = dictionary.ValidUTF8(name.AsString())
 	}
 	for _, sp := range rp.ScopeProfiles().All() {
-		scope := sp.Scope().Attributes()
-		if !dictionary.BoundedMap(scope) {
-			return errAttributes
-		}
 		types := sampletypes.Of(sp, s.text)
-		s.profileType, s.origin = dictionary.ValidUTF8(sampletypes.ProfileType(scope, types)), nil
+		s.profileType, s.origin = dictionary.ValidUTF8(sampletypes.ProfileType(sp.Scope().Attributes(), types)), nil
 		for i, p := range sp.Profiles().All() {
 			s.add(rp, sp, p, types[i])
 		}
 	}
-	return nil
 }
 
 func (s *summarizer) add(rp pprofile.ResourceProfiles, sp pprofile.ScopeProfiles, p pprofile.Profile, t sampletypes.Type) {
@@ -194,10 +184,9 @@ func (s *summarizer) snapshot(p pprofile.Profile) uint64 {
 		if i <= 0 || int(i) >= table.Len() {
 			continue
 		}
-		if a := table.At(int(i)); dictionary.Bounded(a.Value()) {
-			s.buffer = dictionary.AppendPdata(s.buffer[:0].AppendKey(s.text(a.KeyStrindex())), a.Value())
-			attributes = append(attributes, xxhash.Sum64(s.buffer))
-		}
+		a := table.At(int(i))
+		s.buffer = dictionary.AppendPdata(s.buffer[:0].AppendKey(s.text(a.KeyStrindex())), a.Value())
+		attributes = append(attributes, xxhash.Sum64(s.buffer))
 	}
 	slices.Sort(attributes)
 	for _, a := range slices.Compact(attributes) {
