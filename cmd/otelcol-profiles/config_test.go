@@ -4,6 +4,8 @@
 package main
 
 import (
+	"cmp"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -102,5 +104,39 @@ func TestReferencesToMissingExtensionsAreRejected(t *testing.T) {
 	} {
 		out, err := program(t, valid...)
 		assert.NoError(t, err, "%q: %s", valid, out)
+	}
+}
+
+// A pipeline that reads what it writes would never end.
+func TestLoopsOverFilesAreRejected_D6(t *testing.T) {
+	dir, links := t.TempDir(), t.TempDir()
+	require.NoError(t, os.Symlink(dir, filepath.Join(links, "link")))
+	for _, test := range []struct {
+		include, groupBy, receiver string
+		loops                      bool
+	}{
+		{include: dir + "/**", loops: true},
+		{include: dir + "/**", groupBy: "[service.name, profile.type]", loops: true},
+		{include: dir + "/*.zst", loops: true},
+		{include: dir + "/missing/../*.zst", loops: true},
+		{include: links + "/link/*.zst", loops: true},
+		{include: filepath.Dir(dir) + "/*/{a,profiles-}*", loops: true},
+		{include: dir + "/checkout/*.pb.*", groupBy: "[service.name]", loops: true},
+		{include: dir + "/*.zst", groupBy: "[service.name]"},
+		{include: dir + "/*/*.zst"},
+		{include: dir + "/*.jsonl.zst"},
+		{include: dir + "x/**"},
+		{include: dir + "/**", receiver: "exclude: ['" + dir + "/profiles-*'], "},
+	} {
+		config := fmt.Sprintf(`yaml:{receivers: {profiles_file: {%sinclude: ['%s']}, otlp: {protocols: {grpc: {}}}}, exporters: {profiles_file: {directory: '%s', group_by: %s}, debug: {}},
+ service: {pipelines: {profiles/store: {receivers: [otlp], exporters: [profiles_file]}, profiles/forward: {receivers: [profiles_file], exporters: [debug%s]}}}}`,
+			test.receiver, test.include, dir, cmp.Or(test.groupBy, "[]"), "%s")
+		out, err := program(t, "validate", "--config="+fmt.Sprintf(config, ""))
+		require.NoError(t, err, "forwarding is no loop: %s", out)
+		out, err = program(t, "validate", "--config="+fmt.Sprintf(config, ", profiles_file"))
+		assert.Equal(t, test.loops, err != nil, "%s: %s", config, out)
+		if test.loops {
+			assert.Contains(t, out, "service::pipelines::profiles/forward never ends: receivers::profiles_file::include must match no file that exporters::profiles_file writes into "+dir)
+		}
 	}
 }

@@ -8,19 +8,21 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/otelcol"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 )
 
 // checkKeys rejects wrong keys of our components with their full path. The Collector puts
 // several lines before the error of a component, which knows neither its kind nor its name. It also
-// rejects references to extensions that the Collector would miss only when it starts.
+// rejects references to extensions that the Collector would miss only when it starts, and loops over files.
 var checkKeys = confmap.NewConverterFactory(func(confmap.ConverterSettings) confmap.Converter { return keyChecker{} })
 
 type keyChecker struct{}
@@ -38,7 +40,36 @@ func (keyChecker) Convert(_ context.Context, conf *confmap.Conf) error {
 		checkKind(conf, "exporters", factories.Exporters),
 		checkKind(conf, "connectors", factories.Connectors),
 		checkReferences(conf),
+		checkLoops(conf, factories),
 	)
+}
+
+// checkLoops rejects pipelines whose receiver reads the files that their exporter writes: they would never end. No
+// connector of our programs takes profiles, so that no pipeline leads to the exporters of another one.
+func checkLoops(conf *confmap.Conf, factories otelcol.Factories) error {
+	receivers, exporters := map[component.ID]component.Config{}, map[component.ID]component.Config{}
+	each(conf, "receivers", factories.Receivers, func(id component.ID, cfg component.Config, _ error) { receivers[id] = cfg })
+	each(conf, "exporters", factories.Exporters, func(id component.ID, cfg component.Config, _ error) { exporters[id] = cfg })
+	var errs []error
+	pipelines, _ := conf.Get("service::pipelines").(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(pipelines)) {
+		pipeline, _ := pipelines[name].(map[string]any)
+		for _, to := range idsOf(pipeline["exporters"]) {
+			exporter, writes := exporters[to].(interface{ SamplePath() (string, error) })
+			if !writes {
+				continue
+			}
+			path, pathErr := exporter.SamplePath()
+			for _, from := range idsOf(pipeline["receivers"]) {
+				receiver, reads := receivers[from].(interface{ MayRead(path string) bool })
+				if reads && pathErr == nil && receiver.MayRead(path) {
+					errs = append(errs, fmt.Errorf("service::pipelines::%s never ends: receivers::%s::include must match no file that exporters::%s writes into %s",
+						name, from, to, filepath.Dir(path)))
+				}
+			}
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // reference matches the keys of components that refer to extensions.
@@ -83,11 +114,21 @@ func idsOf(value any) (ids []component.ID) {
 }
 
 func checkKind[F component.Factory](conf *confmap.Conf, kind string, factories map[component.Type]F) error {
+	var errs []error
+	each(conf, kind, factories, func(id component.ID, _ component.Config, err error) {
+		if wrong, ours := errors.AsType[*config.Error](err); ours {
+			errs = append(errs, wrong.At(kind+confmap.KeyDelimiter+id.String()))
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// each reads the configurations of components, with the error of each. It leaves out what the Collector reports.
+func each[F component.Factory](conf *confmap.Conf, kind string, factories map[component.Type]F, do func(component.ID, component.Config, error)) {
 	section, err := conf.Sub(kind)
 	if err != nil {
-		return nil //nolint:nilerr // the Collector reports it
+		return
 	}
-	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(section.ToStringMap())) {
 		var id component.ID
 		if id.UnmarshalText([]byte(name)) != nil {
@@ -98,9 +139,7 @@ func checkKind[F component.Factory](conf *confmap.Conf, kind string, factories m
 		if !known || err != nil {
 			continue
 		}
-		if wrong, ours := errors.AsType[*config.Error](keys.Unmarshal(factory.CreateDefaultConfig())); ours {
-			errs = append(errs, wrong.At(kind+confmap.KeyDelimiter+strings.TrimSpace(name)))
-		}
+		cfg := factory.CreateDefaultConfig()
+		do(id, cfg, keys.Unmarshal(cfg))
 	}
-	return errors.Join(errs...)
 }

@@ -6,6 +6,7 @@ package profilesfileexporter
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -192,6 +193,8 @@ func (c *Config) checkQueue(checks *config.Checks) {
 	queue := c.SendingQueue.Get()
 	checks.That(!queue.Batch.HasValue(), "sending_queue::batch", "set", "left out (it would copy the dictionary into each part; use profiles_dedup upstream)")
 	checks.That(queue.Sizer == exporterhelper.RequestSizerTypeBytes, "sending_queue::sizer", queue.Sizer.String(), "bytes or left out")
+	checks.That(queue.QueueSize >= int64(config.MiB), "sending_queue::queue_size", queue.QueueSize,
+		"at least 1MiB (it counts bytes, not payloads: a payload larger than the queue is dropped)")
 	if queue.WaitForResult {
 		return
 	}
@@ -208,6 +211,13 @@ func notNegative[T int | config.Size](checks *config.Checks, key string, value T
 
 func zeroOrDuration(checks *config.Checks, key string, value time.Duration) {
 	checks.That(value == 0 || value >= minDuration, key, value, "0 (no limit), or %v or more", minDuration)
+}
+
+// SamplePath returns the absolute path of a file that the exporter could write, with * for the directory of a group.
+func (c *Config) SamplePath() (string, error) {
+	directory, err := filepath.Abs(c.Directory)
+	name := recordfile.Name{Format: c.storeOptions().Format}
+	return filepath.Join(directory, strings.Repeat("*/", len(c.GroupBy)), name.String()), err
 }
 
 // storeOptions translates a valid configuration.

@@ -135,6 +135,7 @@ func TestConfigRefuses(t *testing.T) {
 		"{directory: d, max_open_files: 0}":                                                  "max_open_files is 0: must be 1 or more",
 		"{directory: d, sending_queue: {batch: {}}}":                                         "sending_queue::batch is \"set\": must be left out",
 		"{directory: d, sending_queue: {sizer: requests}}":                                   "sending_queue::sizer is \"requests\": must be bytes",
+		"{directory: d, sending_queue: {queue_size: 1000}}":                                  "sending_queue::queue_size is 1000: must be at least 1MiB (it counts bytes",
 		"{directory: d, sending_queue: {}, sync: record}":                                    "sync is \"record\": must be none or interval with a sending_queue in memory; or set sending_queue::storage",
 		"{directory: d, sending_queue: {storage: file_storage, wait_for_result: true}}":      "`wait_for_result` is not supported with a persistent queue",
 		"{directory: d, sending_queue: {enabled: true}, retry_on_failure: {enabled: false}}": "retry_on_failure::enabled is false: must be true with a sending_queue",

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -32,6 +33,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/xpdata/request"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
@@ -238,8 +240,9 @@ func TestRetryWritesNothingTwice(t *testing.T) {
 // TestTooLargeForTheQueue: the error is permanent, as a retry cannot succeed.
 func TestTooLargeForTheQueue(t *testing.T) {
 	stored, id := &profiletest.Storage{}, profiletest.StorageID
-	one, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(numbered(1, "a"))
-	require.NoError(t, err)
+	const size = int(config.MiB)
+	text := strings.Repeat("a", size)
+	text = text[(&pprofile.ProtoMarshaler{}).ProfilesSize(numbered(1, text))-size:]
 	for _, change := range []func(q *exporterhelper.QueueBatchConfig){
 		func(*exporterhelper.QueueBatchConfig) {},
 		func(q *exporterhelper.QueueBatchConfig) { q.WaitForResult = true },
@@ -249,23 +252,23 @@ func TestTooLargeForTheQueue(t *testing.T) {
 	} {
 		cfg := newConfig(t)
 		cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) {
-			q.QueueSize = int64(len(one))
+			q.QueueSize = int64(size)
 			change(q)
 		})
 		e, _ := newExporter(t, cfg)
 		require.NoError(t, e.Start(t.Context(), stored.Host()))
-		require.NoError(t, e.ConsumeProfiles(t.Context(), numbered(1, "a")), "as large as the queue")
-		err = e.ConsumeProfiles(t.Context(), numbered(1, "a", "b"))
-		require.ErrorContains(t, err, "bytes exceeds sending_queue::queue_size ("+strconv.Itoa(len(one)))
+		require.NoError(t, e.ConsumeProfiles(t.Context(), numbered(1, text)), "as large as the queue")
+		err := e.ConsumeProfiles(t.Context(), numbered(1, text, "b"))
+		require.ErrorContains(t, err, "bytes exceeds sending_queue::queue_size (1048576)")
 		assert.True(t, consumererror.IsPermanent(err))
 		require.NoError(t, e.Shutdown(t.Context()))
 	}
 	cfg := newConfig(t)
-	cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) { q.QueueSize, q.WaitForResult = 1, true })
+	cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) { q.QueueSize, q.WaitForResult = int64(size), true })
 	e, telemetry, _ := observed(t, cfg)
 	profiles, err := e.withHelper(t.Context(), exportertest.NewNopSettings(metadata.Type))
 	require.NoError(t, err)
-	require.Error(t, profiles.ConsumeProfiles(t.Context(), numbered(1, "a")))
+	require.Error(t, profiles.ConsumeProfiles(t.Context(), numbered(1, text, "b")))
 	assert.Equal(t, int64(1), sums(t, telemetry)["otelcol_exporter_profiles_file_errors too_large"])
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -120,4 +121,41 @@ func (f *finder) excluded(path string) bool {
 	return slices.ContainsFunc(f.exclude, func(pattern string) bool {
 		return doublestar.MatchUnvalidated(pattern, filepath.ToSlash(path))
 	})
+}
+
+// MayRead reports whether the globs match a file with this path, in which * is a directory of any name. Links to the
+// directories of path and before the first wildcard of a glob are followed.
+func (c *Config) MayRead(path string) bool {
+	f, resolved := newFinder(*c, nil), resolve(path)
+	if f.excluded(path) || f.excluded(resolved) {
+		return false
+	}
+	return slices.ContainsFunc(f.include, func(g *glob) bool {
+		return matches(segments(filepath.Join(resolve(g.base), g.pattern)), segments(resolved))
+	})
+}
+
+func segments(path string) []string { return strings.Split(filepath.ToSlash(path), "/") }
+
+// matches reports whether the segments of a glob match those of a path, in which * matches all.
+func matches(glob, path []string) bool {
+	switch {
+	case len(glob) > 0 && glob[0] == "**":
+		return matches(glob[1:], path) || len(path) > 0 && matches(glob, path[1:])
+	case len(glob) == 0 || len(path) == 0:
+		return len(glob) == len(path)
+	}
+	return (path[0] == "*" || doublestar.MatchUnvalidated(glob[0], path[0])) && matches(glob[1:], path[1:])
+}
+
+// resolve follows the links in the part of a path that exists.
+func resolve(path string) string {
+	for existing := path; ; existing = filepath.Dir(existing) {
+		if resolved, err := filepath.EvalSymlinks(existing); err == nil {
+			return filepath.Join(resolved, path[len(existing):])
+		}
+		if existing == filepath.Dir(existing) {
+			return path
+		}
+	}
 }

@@ -105,6 +105,10 @@ func createDefaultConfig() component.Config {
 // Unmarshal reads the configuration strictly.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return config.Unmarshal(conf, c) }
 
+// MayRead reports whether the receiver reads files with this path, in which * is a directory of any name. The programs
+// reject pipelines that lead back to the files that they read.
+func (c *Config) MayRead(path string) bool { return c.Watch.MayRead(path) }
+
 // Validate checks all keys.
 func (c *Config) Validate() error {
 	var checks config.Checks
