@@ -18,7 +18,8 @@
 //     records in progress, and those of files without storage. After a partial error only the rest is
 //     sent again. Order is not promised: one slow record does not hold up the others.
 //   - Nothing is removed before each record of the file was accepted or written to the rejected
-//     directory and synced. A file with damage goes to that directory as a whole.
+//     directory and synced. If a rejected record cannot be written there, its file is read again later, with
+//     the whole record, and it holds up no other. A file with damage goes to that directory as a whole.
 //     A file that another program has replaced or added to meanwhile is read again, not removed.
 //   - A file that is being written is not read: those of the exporter have another name until they
 //     are closed, and others must not have changed for ten seconds.

@@ -5,6 +5,7 @@ package profilesfilereceiver
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,7 +57,8 @@ type openFile struct {
 
 	mu       sync.Mutex
 	progress progress
-	damages  int // parts that cannot be read
+	damages  int   // parts that cannot be read
+	failure  error // of a record that is to be sent again with the file
 }
 
 // read is the Handler of the Watcher. It reads a file and starts to send its records; the file ends when all were sent.
@@ -77,7 +79,7 @@ func (r *fileReceiver) read(ctx context.Context, file *filewatch.File) {
 		if f.damages > 0 {
 			outcome = fileDamaged
 		}
-		if err == nil {
+		if err = cmp.Or(err, f.failure); err == nil {
 			err = r.afterRead(f)
 		}
 		r.end(file, outcome, err)
@@ -186,6 +188,13 @@ func (r *fileReceiver) complete(f *openFile, number int) {
 	defer f.mu.Unlock()
 	f.progress.add(number)
 	r.watcher.SaveProgress(f.File, f.progress)
+}
+
+// fail makes the file be read again later, for a record that is not complete.
+func (f *openFile) fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.failure = err
 }
 
 // afterRead deletes or moves a file, or leaves it. The error is ErrRemoved if it did one of the former. A damaged

@@ -185,18 +185,28 @@ func TestRejectedRecordsAreKept(t *testing.T) {
 	start(t, fmt.Sprintf("include: [%q]", rejected+"/*"), &accepting, nil).await(&accepting, 2, 4, 5)
 }
 
-// A record is not completed before it is on the disk.
-func TestRejectedRecordWaitsForSpace(t *testing.T) {
+// A record is not completed before it is on the disk, and does not hold up others until then.
+func TestRejectedRecordWaitsForSpace_R19(t *testing.T) {
 	dir, blocked := t.TempDir(), filepath.Join(t.TempDir(), "file")
-	writeRecords(t, dir, zstd, 1)
+	writeRecords(t, dir, zstd, 1, 2)
+	writeRecords(t, dir, zstd, 3)
 	write(t, blocked, []byte("not a directory"))
-	next := testConsumer{answer: rejectAll}
-	r := start(t, fmt.Sprintf("include: [%q]\nafter_read: delete\nrejected: {directory: %q}", dir+"/*.zst", blocked), &next, nil)
-	r.awaitLog("Record was not accepted; will retry")
-	assert.Len(t, filesIn(t, dir), 1)
+	profiletest.Injected(t, "1 directories that cannot be written")
+	next := testConsumer{answer: func(_ context.Context, pd pprofile.Profiles) error {
+		if numberOf(pd) == 1 {
+			return consumererror.NewPermanent(errors.New("unknown service"))
+		}
+		return nil
+	}}
+	r := start(t, fmt.Sprintf("include: [%q]\nconcurrency: 1\nafter_read: delete\nrejected: {directory: %q}", dir+"/*.zst", blocked), &next, nil)
+	require.Eventually(t, func() bool { return len(next.got()) == 2 }, patience, time.Millisecond)
+	r.awaitLog("Cannot process file; will retry")
+	require.Eventually(t, func() bool { return len(filesIn(t, dir)) == 1 }, patience, time.Millisecond)
 	require.NoError(t, os.Remove(blocked))
 	r.awaitLog("Rejected record permanently")
+	require.Eventually(t, func() bool { return len(filesIn(t, dir)) == 0 }, patience, time.Millisecond)
 	assert.Equal(t, []int{1}, numbersIn(t, blocked))
+	assert.Equal(t, once(2, 3), next.got())
 }
 
 // The rejected directory is bounded.

@@ -32,7 +32,8 @@ func (r *fileReceiver) sizeOf(record *archive.Record) (int64, error) {
 	return size, err
 }
 
-// send sends a record until it is accepted or kept as rejected, or until Shutdown. Each attempt decodes its bytes, since
+// send sends a record until it is accepted or kept as rejected, or until Shutdown. A record that cannot be kept makes room
+// for others, and its file is read again later. Each attempt decodes its bytes, since
 // the next consumer may change its payload.
 func (r *fileReceiver) send(ctx context.Context, f *openFile, record *archive.Record) {
 	wait := r.config.RetryOnFailure.InitialInterval
@@ -53,8 +54,12 @@ func (r *fileReceiver) send(ctx context.Context, f *openFile, record *archive.Re
 		default:
 			err = r.failed(record, err)
 		}
-		if err == nil {
+		switch {
+		case err == nil:
 			r.complete(f, record.Number)
+			return
+		case errors.Is(err, errNotKept):
+			f.fail(fmt.Errorf("record %d: %w", record.Number, err))
 			return
 		}
 		log("Record was not accepted; will retry", zap.String("path", record.File), zap.Int("record", record.Number),
@@ -87,6 +92,9 @@ func (r *fileReceiver) consume(ctx context.Context, pd pprofile.Profiles) (err e
 	return r.next.ConsumeProfiles(ctx, pd)
 }
 
+// errNotKept says that a record was rejected and is not in the rejected directory, for example because the disk is full.
+var errNotKept = errors.New("cannot keep the rejected record")
+
 // failed leaves in the record the Profiles that the next consumer did not accept. It returns nil if that is kept
 // as rejected, and otherwise the error to retry after.
 func (r *fileReceiver) failed(record *archive.Record, err error) error {
@@ -104,7 +112,7 @@ func (r *fileReceiver) failed(record *archive.Record, err error) error {
 				zap.String("kept_in", r.config.Rejected.Directory), zap.Error(err))
 			return nil
 		}
-		err = errors.Join(err, fmt.Errorf("cannot keep it: %w", keepErr))
+		err = errors.Join(err, fmt.Errorf("%w: %w", errNotKept, keepErr))
 	}
 	r.telemetry.countRecord(recordRetried)
 	return err
