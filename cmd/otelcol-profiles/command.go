@@ -4,8 +4,11 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -47,6 +50,9 @@ func newCommand(set otelcol.CollectorSettings) *cobra.Command {
 	if validate, _, err := command.Find([]string{"validate"}); err == nil {
 		announceValid(validate)
 	}
+	if printConfig, _, err := command.Find([]string{"print-config"}); err == nil {
+		redactURLs(printConfig)
+	}
 	return command
 }
 
@@ -67,6 +73,28 @@ func buildDetails() string {
 		}
 	}
 	return fmt.Sprintf("%s\n%s %s/%s, OpenTelemetry Collector %s\n", commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, collector)
+}
+
+// What may be secret in a URL: the user and the query, which ends with the line of YAML or JSON.
+var (
+	userOfURL  = regexp.MustCompile(`(\w://)[^\s/?]*@`)
+	queryOfURL = regexp.MustCompile(`(?m)(\w://[^\s?]*\?).*?(["']?,?)$`)
+)
+
+// redactURLs makes print-config hide what may be secret in URLs, unless the mode is unredacted.
+func redactURLs(printConfig *cobra.Command) {
+	run := printConfig.RunE
+	printConfig.RunE = func(c *cobra.Command, args []string) error {
+		if strings.EqualFold(c.Flag("mode").Value.String(), "unredacted") {
+			return run(c, args)
+		}
+		out, printed := c.OutOrStdout(), &strings.Builder{}
+		c.SetOut(printed)
+		err := run(c, args)
+		text := userOfURL.ReplaceAllString(printed.String(), "${1}REDACTED@")
+		_, writeErr := io.WriteString(out, queryOfURL.ReplaceAllString(text, "${1}REDACTED${2}"))
+		return cmp.Or(err, writeErr)
+	}
 }
 
 // announceValid makes validate say what is valid. The Collector's says nothing.

@@ -67,6 +67,7 @@ func TestErrorsNameTheWholeKey(t *testing.T) {
 		"receivers.pprof.self.profiels=[cpu]":    "unknown key receivers::pprof::self::profiels: must be one of ",
 		"processors.profiles_dedup.window=10":    "processors::profiles_dedup::window is 10: must be a duration with a unit, such as 30s",
 		"processors.profiles_dedup.windw=10s":    "unknown key processors::profiles_dedup::windw: must be one of ",
+		"exporters.profiles_file.path=a":         "unknown key exporters::profiles_file::path: must be directory here, or one of ",
 		"exporters.profiles_file.sync_intervl=1": "unknown key exporters::profiles_file::sync_intervl: must be one of ",
 		"extensions.profiles_view.directry=a":    "unknown key extensions::profiles_view::directry: must be one of ",
 	} {
@@ -139,4 +140,19 @@ func TestLoopsOverFilesAreRejected_D6(t *testing.T) {
 			assert.Contains(t, out, "service::pipelines::profiles/forward never ends: receivers::profiles_file::include must match no file that exporters::profiles_file writes into "+dir)
 		}
 	}
+}
+
+func TestSecretsInURLsAreNotPrinted_R16(t *testing.T) {
+	const secrets = `yaml:{receivers: {pprof: {remote: {targets: [{endpoint: 'http://a:1/debug/pprof?token=s3cret&x="s3cret'}]}}},
+ exporters: {otlp_http: {endpoint: 'https://user:s3cret@b:2/?key=s3cret'}, otlp_http/two: {endpoint: 'https://s3cret@c'}},
+ service: {pipelines: {profiles: {receivers: [pprof], exporters: [otlp_http, otlp_http/two]}}}}`
+	out, err := program(t, "print-config", "--config="+strings.ReplaceAll(secrets, "\n", ""))
+	require.NoError(t, err, out)
+	assert.NotContains(t, out, "s3cret")
+	for _, url := range []string{"http://a:1/debug/pprof?REDACTED", "https://REDACTED@b:2/?REDACTED", "https://REDACTED@c\n"} {
+		assert.Contains(t, out, url)
+	}
+	out, err = program(t, "print-config", "--mode=unredacted", "--config="+strings.ReplaceAll(secrets, "\n", ""))
+	require.NoError(t, err, out)
+	assert.Contains(t, out, "https://user:s3cret@b:2/?key=s3cret")
 }

@@ -144,6 +144,7 @@ const minDuration = time.Millisecond
 func (c *Config) Validate() error {
 	var checks config.Checks
 	checks.That(c.Directory != "" && !strings.ContainsRune(c.Directory, 0), "directory", c.Directory, "the path of the directory of the files")
+	checks.Path("directory", c.Directory)
 	checks.That(c.Format == formatProto || c.Format == formatJSON, "format", c.Format, "proto or json (%s)", pprofReplacement)
 	checks.OneOf("compression", c.Compression, compressionNone, compressionGzip, compressionZstd)
 	checks.OneOf("sync", c.Sync, syncNone, syncInterval, syncRecord)

@@ -68,6 +68,7 @@ func (c *Config) Validate() error {
 	endpoint := c.HTTP.NetAddr.Endpoint
 	checks.That(endpoint != "", "endpoint", endpoint, "an address such as localhost:4041")
 	checks.That(c.Directory != "", "directory", c.Directory, "the directory of the profiles_file exporter")
+	checks.Path("directory", c.Directory)
 	checks.Memory("max_memory", c.MaxMemory, minMemory, config.TiB)
 	checks.That(c.isLocal() || c.HTTP.Auth.HasValue() || c.AllowUnauthenticated, "endpoint", endpoint,
 		"an address of this computer, such as localhost:4041, unless auth is set or allow_unauthenticated is true")

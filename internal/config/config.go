@@ -19,6 +19,7 @@ import (
 	"maps"
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -115,7 +116,11 @@ func (r *reader) readSection(path string, section map[string]any, into reflect.T
 			r.read(at, section[key], into.Elem())
 		case into.Kind() != reflect.Struct || optional && key == "enabled":
 		case keys[key] == nil:
-			r.problems = append(r.problems, problem{"unknown key ", at, ": must be one of " + strings.Join(slices.Sorted(maps.Keys(keys)), ", ")})
+			must := ": must be one of " + strings.Join(slices.Sorted(maps.Keys(keys)), ", ")
+			if key == "path" && keys["directory"] != nil { // of other components
+				must = ": must be directory here, or" + strings.TrimPrefix(must, ": must be")
+			}
+			r.problems = append(r.problems, problem{"unknown key ", at, must})
 		default:
 			r.read(at, section[key], keys[key])
 		}
@@ -151,7 +156,7 @@ func checkValue(path string, value any, into reflect.Type) string {
 	case reflect.TypeOf(value) == into: // read and marshalled before
 	case into == reflect.TypeFor[time.Duration]():
 		_, err := time.ParseDuration(text)
-		ok, must = isText && err == nil || isNumber && reflect.ValueOf(value).IsZero(), "a duration with a unit, such as 30s"
+		ok, must = isText && err == nil || isNumber && reflect.ValueOf(value).IsZero(), "a duration with a unit, such as 30s or 168h (7 days)"
 	case isText && isSize(path, into), into == reflect.TypeFor[Size]():
 		size := fmt.Sprint(value)
 		if number, isFloat := value.(float64); isFloat { // some sources write every number so
@@ -234,6 +239,17 @@ func (c *Checks) Memory(key string, size, least, most Size) {
 // OneOf notes, unless the value of a key is one of those allowed, that it is wrong.
 func (c *Checks) OneOf(key, value string, allowed ...string) {
 	c.That(slices.Contains(allowed, value), key, value, "one of %s", strings.Join(allowed, ", "))
+}
+
+// variable is a directory in a path that a shell would replace.
+var variable = regexp.MustCompile(`(?:^|/)\$([A-Za-z_]\w*)`)
+
+// Path notes that a path, or a glob, is written as for a shell, which the Collector would take literally.
+func (c *Checks) Path(key, value string) {
+	if found := variable.FindStringSubmatch(value); found != nil {
+		c.That(false, key, value, "written with ${env:%s}: $%[1]s is not replaced", found[1])
+	}
+	c.That(!strings.HasPrefix(value, "~/"), key, value, "written with ${env:HOME}: ~ is not replaced")
 }
 
 // wrong is the error of a key with a wrong value.

@@ -111,7 +111,7 @@ func TestUnmarshalRejects(t *testing.T) {
 		"server: 5":                                  "server is 5: must be a section with keys of its own",
 		"server: [a]":                                "server is [a]: must be a section with keys of its own",
 		"server: {tls: true}":                        "server::tls is true: must be a section with keys of its own",
-		"interval: soon":                             "interval is \"soon\": must be a duration with a unit",
+		"interval: 7d":                               "interval is \"7d\": must be a duration with a unit, such as 30s or 168h (7 days)",
 		"targets: [{port: http}]":                    "targets::0::port is \"http\": must be a whole number",
 		"server: {max_request_body_size: 5mib}":      "server::max_request_body_size is \"5mib\": must be a whole number of bytes, a size with a unit",
 		"size: 12QiB":                                "is invalid: size is \"12QiB\": must be a whole number of bytes, a size with a unit",
@@ -125,7 +125,7 @@ func TestUnmarshalRejects(t *testing.T) {
 		"targets: [{port: 1e30}]":                    "targets::0::port is 1e+30: must be a whole number",
 		"size: 1.5":                                  "is invalid: size is \"1.5\": must be a whole number of bytes",
 		"server: {most: x}":                          "server::most is \"x\": must be a whole number",
-		"server: {bogus: 1, most: 1.5}\ninterval: 1": "interval is 1: must be a duration with a unit, such as 30s\nunknown key server::bogus: must be one of auth, compression",
+		"server: {bogus: 1, most: 1.5}\ninterval: 1": "interval is 1: must be a duration with a unit, such as 30s or 168h (7 days)\nunknown key server::bogus: must be one of auth, compression",
 	} {
 		_, err := load(t, yaml)
 		require.Error(t, err, yaml)

@@ -55,10 +55,12 @@ func (c *Config) Check(checks *config.Checks) {
 	checks.That(len(c.Include) > 0, "include", c.Include, example)
 	for _, glob := range c.Include {
 		checks.That(validGlob(glob), "include", glob, example)
+		checks.Path("include", glob)
 		checks.That(!hasSkippedName(glob), "include", glob, "a glob of finished files: names that end in one of %q are skipped", skippedSuffixes)
 	}
 	for _, glob := range c.Exclude {
 		checks.That(validGlob(glob), "exclude", glob, example)
+		checks.Path("exclude", glob)
 	}
 	checks.That(c.PollInterval >= time.Millisecond, "poll_interval", c.PollInterval, "at least 1ms")
 }

@@ -30,6 +30,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
@@ -207,8 +208,10 @@ func badTargets(profile []byte) map[string]struct {
 		"text": {"malformed", func(w http.ResponseWriter, _ *http.Request) {
 			respond(w, "application/octet-stream", []byte("heap profile: 1: 2"))
 		}},
-		"not-found":  {"status", http.NotFound},
-		"fails":      {"status", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }},
+		"not-found": {"status", http.NotFound},
+		"fails": {"status", func(w http.ResponseWriter, r *http.Request) {
+			http.Error(w, "in use\x1b of "+r.URL.RequestURI()+strings.Repeat("!", 1<<20), http.StatusInternalServerError)
+		}},
 		"no-content": {"status", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }},
 		"empty":      {"malformed", func(http.ResponseWriter, *http.Request) {}},
 		"cut":        {"malformed", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(profile[:len(profile)-5]) }},
@@ -576,6 +579,9 @@ func TestSecretsOfTargetsAreNotShown_R16(t *testing.T) {
 	}, time.Minute, 10*time.Millisecond)
 	require.NoError(t, b.Shutdown(t.Context()))
 	b.requireNoSecrets("s3cret")
+	const body = "in use\\x1b of /fails/heap?token="
+	failure := b.logs.FilterMessageSnippet("Scrape failed").FilterField(zap.String("target", target.URL+"/fails")).All()[0].ContextMap()["error"]
+	assert.Equal(t, `status 500, want 200: "`+body+strings.Repeat("!", 200-len(body)+len(`\x1b`)-1)+`"`, failure)
 	profiletest.Injected(t, fmt.Sprintf("%d bad targets with secrets", len(names)+2))
 }
 

@@ -113,6 +113,8 @@ func (c *Config) MayRead(path string) bool { return c.Watch.MayRead(path) }
 func (c *Config) Validate() error {
 	var checks config.Checks
 	c.Watch.Check(&checks)
+	checks.Path("move_to", c.MoveTo)
+	checks.Path("rejected::directory", c.Rejected.Directory)
 	checks.OneOf("start_at", c.StartAt, startAtBeginning, startAtEnd)
 	checks.OneOf("after_read", c.AfterRead, afterReadKeep, afterReadDelete, afterReadMove)
 	checks.That(c.AfterRead != afterReadMove || c.MoveTo != "", "move_to", c.MoveTo, "a directory, as after_read is move")

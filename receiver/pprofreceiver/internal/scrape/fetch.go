@@ -4,6 +4,7 @@
 package scrape
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -95,7 +96,7 @@ func (s *Scraper) fetch(ctx context.Context, job *job, held *ingest.Reservation)
 	case response.StatusCode == http.StatusNotFound && job.of.optional:
 		return nil, errAbsent
 	case response.StatusCode != http.StatusOK:
-		return nil, failed(outcomeStatus, "status %d, want 200", response.StatusCode)
+		return nil, failed(outcomeStatus, "status %d, want 200%s", response.StatusCode, start(response.Body, from.Query()))
 	case response.ContentLength > limit:
 		return nil, &pproftranslator.LimitError{What: "body in bytes", Limit: limit, Got: response.ContentLength}
 	}
@@ -109,6 +110,25 @@ func (s *Scraper) fetch(ctx context.Context, job *job, held *ingest.Reservation)
 		return nil, &pproftranslator.LimitError{What: "body in bytes", Limit: limit}
 	}
 	return body, nil
+}
+
+// start returns, after a colon, the start of a body that says why there is no profile, as those of net/http/pprof do. It
+// hides the values of the query, which some servers repeat.
+func start(body io.Reader, query url.Values) string {
+	const read, shown = 4 << 10, 200
+	text, _ := io.ReadAll(io.LimitReader(body, read)) // before an error
+	for key, values := range query {
+		for _, value := range values {
+			if value != "" && key != secondsParameter {
+				text = bytes.ReplaceAll(text, []byte(value), nil)
+				text = bytes.ReplaceAll(text, []byte(url.QueryEscape(value)), nil)
+			}
+		}
+	}
+	if text = bytes.TrimSpace(text); len(text) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(": %q", text[:min(len(text), shown)])
 }
 
 // withoutURL unwraps the errors of net/http that hold the URL: its query may be secret.
