@@ -205,6 +205,7 @@ var quick = map[string][]string{
 		"--set=exporters.otlp_grpc.retry_on_failure.initial_interval=100ms",
 		"--set=exporters.otlp_grpc.retry_on_failure.max_interval=500ms",
 	},
+	"auth.yaml":   {"--set=exporters.profiles_file.rotation.max_age=200ms"},
 	"scrape.yaml": {},
 	"files.yaml":  {},
 	"splunk.yaml": {"--set=exporters.profiles_file.rotation.max_age=200ms"},

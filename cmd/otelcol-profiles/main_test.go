@@ -45,7 +45,7 @@ func TestComponents(t *testing.T) {
 		"pprof", "profiles_file", "otlp",
 		"profiles_dedup", "memory_limiter", "resource",
 		"profiles_file", "otlp_grpc", "otlp_http", "debug",
-		"health_check", "zpages", "file_storage", "otlp_limit", "profiles_view",
+		"health_check", "bearertokenauth", "zpages", "file_storage", "otlp_limit", "profiles_view",
 	} {
 		assert.Contains(t, out, "- name: "+name+"\n")
 	}

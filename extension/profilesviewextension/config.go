@@ -33,7 +33,7 @@ type Config struct {
 	// addresses of this computer.
 	AllowedHosts []string `mapstructure:"allowed_hosts"`
 
-	// AllowUnauthenticated allows an endpoint that other computers reach without auth.
+	// AllowUnauthenticated allows an endpoint that other computers reach without auth or client certificates.
 	AllowUnauthenticated bool `mapstructure:"allow_unauthenticated"`
 }
 
@@ -70,8 +70,9 @@ func (c *Config) Validate() error {
 	checks.That(c.Directory != "", "directory", c.Directory, "the directory of the profiles_file exporter")
 	checks.Path("directory", c.Directory)
 	checks.Memory("max_memory", c.MaxMemory, minMemory, config.TiB)
-	checks.That(c.isLocal() || c.HTTP.Auth.HasValue() || c.AllowUnauthenticated, "endpoint", endpoint,
-		"an address of this computer, such as localhost:4041, unless auth is set or allow_unauthenticated is true")
+	mutualTLS := c.HTTP.TLS.HasValue() && c.HTTP.TLS.Get().ClientCAFile != ""
+	checks.That(c.isLocal() || c.HTTP.Auth.HasValue() || mutualTLS || c.AllowUnauthenticated, "endpoint", endpoint,
+		"an address of this computer, such as localhost:4041, unless auth or tls::client_ca_file is set, or allow_unauthenticated is true")
 	const shortest = time.Second
 	checks.That(c.HTTP.WriteTimeout == 0 || c.HTTP.WriteTimeout >= shortest, "write_timeout", c.HTTP.WriteTimeout, "0 (no timeout) or at least %v", shortest)
 	for _, host := range c.AllowedHosts {

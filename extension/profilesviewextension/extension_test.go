@@ -66,16 +66,19 @@ tls: {cert_file: a, key_file: b}
 	require.NoError(t, err)
 	_, err = load(t, "{endpoint: '0.0.0.0:1', auth: {authenticator: basicauth}}")
 	require.NoError(t, err)
+	_, err = load(t, "{endpoint: '0.0.0.0:1', tls: {cert_file: a, key_file: b, client_ca_file: c}}")
+	require.NoError(t, err)
 }
 
 func TestWrongConfigs(t *testing.T) {
-	const beyond = "must be an address of this computer, such as localhost:4041, unless auth is set or allow_unauthenticated is true"
+	const beyond = "must be an address of this computer, such as localhost:4041, unless auth or tls::client_ca_file is set, or allow_unauthenticated is true"
 	for yaml, want := range map[string]string{
-		"endpont: localhost:1":            "unknown key endpont",
-		"max_mem: 1GiB":                   "unknown key max_mem",
-		"tls: {cert: a}":                  "unknown key tls::cert",
-		"endpoint: ''":                    `endpoint is "": must be an address such as localhost:4041`,
-		"endpoint: 0.0.0.0:4041":          `endpoint is "0.0.0.0:4041": ` + beyond,
+		"endpont: localhost:1":   "unknown key endpont",
+		"max_mem: 1GiB":          "unknown key max_mem",
+		"tls: {cert: a}":         "unknown key tls::cert",
+		"endpoint: ''":           `endpoint is "": must be an address such as localhost:4041`,
+		"endpoint: 0.0.0.0:4041": `endpoint is "0.0.0.0:4041": ` + beyond,
+		"{endpoint: '0.0.0.0:1', tls: {cert_file: a, key_file: b}}": `endpoint is "0.0.0.0:1": ` + beyond,
 		"endpoint: :4041":                 `endpoint is ":4041": ` + beyond,
 		"endpoint: example.com:4041":      `endpoint is "example.com:4041": ` + beyond,
 		"directory: ''":                   `directory is "": must be the directory`,
