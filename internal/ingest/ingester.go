@@ -161,17 +161,22 @@ func (in *Ingester) measure(ctx context.Context, r *Result, duration time.Durati
 
 // Pass calls the next consumer. If that rejects the payload, the error is a *PipelineError, and a *PanicError if it
 // panics.
-func (in *Ingester) Pass(ctx context.Context, r *Result) (err error) {
-	defer Recover(in.settings.Logger, &err, r.fields()...)
+func (in *Ingester) Pass(ctx context.Context, r *Result) error {
 	ctx, end := in.observe(ctx)
 	samples, count := r.Profiles.SampleCount(), r.Profiles.ProfileCount()
-	if count > 0 {
-		err = in.next.ConsumeProfiles(ctx, r.Profiles)
-	}
-	end(samples, err)
+	in.guard(r, func() error {
+		if count == 0 {
+			return nil
+		}
+		if err := in.next.ConsumeProfiles(ctx, r.Profiles); err != nil {
+			return &PipelineError{partialerror.ForCaller(err)}
+		}
+		return nil
+	})
+	end(samples, r.Err)
 	switch {
-	case err != nil:
-		return &PipelineError{partialerror.ForCaller(err)}
+	case r.Err != nil:
+		return r.Err
 	case count == 0 && r.Empty == 0: // by intention of the caller
 		return nil
 	}

@@ -5,6 +5,7 @@ package merge
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -149,8 +150,9 @@ func (p *Payload) describeScope(r *incomingResource, sp pprofile.ScopeProfiles, 
 		for _, t := range s.types {
 			key = key.AppendKey(t.Type).AppendKey(t.Unit)
 		}
-		return key.AppendInt(int64(len(s.types))).AppendKey(dictionary.ValidUTF8(sp.Scope().Name())).
+		key = key.AppendInt(int64(len(s.types))).AppendKey(dictionary.ValidUTF8(sp.Scope().Name())).
 			AppendKey(dictionary.ValidUTF8(sp.Scope().Version())).AppendKey(dictionary.ValidUTF8(sp.SchemaUrl()))
+		return binary.BigEndian.AppendUint64(key, uint64(len(s.types))) // no type can be taken for a name
 	})
 	var content [sha256.Size]byte // of resource and scope
 	if options.ProfileKeys {

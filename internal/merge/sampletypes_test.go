@@ -89,6 +89,21 @@ func TestScopesMergeIfTheirSampleTypesAreEqual(t *testing.T) {
 	}
 }
 
+// A scope whose name reads like the sample type of another one stays apart.
+func TestScopesOfCraftedNamesStayApart(t *testing.T) {
+	typed := pprofOf(t, &profile.Profile{DurationNanos: 1e9, SampleType: []*profile.ValueType{{Type: "\x00\x08ab"}}, Sample: []*profile.Sample{{Value: []int64{1}}}})
+	typed.ResourceProfiles().At(0).ScopeProfiles().At(0).SetSchemaUrl("\x00\x00")
+	typed.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().PutEmptySlice(sampletypes.OrderAttribute).AppendEmpty().SetInt(0)
+	named := pprofile.NewProfiles()
+	typed.CopyTo(named)
+	scope := named.ResourceProfiles().At(0).ScopeProfiles().At(0)
+	scope.Scope().Attributes().Remove(sampletypes.OrderAttribute)
+	scope.Scope().SetName("ab\x00\x04\x02\x00\x00\x02")
+	scope.SetSchemaUrl("")
+	out := merged(t, defaultOptions(), typed, named)
+	require.Equal(t, 2, out.ResourceProfiles().At(0).ScopeProfiles().Len())
+}
+
 // An order that does not fit the Profiles would mislead readers.
 func TestSampleTypeOrderThatDoesNotFitIsDropped(t *testing.T) {
 	pd := pprofOf(t, profiletest.HeapPprof(10, 1000, 2, 200))

@@ -341,6 +341,7 @@ func TestPanicIsAnswered_R13(t *testing.T) {
 			assert.Equal(t, map[string]int64{"500": 1, strconv.Itoa(w.success): int64(pushes)}, b.counts("otelcol_receiver_pprof_requests", "http.response.status_code"))
 			profiletest.Injected(t, fmt.Sprintf("1 panics, %d pushes after them", pushes))
 			assert.Equal(t, map[string]int64{"panic": 1}, b.counts("otelcol_receiver_pprof_rejected_requests", "reason"))
+			assert.NotEmpty(t, b.counts("otelcol_receiver_refused_profile_samples", "receiver"), "the operation of the panic has ended")
 		})
 	}
 }
