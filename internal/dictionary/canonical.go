@@ -302,21 +302,17 @@ func (w *Writer) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
 		digest.Write(k)
 	}
 
-	stacks := dst.StackTable()
-	stacks.EnsureCapacity(len(w.stacks.order))
 	var stack []int32
-	for i := range w.stacks.inOrder {
+	writeTable(&w.stacks, dst.StackTable(), func(i int32, to pprofile.Stack) {
 		stack = append(stack[:0], w.from.stacks.indicesAt(i)...)
 		for n := len(stack) - 1; n >= 0; n-- {
 			stack[n] = w.locations.placeOf(stack[n])
 		}
 		add('s', AppendIndices(key[:0], stack))
-		WriteStack(stacks.AppendEmpty(), stack)
-	}
-	locations := dst.LocationTable()
-	locations.EnsureCapacity(len(w.locations.order))
-	l := &w.location
-	for i := range w.locations.inOrder {
+		WriteStack(to, stack)
+	})
+	writeTable(&w.locations, dst.LocationTable(), func(i int32, to pprofile.Location) {
+		l := &w.location
 		l.Decode(w.from.locations.at(i))
 		l.Mapping = w.mappings.placeOf(l.Mapping)
 		for n := range l.Lines {
@@ -324,42 +320,34 @@ func (w *Writer) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
 		}
 		w.placeAttributes(l.Attributes)
 		add('l', l.AppendKey(key[:0]))
-		l.Write(locations.AppendEmpty())
-	}
-	mappings := dst.MappingTable()
-	mappings.EnsureCapacity(len(w.mappings.order))
-	m := &w.mapping
-	for i := range w.mappings.inOrder {
+		l.Write(to)
+	})
+	writeTable(&w.mappings, dst.MappingTable(), func(i int32, to pprofile.Mapping) {
+		m := &w.mapping
 		m.Decode(w.from.mappings.at(i))
 		m.Filename = w.String(m.Filename)
 		w.placeAttributes(m.Attributes)
 		add('m', m.AppendKey(key[:0]))
-		m.Write(mappings.AppendEmpty())
-	}
-	functions := dst.FunctionTable()
-	functions.EnsureCapacity(len(w.functions.order))
-	f := &w.function
-	for i := range w.functions.inOrder {
+		m.Write(to)
+	})
+	writeTable(&w.functions, dst.FunctionTable(), func(i int32, to pprofile.Function) {
+		f := &w.function
 		f.Decode(w.from.functions.at(i))
 		f.Name, f.SystemName, f.Filename = w.String(f.Name), w.String(f.SystemName), w.String(f.Filename)
 		add('f', f.AppendKey(key[:0]))
-		f.Write(functions.AppendEmpty())
-	}
-	attributes := dst.AttributeTable()
-	attributes.EnsureCapacity(len(w.attributes.order))
-	a := &w.attribute
-	for i := range w.attributes.inOrder {
+		f.Write(to)
+	})
+	writeTable(&w.attributes, dst.AttributeTable(), func(i int32, to pprofile.KeyValueAndUnit) {
+		a := &w.attribute
 		a.Decode(w.from.attributes.at(i))
 		a.Key, a.Unit = w.String(a.Key), w.String(a.Unit)
 		add('a', a.AppendKey(key[:0]))
-		a.Write(attributes.AppendEmpty())
-	}
-	links := dst.LinkTable()
-	links.EnsureCapacity(len(w.links.order))
-	for i := range w.links.inOrder {
+		a.Write(to)
+	})
+	writeTable(&w.links, dst.LinkTable(), func(i int32, to pprofile.Link) {
 		add('k', append(key[:0], w.from.links.at(i)...))
-		WriteLink(links.AppendEmpty(), w.from.links.at(i))
-	}
+		WriteLink(to, w.from.links.at(i))
+	})
 	var all []byte
 	ends := make([]uint32, 0, len(w.strings.order))
 	for i := range w.strings.inOrder {
@@ -368,4 +356,16 @@ func (w *Writer) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
 		ends = append(ends, uint32(len(all)))
 	}
 	WriteStrings(dst, all, ends)
+}
+
+// writeTable appends the used entries of one table to dst, in the new order.
+func writeTable[E any](s *selection, dst interface {
+	EnsureCapacity(n int)
+	AppendEmpty() E
+}, write func(i int32, to E),
+) {
+	dst.EnsureCapacity(len(s.order))
+	for i := range s.inOrder {
+		write(i, dst.AppendEmpty())
+	}
 }
