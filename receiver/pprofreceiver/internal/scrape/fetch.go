@@ -96,7 +96,7 @@ func (s *Scraper) fetch(ctx context.Context, job *job, held *ingest.Reservation)
 	case response.StatusCode == http.StatusNotFound && job.of.optional:
 		return nil, errAbsent
 	case response.StatusCode != http.StatusOK:
-		return nil, failed(outcomeStatus, "status %d, want 200%s", response.StatusCode, start(response.Body, from.Query()))
+		return nil, failed(outcomeStatus, "status %d, want 200%s", response.StatusCode, start(response.Body, job.url.Query()))
 	case response.ContentLength > limit:
 		return nil, &pproftranslator.LimitError{What: "body in bytes", Limit: limit, Got: response.ContentLength}
 	}
