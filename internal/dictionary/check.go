@@ -26,8 +26,8 @@ func (e *IndexError) Error() string {
 
 // Check reads all of pd, which it does not change, and returns the first thing
 // that makes it unusable: an *IndexError for an index outside its table (0 is
-// never that), an attribute value nested deeper than MaxDepth, or a sample whose
-// values and timestamps are both there and unequal in number.
+// never that), an attribute value nested deeper than MaxDepth, a resource or scope with more than MaxListEntries
+// attributes, or a sample whose values and timestamps are both there and unequal in number.
 //
 // Payloads that break a recommendation of the format pass, and so do tables without a
 // zero value: an index means the entry that is there.
@@ -37,7 +37,8 @@ func Check(pd pprofile.Profiles) error {
 	return c.err
 }
 
-// Growth is the most that a payload can add to any of Tables.
+// Growth is the most that a payload can add to any of Tables: what it has in all of its tables, as one of ours may have
+// room for many times that.
 type Growth struct {
 	Entries int
 	Content int // bytes of their binary form

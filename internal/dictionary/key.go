@@ -17,7 +17,7 @@ func appendInt(key []byte, v int64) []byte { return binary.AppendVarint(key, v) 
 
 func appendIndex(key []byte, i int32) []byte { return AppendUint(key, uint64(uint32(i))) }
 
-// AppendIndices appends the key of a stack.
+// AppendIndices appends indices as they are in the keys of mappings and locations, and in digests.
 func AppendIndices(key []byte, indices []int32) []byte {
 	for _, i := range indices {
 		key = appendIndex(key, i)

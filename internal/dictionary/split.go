@@ -9,8 +9,8 @@ import (
 )
 
 // Splitter copies resources out of a payload. Each copy has a dictionary of its own,
-// with the entries it refers to, in order of first use. The payload must have passed Check; it
-// is only read.
+// with the entries it refers to, in order of first use. The payload must have passed Check, and have no
+// string references in its attribute table; it is only read.
 type Splitter struct {
 	from   pprofile.Profiles
 	tables *Tables

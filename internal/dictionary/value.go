@@ -142,7 +142,7 @@ func AppendMapWithout(dst Value, m pcommon.Map, keys []string) Value {
 }
 
 // CopyMap adds the attributes of src to dst, which must be empty, in the order of
-// their keys and with valid strings. Of attributes with one key the last stays.
+// their keys and with valid strings. Of attributes with one key the one with the greatest value in binary form stays.
 func CopyMap(dst, src pcommon.Map) {
 	r := reader{AppendMap(nil, src)[1:]} // without the tag
 	writeMap(&r, dst)

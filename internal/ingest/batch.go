@@ -67,7 +67,8 @@ func (b *Batch) Add(p Payload) {
 	b.results = append(b.results, r)
 }
 
-// AddTranslated adds a payload and translates it, beside those that have been. After an error the batch is as before.
+// AddTranslated adds a payload and translates it, beside those that have been. After an error the batch does not have it,
+// but the reservation may hold its work until it is released.
 func (b *Batch) AddTranslated(ctx context.Context, p Payload, limit int) error {
 	before := b.results
 	b.Add(p)

@@ -26,7 +26,7 @@ func ProfilesOf(pd pprofile.Profiles) iter.Seq[pprofile.Profile] {
 	}
 }
 
-// Keep leaves the Profiles that keep selects. It takes the memory of a copy if that is free.
+// Keep leaves the Profiles that keep selects, merged as options say. It takes the memory of a copy if that is free.
 func (r *Result) Keep(keep func(p pprofile.Profile) bool, options *merge.Options, held *Reservation) error {
 	if err := held.tryTake(work, int64(r.Bytes)); err != nil {
 		return err

@@ -38,7 +38,7 @@ type dedupProcessor struct {
 	exporting *window       // closed, until each of its partitions has been sent once
 	retries   []*partition  // sent in vain; the one that is due first comes first
 	retrySize int           // bytes of retries, and of the one being sent
-	room      chan struct{} // closed when the open window has been closed; nil unless payloads wait for it
+	room      chan struct{} // closed when the open window has been closed; nil unless payloads wait for it, or have waited in vain
 	stopping  bool
 	lost      int // acknowledged partitions that were dropped during shutdown
 }
@@ -74,7 +74,7 @@ const patience = time.Second
 
 // Shutdown closes the open window and waits until everything is accepted, at most until
 // shutdown_timeout or ctx ends. Then it cancels the call of the next consumer, and the rest is dropped:
-// the error says how much. It does not return before the next consumer has, unless ctx ends: the
+// the error says how much. With a window, it does not return before the next consumer has, unless ctx ends: the
 // Collector shuts down the next consumer after it.
 func (p *dedupProcessor) Shutdown(ctx context.Context) error {
 	defer p.telemetry.Shutdown()
