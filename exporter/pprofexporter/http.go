@@ -6,7 +6,6 @@ package pprofexporter
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,6 +17,8 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/exporter"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 )
 
 // httpClient sends series by POST.
@@ -60,11 +61,11 @@ func (c *httpClient) close() error {
 func (c *httpClient) send(ctx context.Context, s *series) *failure {
 	request, err := c.request(ctx, s)
 	if err != nil {
-		return &failure{error: withoutURL(err), reason: reasonConvert}
+		return &failure{error: config.WithoutURL(err), reason: reasonConvert}
 	}
 	response, err := c.client.Do(request)
 	if err != nil {
-		return &failure{error: fmt.Errorf("sending a profile: %w", withoutURL(err)), ends: true}
+		return &failure{error: fmt.Errorf("sending a profile: %w", config.WithoutURL(err)), ends: true}
 	}
 	defer response.Body.Close()
 	if response.StatusCode/100 == 2 { // whatever happens to the body
@@ -164,12 +165,4 @@ func retryAfter(header string) time.Duration {
 		return time.Until(date)
 	}
 	return 0
-}
-
-// withoutURL returns the error of a request without the URL, which may hold secrets.
-func withoutURL(err error) error {
-	if failed, ok := errors.AsType[*url.Error](err); ok {
-		return failed.Err
-	}
-	return err
 }

@@ -26,3 +26,11 @@ func ParseURL(key, text, example string) (*url.URL, error) {
 	}
 	return at, nil
 }
+
+// WithoutURL unwraps the errors of net/http that hold the URL: its user or query may be secret.
+func WithoutURL(err error) error {
+	for wrapped := (*url.Error)(nil); errors.As(err, &wrapped); {
+		err = wrapped.Err
+	}
+	return err
+}

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -88,7 +89,7 @@ func (s *Scraper) fetch(ctx context.Context, job *job, held *ingest.Reservation)
 	request := &http.Request{Method: http.MethodGet, URL: job.url, Header: http.Header{}}
 	response, err := s.client.Do(request.WithContext(ctx))
 	if err != nil {
-		return nil, unlessKnown(withoutURL(err), outcomeUnreachable, "%w")
+		return nil, unlessKnown(config.WithoutURL(err), outcomeUnreachable, "%w")
 	}
 	defer response.Body.Close()
 	limit := int64(s.config.MaxDecompressedSize)
@@ -129,12 +130,4 @@ func start(body io.Reader, query url.Values) string {
 		return ""
 	}
 	return fmt.Sprintf(": %q", text[:min(len(text), shown)])
-}
-
-// withoutURL unwraps the errors of net/http that hold the URL: its query may be secret.
-func withoutURL(err error) error {
-	for wrapped := (*url.Error)(nil); errors.As(err, &wrapped); {
-		err = wrapped.Err
-	}
-	return err
 }
