@@ -38,6 +38,7 @@ func TestMetricsTellExportersApart(t *testing.T) {
 			require.NoError(t, e.consume(t.Context(), numbered(n, "a")))
 		}
 		e.countError(reasonConvert)
+		e.writer.Maintain()
 		require.NoError(t, e.shutdown(t.Context()))
 	}
 

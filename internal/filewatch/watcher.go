@@ -33,9 +33,11 @@ type Watcher struct {
 	NeverEmpty func(path string) bool
 	// StartAtEnd skips the files that the first poll ever finds.
 	StartAtEnd bool
+	// Missing is called with files that were removed while they waited for the Handler. nil is none.
+	Missing func(files []*File)
 	// Polled is called after each poll that could list all directories, with the number of files that are not handled
-	// yet, and with the files that were removed while they waited for the Handler. nil is none.
-	Polled func(unhandled int, missing []*File)
+	// yet. nil is none.
+	Polled func(unhandled int)
 
 	config  Config
 	finder  *finder
@@ -126,7 +128,8 @@ func (w *Watcher) Start(ctx context.Context, host component.Host, receiver compo
 // Go runs a goroutine of the Handler, for which Shutdown waits.
 func (w *Watcher) Go(run func()) { w.running.Go(run) }
 
-// Shutdown cancels the context of the Handler and waits until it has returned.
+// Shutdown cancels the context of the Handler, waits until it has returned, and looks for files that were removed since
+// the last poll.
 func (w *Watcher) Shutdown(ctx context.Context) error {
 	if w.cancel == nil { // not started
 		return nil
@@ -134,6 +137,7 @@ func (w *Watcher) Shutdown(ctx context.Context) error {
 	w.cancel()
 	w.running.Wait()
 	w.cancel = nil
+	w.look(time.Now())
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.storage == nil {
@@ -154,17 +158,26 @@ func (w *Watcher) Poll(ctx context.Context) {
 // poll finds files and queues those that are complete and new. It returns the time that it took to list them.
 func (w *Watcher) poll() (listing time.Duration) {
 	start := time.Now()
+	unhandled, complete, listing := w.look(start)
+	if complete && w.Polled != nil {
+		w.Polled(unhandled)
+	}
+	return listing
+}
+
+// look finds files, queues those that are complete and new, and reports those that are gone.
+func (w *Watcher) look(start time.Time) (unhandled int, complete bool, listing time.Duration) {
 	files, complete := w.finder.find()
 	listing = time.Since(start)
 	w.mu.Lock()
-	unhandled := w.update(files, start)
+	unhandled = w.update(files, start)
 	missing := w.forget(complete, start)
 	w.save()
 	w.mu.Unlock()
-	if complete && w.Polled != nil {
-		w.Polled(unhandled, missing)
+	if len(missing) > 0 && w.Missing != nil {
+		w.Missing(missing)
 	}
-	return listing
+	return unhandled, complete, listing
 }
 
 // update takes in the files that the poll of this time has found, and returns how many of them are not handled. Of several

@@ -137,8 +137,8 @@ func TestRemovedFiles(t *testing.T) {
 	w := newTest(t, t.TempDir(), nil)
 	var missing []string
 	unhandled := 0
-	w.Polled = func(n int, files []*File) {
-		unhandled = n
+	w.Polled = func(n int) { unhandled = n }
+	w.Missing = func(files []*File) {
 		for _, file := range files {
 			missing = append(missing, file.Relative)
 		}
@@ -157,6 +157,24 @@ func TestRemovedFiles(t *testing.T) {
 	w.Done(w.files["read"], nil)
 	w.poll(t)
 	assert.Zero(t, unhandled)
+}
+
+// The removal of a file that waits is reported even if the Watcher stops before its next poll.
+func TestShutdownReportsRemovedFiles_R20(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newTest(t, t.TempDir(), nil)
+		var missing []string
+		w.Missing = func(files []*File) { missing = append(missing, files[0].Relative) }
+		w.write(t, "waits")
+		w.answers = map[string]error{"waits": &RetryError{Err: os.ErrPermission}}
+		require.NoError(t, w.Start(t.Context(), componenttest.NewNopHost(), component.MustNewID("test")))
+		time.Sleep(20 * time.Second)
+		require.Equal(t, 1, w.Backlog().Files)
+		require.NoError(t, os.Remove(filepath.Join(w.dir, "waits")))
+		time.Sleep(time.Millisecond) // the next poll is later
+		require.NoError(t, w.Shutdown(t.Context()))
+		assert.Equal(t, []string{"waits"}, missing)
+	})
 }
 
 // A file that is still written is not handled, nor does the retry of another make it complete.
@@ -352,7 +370,7 @@ func TestStartAtEnd(t *testing.T) {
 func TestDirectoryThatCannotBeListed(t *testing.T) {
 	w := newTest(t, filepath.Join(t.TempDir(), "dir"), nil)
 	polled := 0
-	w.Polled = func(int, []*File) { polled++ }
+	w.Polled = func(int) { polled++ }
 	for range 3 {
 		w.poll(t)
 	}

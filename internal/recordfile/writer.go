@@ -186,7 +186,7 @@ func (w *Writer) Close() error {
 		errs = append(errs, g.close(ByShutdown, true))
 	}
 	w.mu.Unlock()
-	w.Maintain()
+	w.maintain(Retention{}) // a reader in the same process may have stopped, and would not notice that files are removed
 	return errors.Join(errs...)
 }
 

@@ -91,7 +91,7 @@ func (r *fileReceiver) end(file *filewatch.File, outcome string, err error) {
 	switch {
 	case err == nil, errors.Is(err, filewatch.ErrRemoved), errors.Is(err, filewatch.ErrChanged):
 	case errors.Is(err, fs.ErrNotExist):
-		r.reportMissing(file)
+		r.reportMissing([]*filewatch.File{file})
 		outcome, err = "", filewatch.ErrRemoved
 	default:
 		outcome, err = fileUnreadable, &filewatch.RetryError{Err: err}

@@ -80,7 +80,7 @@ func (r *fileReceiver) newWatcher() *filewatch.Watcher {
 		}
 		return quietTime // of an empty file, too: a program may copy it
 	}
-	w.Polled = r.polled
+	w.Polled, w.Missing = r.polled, r.reportMissing
 	return w
 }
 
@@ -106,10 +106,7 @@ func (r *fileReceiver) Shutdown(ctx context.Context) error {
 }
 
 // polled is called after each poll of the Watcher.
-func (r *fileReceiver) polled(unhandled int, missing []*filewatch.File) {
-	for _, file := range missing {
-		r.reportMissing(file)
-	}
+func (r *fileReceiver) polled(unhandled int) {
 	if unhandled > 0 || r.watcher.Backlog().Files > 0 {
 		r.idle = 0
 		return
@@ -124,10 +121,22 @@ func (r *fileReceiver) polled(unhandled int, missing []*filewatch.File) {
 	}
 }
 
-// reportMissing is for a file that was removed before it was read.
-func (r *fileReceiver) reportMissing(file *filewatch.File) {
-	r.telemetry.countFile(fileMissing)
-	r.logger.Warn("File was removed before it was read", zap.String("path", file.Path), zap.Int64("bytes", file.Size))
+// maxLoggedPaths is how many removed files a message names.
+const maxLoggedPaths = 100
+
+// reportMissing is for files that were removed before they were read. It logs one message, since the Collector leaves out
+// most of equal ones.
+func (r *fileReceiver) reportMissing(files []*filewatch.File) {
+	var paths []string
+	bytes := int64(0)
+	for _, file := range files {
+		r.telemetry.countFile(fileMissing)
+		bytes += file.Size
+		if len(paths) < maxLoggedPaths {
+			paths = append(paths, file.Path)
+		}
+	}
+	r.logger.Warn("Files were removed before they were read", zap.Int("files", len(files)), zap.Int64("bytes", bytes), zap.Strings("paths", paths))
 }
 
 // stopCollector sends the signal that ends a Collector in order.
