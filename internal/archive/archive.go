@@ -23,7 +23,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"os"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -118,7 +117,7 @@ func (o *Options) StoredIndex(file File) *recordfile.Index {
 	if !file.Index {
 		return nil
 	}
-	f, err := os.Open(file.Path + recordfile.IndexSuffix)
+	f, err := openRegular(file.Path + recordfile.IndexSuffix)
 	if err != nil {
 		return nil
 	}

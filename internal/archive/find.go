@@ -49,7 +49,7 @@ func Find(paths []string) (files []File, failed []error) {
 			failed = append(failed, err)
 		case info.IsDir():
 			files, failed = appendBelow(files, failed, path, paths)
-		case !info.Mode().IsRegular() && path != "/dev/stdin" && !strings.HasPrefix(path, descriptors):
+		case !info.Mode().IsRegular() && !isDescriptor(path):
 			failed = append(failed, &fs.PathError{Op: "open", Path: path, Err: errNotRegular})
 		case !strings.HasSuffix(path, recordfile.IndexSuffix): // as a pattern of the shell may name one
 			index, err := os.Lstat(path + recordfile.IndexSuffix)
@@ -116,6 +116,11 @@ func withoutRenamed(files []File) []File {
 	return slices.DeleteFunc(files, func(f File) bool {
 		return isPartial(f.Path) && seen[strings.TrimSuffix(nameOf(f.Path), recordfile.PartialSuffix)]
 	})
+}
+
+// isDescriptor reports whether a path names an open file of this process, which may be a pipe.
+func isDescriptor(path string) bool {
+	return path == "/dev/stdin" || strings.HasPrefix(path, descriptors)
 }
 
 func isPartial(path string) bool { return strings.HasSuffix(path, recordfile.PartialSuffix) }

@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlpsize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
@@ -47,11 +48,31 @@ func open(path string) (*os.File, error) {
 	if path == Stdin {
 		return os.Stdin, nil
 	}
-	f, err := os.Open(path)
+	if isDescriptor(path) {
+		return os.Open(path)
+	}
+	f, err := openRegular(path)
 	if errors.Is(err, fs.ErrNotExist) && isPartial(path) {
-		return os.Open(strings.TrimSuffix(path, recordfile.PartialSuffix))
+		return openRegular(strings.TrimSuffix(path, recordfile.PartialSuffix))
 	}
 	return f, err
+}
+
+// openRegular opens a regular file. It does not wait if the path has become that of a named pipe.
+func openRegular(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: path, Err: errNotRegular}
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // withoutPath removes the path, which Error repeats.

@@ -1,0 +1,37 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package archive
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+)
+
+// A file that became a named pipe after it was found is an error, and so is its index: opening it does not wait for a writer.
+func TestRecordsDoesNotWaitForANamedPipe_V7(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.pb")
+	for _, name := range []string{path, path + recordfile.IndexSuffix} {
+		require.NoError(t, os.WriteFile(name, []byte("x"), 0o600))
+	}
+	files, failed := Find([]string{path})
+	require.Empty(t, failed)
+	require.True(t, files[0].Index)
+	for _, name := range []string{path, path + recordfile.IndexSuffix} {
+		require.NoError(t, os.Remove(name))
+		require.NoError(t, syscall.Mkfifo(name, 0o600))
+	}
+	var o Options
+	assert.Nil(t, o.StoredIndex(files[0]))
+	for record, err := range o.Records(files[0], Part{}) {
+		assert.Nil(t, record)
+		assert.ErrorIs(t, err, errNotRegular)
+	}
+}
