@@ -42,7 +42,7 @@ func (w *Watcher) load(ctx context.Context, host component.Host, receiver compon
 	}
 	client, err := extension.GetClient(ctx, component.KindReceiver, receiver, "files")
 	if err != nil {
-		return err
+		return fmt.Errorf("storage: extension %q cannot open the checkpoints of this receiver; if their file is damaged, remove it: %w", w.config.Storage, err)
 	}
 	walker, ok := client.(storage.Walker)
 	if !ok {
