@@ -278,6 +278,7 @@ generate: ## Write generated files: metadata and config tables of the components
 	go test ./internal/configtable -update
 	$(OCB) builder-config.yaml
 	$(call own-command,cmd/otelcol-profiles)
+	gofmt -w cmd/otelcol-profiles
 	@# go install takes no module that replaces another: a requirement does the same.
 	cd cmd/otelcol-profiles && go mod edit -dropreplace=$(STATUSUTIL) -require=$(STATUSUTIL)@v0.165.0 && go mod tidy
 

@@ -3,32 +3,32 @@
 package main
 
 import (
-	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/connector"
-	"go.opentelemetry.io/collector/exporter"
-	"go.opentelemetry.io/collector/extension"
-	"go.opentelemetry.io/collector/otelcol"
-	"go.opentelemetry.io/collector/processor"
-	"go.opentelemetry.io/collector/receiver"
-	otelconftelemetry "go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
-	splunkprofilingconnector "github.com/otelcol-profiles/otelcol-profiles/connector/splunkprofilingconnector"
-	profilesfileexporter "github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter"
-	pprofexporter "github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter"
-	otlpexporter "go.opentelemetry.io/collector/exporter/otlpexporter"
-	otlphttpexporter "go.opentelemetry.io/collector/exporter/otlphttpexporter"
-	debugexporter "go.opentelemetry.io/collector/exporter/debugexporter"
 	bearertokenauthextension "github.com/open-telemetry/opentelemetry-collector-contrib/extension/bearertokenauthextension"
 	healthcheckextension "github.com/open-telemetry/opentelemetry-collector-contrib/extension/healthcheckextension"
 	filestorage "github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage"
+	resourceprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/resourceprocessor"
+	splunkprofilingconnector "github.com/otelcol-profiles/otelcol-profiles/connector/splunkprofilingconnector"
+	pprofexporter "github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter"
+	profilesfileexporter "github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter"
 	otlplimitextension "github.com/otelcol-profiles/otelcol-profiles/extension/otlplimitextension"
 	profilesviewextension "github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension"
-	zpagesextension "go.opentelemetry.io/collector/extension/zpagesextension"
 	profilesdedupprocessor "github.com/otelcol-profiles/otelcol-profiles/processor/profilesdedupprocessor"
-	memorylimiterprocessor "go.opentelemetry.io/collector/processor/memorylimiterprocessor"
-	resourceprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/resourceprocessor"
 	pprofreceiver "github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver"
 	profilesfilereceiver "github.com/otelcol-profiles/otelcol-profiles/receiver/profilesfilereceiver"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/connector"
+	"go.opentelemetry.io/collector/exporter"
+	debugexporter "go.opentelemetry.io/collector/exporter/debugexporter"
+	otlpexporter "go.opentelemetry.io/collector/exporter/otlpexporter"
+	otlphttpexporter "go.opentelemetry.io/collector/exporter/otlphttpexporter"
+	"go.opentelemetry.io/collector/extension"
+	zpagesextension "go.opentelemetry.io/collector/extension/zpagesextension"
+	"go.opentelemetry.io/collector/otelcol"
+	"go.opentelemetry.io/collector/processor"
+	memorylimiterprocessor "go.opentelemetry.io/collector/processor/memorylimiterprocessor"
+	"go.opentelemetry.io/collector/receiver"
 	otlpreceiver "go.opentelemetry.io/collector/receiver/otlpreceiver"
+	otelconftelemetry "go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
 )
 
 type aliasProvider interface{ DeprecatedAlias() component.Type }
@@ -64,11 +64,11 @@ func components() (otelcol.Factories, error) {
 	}
 	factories.ExtensionModules = makeModulesMap(factories.Extensions, map[component.Type]string{
 		bearertokenauthextension.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/extension/bearertokenauthextension v0.164.0",
-		healthcheckextension.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/extension/healthcheckextension v0.164.0",
-		filestorage.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage v0.164.0",
-		otlplimitextension.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.0.0",
-		profilesviewextension.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.0.0",
-		zpagesextension.NewFactory().Type(): "go.opentelemetry.io/collector/extension/zpagesextension v0.164.0",
+		healthcheckextension.NewFactory().Type():     "github.com/open-telemetry/opentelemetry-collector-contrib/extension/healthcheckextension v0.164.0",
+		filestorage.NewFactory().Type():              "github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage v0.164.0",
+		otlplimitextension.NewFactory().Type():       "github.com/otelcol-profiles/otelcol-profiles v0.0.0",
+		profilesviewextension.NewFactory().Type():    "github.com/otelcol-profiles/otelcol-profiles v0.0.0",
+		zpagesextension.NewFactory().Type():          "go.opentelemetry.io/collector/extension/zpagesextension v0.164.0",
 	})
 
 	factories.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](
@@ -80,9 +80,9 @@ func components() (otelcol.Factories, error) {
 		return otelcol.Factories{}, err
 	}
 	factories.ReceiverModules = makeModulesMap(factories.Receivers, map[component.Type]string{
-		pprofreceiver.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.0.0",
+		pprofreceiver.NewFactory().Type():        "github.com/otelcol-profiles/otelcol-profiles v0.0.0",
 		profilesfilereceiver.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.0.0",
-		otlpreceiver.NewFactory().Type(): "go.opentelemetry.io/collector/receiver/otlpreceiver v0.164.0",
+		otlpreceiver.NewFactory().Type():         "go.opentelemetry.io/collector/receiver/otlpreceiver v0.164.0",
 	})
 
 	factories.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](
@@ -97,10 +97,10 @@ func components() (otelcol.Factories, error) {
 	}
 	factories.ExporterModules = makeModulesMap(factories.Exporters, map[component.Type]string{
 		profilesfileexporter.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.0.0",
-		pprofexporter.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.0.0",
-		otlpexporter.NewFactory().Type(): "go.opentelemetry.io/collector/exporter/otlpexporter v0.164.0",
-		otlphttpexporter.NewFactory().Type(): "go.opentelemetry.io/collector/exporter/otlphttpexporter v0.164.0",
-		debugexporter.NewFactory().Type(): "go.opentelemetry.io/collector/exporter/debugexporter v0.164.0",
+		pprofexporter.NewFactory().Type():        "github.com/otelcol-profiles/otelcol-profiles v0.0.0",
+		otlpexporter.NewFactory().Type():         "go.opentelemetry.io/collector/exporter/otlpexporter v0.164.0",
+		otlphttpexporter.NewFactory().Type():     "go.opentelemetry.io/collector/exporter/otlphttpexporter v0.164.0",
+		debugexporter.NewFactory().Type():        "go.opentelemetry.io/collector/exporter/debugexporter v0.164.0",
 	})
 
 	factories.Processors, err = otelcol.MakeFactoryMap[processor.Factory](
@@ -114,7 +114,7 @@ func components() (otelcol.Factories, error) {
 	factories.ProcessorModules = makeModulesMap(factories.Processors, map[component.Type]string{
 		profilesdedupprocessor.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.0.0",
 		memorylimiterprocessor.NewFactory().Type(): "go.opentelemetry.io/collector/processor/memorylimiterprocessor v0.164.0",
-		resourceprocessor.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/processor/resourceprocessor v0.164.0",
+		resourceprocessor.NewFactory().Type():      "github.com/open-telemetry/opentelemetry-collector-contrib/processor/resourceprocessor v0.164.0",
 	})
 
 	factories.Connectors, err = otelcol.MakeFactoryMap[connector.Factory](
