@@ -152,6 +152,17 @@ func TestOtelprofStaysWithinItsMemory_V1_V2(t *testing.T) {
 	require.Contains(t, stderr, "large.otlp.pb: record 1 at byte 0")
 	require.Less(t, peak, int64(256<<20))
 
+	var stack bytes.Buffer
+	for i := range 300_000 {
+		fmt.Fprintf(&stack, "function_with_a_name_%d;", i)
+	}
+	deep := write("deep.folded", stack.Bytes(), []byte("leaf 1\n"))
+	for _, command := range [][]string{{"check"}, {"convert", "--to=pprof"}, {"convert", "--to=folded"}} {
+		code, _, stderr, peak := otelprof(t, append(command, "--max-memory=256MiB", deep)...)
+		require.Zero(t, code, stderr)
+		require.Less(t, peak, int64(256<<20), command)
+	}
+
 	nest := func(field byte, content []byte) []byte {
 		return append(binary.AppendUvarint([]byte{field<<3 | 2}, uint64(len(content))), content...)
 	}

@@ -136,12 +136,13 @@ func marshal(pd pprofile.Profiles, format string) ([]byte, error) {
 	}
 }
 
-// toProfiles translates the pprof, which is of the resource of the selection if that has one only.
+// toProfiles translates the pprof, which it drops, and which is of the resource of the selection if that has one only.
 func toProfiles(c *query.Comparison) (pprofile.Profiles, error) {
 	var message bytes.Buffer
 	if err := pproftranslator.WritePprof(&message, c.Pprof); err != nil {
 		return pprofile.Profiles{}, err
 	}
+	c.Pprof = nil             // makes room for the translation
 	const all = math.MaxInt32 // --max-memory bounds the selection
 	limits := pproftranslator.Limits{DecompressedSize: math.MaxInt, Samples: all, StackDepth: all, Labels: all, StringLength: all, Expansion: 1000}
 	pd, err := (&pproftranslator.Unmarshaler{Limits: limits}).UnmarshalProfiles(message.Bytes())

@@ -139,7 +139,8 @@ func (a *app) source(paths []string) (*query.Source, error) {
 		return nil, fmt.Errorf("--max-memory is %s: must be at least 16MiB", limit)
 	}
 	a.reading, a.limit = true, int64(limit)
-	debug.SetMemoryLimit(a.limit) // so that garbage is collected in time
+	// So that garbage is collected in time. The runtime does not count the pages of the program itself.
+	debug.SetMemoryLimit(a.limit / 16 * 15)
 	files, failed := archive.Find(paths)
 	for _, err := range failed {
 		if e, ok := errors.AsType[*fs.PathError](err); ok {
