@@ -123,8 +123,15 @@ picture: build ## Make the picture of the page in the README (needs Chromium)
 	cd e2e && PICTURE=$(ROOT)/docs/profiles-view.png OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) go test -count=1 -run TestPictureOfThePage .
 
 .PHONY: e2e
-e2e: build build-kafka build-node bin/gotestsum ## Run the end-to-end tests against bin/otelcol-profiles, bin/otelcol-profiles-kafka and bin/otelcol-profiles-node
+e2e: build build-kafka build-node bin/gotestsum bin/axe.min.js ## Run the end-to-end tests against bin/otelcol-profiles, bin/otelcol-profiles-kafka and bin/otelcol-profiles-node
 	@$(SUITES); $(E2E); $(REPORT)
+
+# axe-core checks the accessibility of the pages. Without npm, its checks are skipped.
+AXE        = axe-core@4.10.3
+AXE_SHA256 = 880970c081707360e64f34cea25ff91892f5bc95675b0776925b9709dd8a68bb
+bin/axe.min.js:
+	@mkdir -p bin/axe && cd bin/axe && npm pack --silent $(AXE) && tar -xzf axe-core-*.tgz package/axe.min.js && \
+	echo "$(AXE_SHA256)  package/axe.min.js" | sha256sum -c --quiet && mv package/axe.min.js .. || echo "no $(AXE): its checks of the pages are skipped"
 
 .PHONY: test-ebpf
 test-ebpf: build-ebpf ## Run the tests of config/ebpf, which profile this machine if they may

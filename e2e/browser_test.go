@@ -19,6 +19,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	cdplog "github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
@@ -62,7 +63,7 @@ func startBrowser(t *testing.T) *chromium {
 	if err := chromedp.Do(ctx); err != nil { // a time limit here would be that of the browser
 		t.Fatal(err)
 	}
-	ctx, done := context.WithTimeout(ctx, 3*patience)
+	ctx, done := context.WithTimeout(ctx, 5*patience)
 	t.Cleanup(done)
 	b := &chromium{t: t, ctx: ctx}
 	err := chromedp.Listen(ctx, func(event any) {
@@ -137,12 +138,15 @@ func (b *chromium) show(s screen) {
 // contrast. Pages of pprof have their own colors. With SCREENSHOTS it leaves a picture there.
 func (b *chromium) check(name string, own bool) {
 	b.t.Helper()
-	for _, s := range screens {
+	for i, s := range screens {
 		b.show(s)
 		assert.LessOrEqual(b.t, evaluate[int64](b, `document.documentElement.scrollWidth - window.innerWidth`), int64(0), "pixels by which %s is wider than a window of %d", name, s.width)
 		assert.False(b.t, evaluate[bool](b, `[...document.querySelectorAll('.header')].some(e => e.scrollHeight > e.clientHeight)`), "%s: the menus cover the page in a window of %d", name, s.width)
 		if own {
 			assert.Empty(b.t, evaluate[[]string](b, faintTexts), "%s, %s: contrast below 4.5", name, s.scheme)
+			if i < 2 { // each width, and each scheme
+				b.checkAccessibility(fmt.Sprintf("%s at %d, %s", name, s.width, s.scheme))
+			}
 		}
 		b.checkKeyboard(fmt.Sprintf("%s at %d", name, s.width))
 		if directory := os.Getenv("SCREENSHOTS"); directory != "" {
@@ -176,6 +180,28 @@ const faintTexts = `(() => {
 	return [...faint];
 })()`
 
+// checkAccessibility runs axe-core, which the Makefile fetches.
+func (b *chromium) checkAccessibility(name string) {
+	b.t.Helper()
+	axe, err := os.ReadFile(filepath.Join("..", "bin", "axe.min.js"))
+	if err != nil {
+		require.Empty(b.t, os.Getenv("E2E_REQUIRE"), "make bin/axe.min.js: %v", err)
+		return
+	}
+	b.do(chromedp.Evaluate[chromedp.Void](string(axe) + `; window.violations = null; axe.run().then(r => {
+		window.violations = r.violations.flatMap(v => v.nodes.map(n => v.id + ': ' + n.html.slice(0, 200)));
+	}, e => { window.violations = [String(e)]; }); undefined`))
+	var violations []string
+	require.Eventually(b.t, func() bool {
+		done := evaluate[bool](b, `!!window.violations`)
+		if done {
+			violations = evaluate[[]string](b, `window.violations`)
+		}
+		return done
+	}, patience, 20*time.Millisecond, "axe-core does not finish")
+	assert.Empty(b.t, violations, "%s: faults of accessibility", name)
+}
+
 // checkKeyboard presses Tab until each control that is visible, or in a menu, had the focus.
 func (b *chromium) checkKeyboard(name string) {
 	b.t.Helper()
@@ -183,7 +209,7 @@ func (b *chromium) checkKeyboard(name string) {
 		window.reached = new Set();
 		const shown = e => e && getComputedStyle(e).display !== 'none';
 		const inMenu = e => e.closest('.submenu') && shown(e) && shown(e.closest('.menu-item'));
-		window.controls = [...document.querySelectorAll('a[href], button, input:not([type=hidden]), select, summary, [tabindex]')].filter(e => e.getClientRects().length || inMenu(e));
+		window.controls = [...document.querySelectorAll('a[href], button, input:not([type=hidden]), select, summary, [tabindex]')].filter(e => e.checkVisibility() && e.getClientRects().length || inMenu(e));
 		document.addEventListener('focusin', e => window.reached.add(e.target));
 		document.activeElement.blur();
 		return window.controls.length;
@@ -204,17 +230,51 @@ func (b *chromium) open(address string) {
 // click clicks on what an XPath finds and waits for the next page.
 func (b *chromium) click(xpath string) {
 	b.t.Helper()
+	b.follow("a click on "+xpath, func() { b.do(chromedp.Click(chromedp.Search(xpath))) })
+}
+
+// follow does what leads to another page, and waits for it.
+func (b *chromium) follow(what string, act func()) {
+	b.t.Helper()
 	evaluate[bool](b, `window.old = true`)
-	b.do(chromedp.Click(chromedp.Search(xpath)))
+	act()
 	deadline := time.Now().Add(patience)
 	for {
 		arrived, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](`!window.old && document.readyState === 'complete'`))
 		if arrived {
 			return
 		}
-		require.False(b.t, time.Now().After(deadline), "no page after a click on %s: %v", xpath, err)
+		require.False(b.t, time.Now().After(deadline), "no page after %s: %v", what, err)
 		time.Sleep(20 * time.Millisecond)
 	}
+}
+
+// drag drags the mouse over a part of the first chart.
+func (b *chromium) drag(from, to float64) {
+	b.t.Helper()
+	box := evaluate[[]float64](b, `(() => { const r = document.querySelector('.bars').getBoundingClientRect(); return [r.left, r.top + r.height / 2, r.width]; })()`)
+	for _, step := range []struct {
+		kind input.DispatchMouseEventType
+		at   float64
+	}{{input.DispatchMouseEventTypeMousePressed, from}, {input.DispatchMouseEventTypeMouseMoved, to}, {input.DispatchMouseEventTypeMouseReleased, to}} {
+		_, err := chromedp.Call(b.ctx, input.DispatchMouseEvent, input.DispatchMouseEventParams{
+			Type: step.kind, X: box[0] + step.at*box[2], Y: box[1], Button: input.MouseButtonLeft, ClickCount: 1,
+		})
+		require.NoError(b.t, err)
+	}
+}
+
+// choose selects an option of the bar with the mouse, and waits for the next page.
+func (b *chromium) choose(label, option string) {
+	b.t.Helper()
+	b.follow("choosing "+option, func() {
+		evaluate[bool](b, fmt.Sprintf(`(() => {
+			const select = [...document.querySelectorAll('.bar label')].find(e => e.firstChild.textContent.trim() === %q).querySelector('select');
+			select.dispatchEvent(new PointerEvent('pointerdown', {bubbles: true}));
+			select.selectedIndex = [...select.options].findIndex(o => o.text === %q);
+			return select.dispatchEvent(new Event('change', {bubbles: true}));
+		})()`, label, option))
+	})
 }
 
 func (b *chromium) requireText(page string, parts ...string) {
@@ -314,7 +374,7 @@ func TestQuickstartInABrowser_V3(t *testing.T) {
 	b.check("flamegraph-trace", false)
 
 	b.open(view)
-	b.click(`//a[contains(., 'yesterday')]`)
+	b.choose("Compare with", "24 h ago")
 	b.requireText("the comparison", "Before", "Change")
 	b.check("compare", true)
 	b.click(row + `//a[.='Difference']`)
@@ -322,6 +382,16 @@ func TestQuickstartInABrowser_V3(t *testing.T) {
 	b.check("difference", false)
 
 	b.open(view)
-	b.click(`//a[.='24 h']`)
+	b.choose("Range", "Last 24 h")
 	b.requireText("a day", "checkout")
+
+	_, err := chromedp.Call(b.ctx, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Kolkata"})
+	require.NoError(t, err)
+	b.open(view)
+	zoned := func(at time.Time) string { return at.In(time.FixedZone("", 5*3600+1800)).Format("2006-01-02 15:") }
+	b.requireText("a page of India", " GMT+5:30", zoned(time.Now().Add(-15*time.Minute)))
+	b.follow("a drag over a chart", func() { b.drag(0.25, 0.75) })
+	assert.Regexp(t, `from=[^&]*Z&to=[^&]*Z`, resultOf(b, chromedp.Location()))
+	from, to := evaluate[float64](b, `Number(document.querySelector('.chart')?.dataset.from || 0)`), evaluate[float64](b, `Number(document.querySelector('.chart')?.dataset.to || 0)`)
+	assert.LessOrEqual(t, to-from, float64((11 * time.Minute).Milliseconds()))
 }

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/config/confignet"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/page"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 )
 
@@ -32,6 +33,9 @@ type Config struct {
 	// AllowedHosts are host names that requests may name besides that of the endpoint and the
 	// addresses of this computer.
 	AllowedHosts []string `mapstructure:"allowed_hosts"`
+
+	// TraceURL is the address of a trace in a tracing UI, with {trace_id} for its ID. The page of a trace links to it.
+	TraceURL string `mapstructure:"trace_url"`
 
 	// AllowUnauthenticated allows an endpoint that other computers reach without auth or client certificates.
 	AllowUnauthenticated bool `mapstructure:"allow_unauthenticated"`
@@ -77,6 +81,12 @@ func (c *Config) Validate() error {
 	checks.That(c.HTTP.WriteTimeout == 0 || c.HTTP.WriteTimeout >= shortest, "write_timeout", c.HTTP.WriteTimeout, "0 (no timeout) or at least %v", shortest)
 	for _, host := range c.AllowedHosts {
 		checks.That(host != "" && !strings.ContainsAny(host, "/:*"), "allowed_hosts", host, "host names without scheme and port")
+	}
+	if c.TraceURL != "" {
+		const example = "https://tempo.example.com/trace/{trace_id}"
+		_, err := config.ParseURL("trace_url", c.TraceURL, example)
+		checks.Add(err)
+		checks.That(err != nil || strings.Contains(c.TraceURL, page.TraceIDInURL), "trace_url", c.TraceURL, "a URL with {trace_id}, such as %s", example)
 	}
 	return checks.Err()
 }

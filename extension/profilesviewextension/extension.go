@@ -43,6 +43,7 @@ func (v *view) Start(ctx context.Context, host component.Host) error {
 		Directory: v.config.Directory,
 		MaxMemory: int64(v.config.MaxMemory),
 		Timeout:   v.config.HTTP.WriteTimeout * 9 / 10,
+		TraceURL:  v.config.TraceURL,
 	})
 	var err error
 	if v.telemetry, err = newTelemetry(&v.settings, v.page); err != nil {

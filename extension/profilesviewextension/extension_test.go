@@ -51,6 +51,7 @@ max_memory: 64MiB
 allowed_hosts: [profiles.example.com]
 allow_unauthenticated: true
 write_timeout: 20s
+trace_url: https://tempo.example.com/trace/{trace_id}
 tls: {cert_file: a, key_file: b}
 `)
 	require.NoError(t, err)
@@ -87,6 +88,8 @@ func TestWrongConfigs(t *testing.T) {
 		"write_timeout: 30ms":             "write_timeout is 30ms: must be 0 (no timeout) or at least 1s",
 		"allowed_hosts: ['http://a']":     `allowed_hosts is "http://a": must be host names without scheme and port`,
 		"allowed_hosts: ['*.example']":    `allowed_hosts is "*.example"`,
+		"trace_url: 'ftp://a/{trace_id}'": `trace_url is a URL with the scheme "ftp": must be http or https`,
+		"trace_url: 'https://a/trace'":    `trace_url is "https://a/trace": must be a URL with {trace_id}`,
 		"allow_unauthenticated: possibly": "allow_unauthenticated",
 	} {
 		_, err := load(t, yaml)
@@ -156,7 +159,7 @@ func TestStartLogsTheAddressOfThePage(t *testing.T) {
 	assert.Equal(t, http.StatusOK, got.status)
 	assert.Contains(t, got.body, "No profiles yet")
 	header := got.header
-	assert.Contains(t, header.Get("Content-Security-Policy"), "default-src 'none'; script-src 'self' 'unsafe-inline';")
+	assert.Contains(t, header.Get("Content-Security-Policy"), "default-src 'none'; script-src 'self'; style-src 'self';")
 	assert.Contains(t, header.Get("Content-Security-Policy"), "frame-ancestors 'none'")
 	assert.Equal(t, "nosniff", header.Get("X-Content-Type-Options"))
 }
@@ -228,7 +231,7 @@ func TestRequestsAreCounted(t *testing.T) {
 		}
 		return counted
 	}
-	want := map[string]int64{"other 4xx": 0, "/ 2xx": 0, "/api/services 2xx": 0, "/api/profile 2xx": 0, "/flamegraph 2xx": 0, "/trace 2xx": 0, "/p 2xx": 0}
+	want := map[string]int64{"other 4xx": 0, "/ 2xx": 0, "/api/services 2xx": 0, "/api/profile 2xx": 0, "/flamegraph 2xx": 0, "/select 2xx": 0, "/static 2xx": 0, "/trace 2xx": 0, "/p 2xx": 0}
 	assert.Equal(t, want, counts())
 	for _, path := range []string{"/", "/", "/api/profile", "/trace?id=x", "/p/x/top", "/none"} {
 		s.do(http.MethodGet, path, nil)

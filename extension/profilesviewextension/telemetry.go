@@ -21,7 +21,7 @@ import (
 // paths are the values of the attribute path, by the pattern that a request matches. Others are otherPath.
 var paths = map[string]string{
 	"/{$}": "/", "/api/services": "/api/services", "/api/profile": "/api/profile", "/flamegraph": "/flamegraph",
-	"/trace": "/trace", "/trace/{id}": "/trace", "/p/{selection}/{$}": "/p", "/p/{selection}/{page}": "/p",
+	"/select": "/select", "/static/{hash}/{name}": "/static", "/trace": "/trace", "/trace/{id}": "/trace", "/p/{selection}/{$}": "/p", "/p/{selection}/{page}": "/p",
 }
 
 const otherPath = "other"

@@ -5,7 +5,6 @@ package page
 
 import (
 	"fmt"
-	"html/template"
 	"math"
 	"slices"
 	"strings"
@@ -20,6 +19,7 @@ const (
 	maxBuckets  = 60
 	minBuckets  = 4
 	chartHeight = 28
+	maxTicks    = 4
 )
 
 var bucketLengths = []time.Duration{
@@ -28,7 +28,18 @@ var bucketLengths = []time.Duration{
 	time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
 }
 
-// chart shows a kind of a service over time: the rate of intervals, or the level of snapshots.
+// roundUp returns the least length of a bucket that is not below least.
+func roundUp(least time.Duration) time.Duration {
+	for _, bucket := range bucketLengths {
+		if bucket >= least {
+			return bucket
+		}
+	}
+	days := (least + 24*time.Hour - 1) / (24 * time.Hour)
+	return days * 24 * time.Hour //nolint:durationcheck // a number of days
+}
+
+// chart shows a kind of a service over time: the measured rate of intervals, or the level of snapshots.
 type chart struct {
 	kind kind
 	// sent are the starts of all profiles of the service, also of other kinds.
@@ -39,7 +50,7 @@ type chart struct {
 }
 
 type chartPoint struct {
-	start  uint64
+	span
 	series *seriesTimes
 	sum    float64
 }
@@ -60,7 +71,7 @@ func (c *chart) add(s *recordfile.Key, profiles []recordfile.Total) {
 		p := &profiles[i]
 		times.first, times.last, times.count = min(times.first, p.Start), max(times.last, p.Start), times.count+1
 		c.longest = max(c.longest, p.End-p.Start)
-		c.points = append(c.points, chartPoint{p.Start, times, float64(p.Sum)})
+		c.points = append(c.points, chartPoint{span{p.Start, p.End}, times, float64(p.Sum)})
 	}
 }
 
@@ -74,13 +85,7 @@ func (c *chart) bucket(length time.Duration) time.Duration {
 			least = max(least, min(interval*3/2, length/minBuckets))
 		}
 	}
-	for _, bucket := range bucketLengths {
-		if bucket >= least {
-			return bucket
-		}
-	}
-	days := (least + 24*time.Hour - 1) / (24 * time.Hour)
-	return days * 24 * time.Hour //nolint:durationcheck // a number of days
+	return roundUp(least)
 }
 
 // values returns the bars of [from, to), in which all Profiles start, NaN for a gap, and the length of a bar.
@@ -89,23 +94,43 @@ func (c *chart) values(sel *query.Selection) ([]float64, time.Duration) {
 	bucket := c.bucket(length)
 	values := slices.Repeat([]float64{math.NaN()}, int((length+bucket-1)/bucket))
 	at := func(start uint64) int { return int((start - from) / uint64(bucket)) }
-	if !c.kind.Snapshot {
-		for _, start := range *c.sent {
-			values[at(start)] = 0
-		}
+	if c.kind.Snapshot {
+		c.addLevels(values, at)
+		return values, bucket
 	}
+	for _, start := range *c.sent {
+		values[at(start)] = 0
+	}
+	spans := make([][]span, len(values))
+	for _, p := range c.points {
+		i := at(p.start)
+		values[i] += p.sum
+		spans[i] = append(spans[i], p.span)
+	}
+	for i := range values {
+		measured := uint64(0)
+		for _, s := range union(spans[i]) {
+			measured += s.end - s.start
+		}
+		if measured == 0 { // the profiles state no duration
+			measured = uint64(min(bucket, length-time.Duration(i)*bucket))
+		}
+		values[i] /= time.Duration(measured).Seconds()
+	}
+	return values, bucket
+}
+
+// addLevels adds the last point of each series in a bucket.
+func (c *chart) addLevels(values []float64, at func(uint64) int) {
 	type place struct {
 		series *seriesTimes
 		bucket int
 	}
 	levels := map[place]chartPoint{}
 	for _, p := range c.points {
-		i := at(p.start)
-		if !c.kind.Snapshot {
-			seconds := min(bucket, length-time.Duration(i)*bucket).Seconds()
-			values[i] += p.sum / seconds
-		} else if held, found := levels[place{p.series, i}]; !found || p.start >= held.start {
-			levels[place{p.series, i}] = p
+		i := place{p.series, at(p.start)}
+		if held, found := levels[i]; !found || p.start >= held.start {
+			levels[i] = p
 		}
 	}
 	for at, p := range levels {
@@ -114,11 +139,26 @@ func (c *chart) values(sel *query.Selection) ([]float64, time.Duration) {
 		}
 		values[at.bucket] += p.sum
 	}
-	return values, bucket
 }
 
-// svg draws the chart.
-func (c *chart) svg(sel *query.Selection) template.HTML {
+// drawing is a chart as a page shows it.
+type drawing struct {
+	Label, Highest string
+	Bars           int    // how many there may be
+	Path           string // of SVG, in which a bar is 1 wide
+	Ticks          []tick
+	// From is the start, and Step the length of a bar, in milliseconds, as in JavaScript.
+	From, To, Step int64
+}
+
+// tick is a place on the axis of time, in percent.
+type tick struct {
+	At   float64
+	Time time.Time
+	Text string
+}
+
+func (c *chart) draw(sel *query.Selection) *drawing {
 	values, bucket := c.values(sel)
 	highest := 0.0
 	for _, v := range values {
@@ -137,8 +177,26 @@ func (c *chart) svg(sel *query.Selection) template.HTML {
 		}
 		fmt.Fprintf(&path, "M%d %dv-%.3gh.8v%.3gz", i, chartHeight, height, height)
 	}
-	label := template.HTMLEscapeString(fmt.Sprintf("%s by %s, highest %s", c.kind.SampleType, shortly(bucket), c.kind.value(highest)))
-	// #nosec G203 -- the label is escaped, and the rest are numbers
-	return template.HTML(fmt.Sprintf(`<svg viewBox="0 0 %d %d" preserveAspectRatio="none" role="img" aria-label="%s"><title>%s</title><path d="%s"/></svg>`,
-		len(values), chartHeight, label, label, path.String()))
+	text := c.kind.value(highest)
+	return &drawing{
+		Label:   fmt.Sprintf("%s by %s, highest %s", c.kind.SampleType, lengthText(bucket), text),
+		Highest: text, Bars: len(values), Path: path.String(), Ticks: ticks(sel.From, sel.From.Add(time.Duration(len(values))*bucket)),
+		From: sel.From.UnixMilli(), To: sel.To.UnixMilli(), Step: bucket.Milliseconds(),
+	}
+}
+
+// ticks returns round times between from and to.
+func ticks(from, to time.Time) (found []tick) {
+	step := roundUp(to.Sub(from) / (maxTicks + 1))
+	layout := "15:04"
+	switch {
+	case step < time.Minute:
+		layout = time.TimeOnly
+	case step >= 24*time.Hour:
+		layout = "Jan 2"
+	}
+	for at := from.Truncate(step).Add(step); at.Before(to); at = at.Add(step) {
+		found = append(found, tick{100 * float64(at.Sub(from)) / float64(to.Sub(from)), at, at.UTC().Format(layout)})
+	}
+	return found
 }

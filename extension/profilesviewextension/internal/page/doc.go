@@ -7,5 +7,6 @@
 // The parameters of a URL select profiles, as the flags of otelprof do. [Page] bounds the memory of all
 // requests: two queries run at once, each with a share of it, and others wait or get 429.
 //
-// Pages are html/template without scripts, so that names in profiles are text.
+// Pages are html/template, so that names in profiles are text, and work without scripts. The script and the stylesheet
+// in static are files of the program, and a Content-Security-Policy forbids all others in our pages.
 package page

@@ -78,13 +78,22 @@ func (p *Page) mount(r *http.Request, values url.Values, other int64) (made moun
 	if err != nil {
 		return made, err
 	}
-	merged, notes, err := p.pprof(r, params)
+	found, err := p.offer(r.Context(), params)
 	if err != nil {
 		return made, err
+	}
+	merged, notes, err := p.pprof(r, params)
+	if err != nil {
+		return made, withChoices(err, params)
 	}
 	if err := query.CheckTotals(merged); err != nil {
 		return made, err
 	}
+	var bar bytes.Buffer
+	if err := templates.ExecuteTemplate(&bar, "bar", params.bar(viewFlamegraph, found)); err != nil {
+		return made, err
+	}
+	other += int64(bar.Len())
 	merged, lost, err := webui.Prune(merged, min(p.options().MaxMemory/webui.RenderingFactor, p.mounts.maxMemory-other))
 	switch {
 	case err != nil:
@@ -102,7 +111,10 @@ func (p *Page) mount(r *http.Request, values url.Values, other int64) (made moun
 	}
 	shown = append(shown, params.Span())
 	var banner bytes.Buffer
-	render(&banner, "banner", map[string]any{"Overview": params.Overview(), "What": shown, "Notes": notes})
+	render(&banner, "banner", map[string]any{
+		"Overview": params.Overview(), "What": shown[:len(shown)-1], "Notes": notes,
+		"Bar": template.HTML(bar.String()), // #nosec G203 -- html/template has escaped it
+	})
 	handler, err := webui.Handler(merged, webui.Options{
 		Title:  strings.Join(shown, " "),
 		Banner: template.HTML(banner.String()), // #nosec G203 -- html/template has escaped it

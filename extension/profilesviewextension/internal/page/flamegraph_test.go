@@ -7,12 +7,14 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"html"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -126,7 +128,7 @@ func TestTraceShowsWhatRanAcrossServices(t *testing.T) {
 	for _, text := range []string{"checkout", "cart", "2.00 s", "1.00 s", "flame graph of <bdi>cpu</bdi>"} {
 		assert.Contains(t, page, text)
 	}
-	assert.NotContains(t, page, "frontend")
+	assert.NotContains(t, page, "<bdi>frontend")
 	_, link, _ := strings.Cut(page, `together: <a href="/flamegraph?`)
 	link, _, _ = strings.Cut(link, `"`)
 	together := s.get(s.mount(strings.ReplaceAll(link, "&amp;", "&")) + "/top").Body.String()
@@ -143,6 +145,31 @@ func TestTraceShowsWhatRanAcrossServices(t *testing.T) {
 	assert.Contains(t, w.Body.String(), "must be 32 hex digits")
 	w = s.get("/trace?id=+" + strings.ToUpper(exampleTrace))
 	assert.Equal(t, "/trace/"+exampleTrace+"?", w.Header().Get("Location"))
+}
+
+func TestTraceShowsTheSpansOfEachService(t *testing.T) {
+	s := newSite(t)
+	s.settings.TraceURL = "https://tempo.example.com/trace/{trace_id}?x=1"
+	var profiles []sent
+	for i, span := range []string{"00f067aa0ba902b7", "00f067aa0ba902b8", "00f067aa0ba902b7"} {
+		p := cpu("checkout", s.now.Add(-time.Minute), int64(i+1)*1e9)
+		p.trace, p.span, p.function = exampleTrace, span, fmt.Sprint("function-", i)
+		profiles = append(profiles, p)
+	}
+	profiles[1].service = "cart"
+	s.write(payload(t, profiles...))
+	page := s.page("/trace/" + exampleTrace)
+	assert.Contains(t, page, `href="https://tempo.example.com/trace/`+exampleTrace+`?x=1"`)
+	_, checkout, _ := strings.Cut(page, "<bdi>checkout</bdi></th>")
+	assert.Contains(t, checkout, "00f067aa0ba902b7")
+	assert.NotContains(t, checkout, "00f067aa0ba902b8", "it is a span of cart")
+	assert.Equal(t, 2, strings.Count(checkout, "4.00 s"), "of the service, and of its only span")
+
+	link := regexp.MustCompile(`href="/flamegraph\?([^"]*span_id=00f067aa0ba902b8[^"]*)&amp;si=cpu"`).FindStringSubmatch(page)
+	require.NotNil(t, link)
+	top := s.get(s.mount(html.UnescapeString(link[1])) + "/top").Body.String()
+	assert.Contains(t, top, "function-1")
+	assert.NotContains(t, top, "function-2")
 }
 
 func TestPprofPagesShowNamesAsText_V3(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
@@ -28,9 +29,10 @@ type overview struct {
 
 	Title     string
 	Directory string
-	Service   string // of which all sample types are shown
-	One       bool   // there is a Service
-	Base      string // the range of the base, if there is one
+	Bar       *bar
+	Service   string           // of which all sample types are shown
+	One       bool             // there is a Service
+	Base      *query.Selection // that of the base, or nil
 	Services  []*service
 	Shown     string
 	Previous  template.URL // query of the page before
@@ -48,6 +50,9 @@ type service struct {
 	Name  string
 	Query template.URL
 	Rows  []*row
+	// Spans are those of a trace, and MoreSpans the number of further ones.
+	Spans     []tracedSpan
+	MoreSpans int
 
 	cpu  float64
 	last uint64
@@ -58,12 +63,13 @@ type row struct {
 	*total
 	Value    string
 	Base     string
-	Change   string
-	Rising   bool
+	Change   string // in percent
+	By       string // the change in numbers
+	Trend    string // class of the change
 	Coverage string // of the range
 	Before   string // coverage of the base
 	Newest   string
-	Chart    template.HTML
+	Chart    *drawing
 	// Query selects the profiles, and Difference compares them with the base.
 	Query, Difference template.URL
 }
@@ -80,7 +86,9 @@ func (p *Page) overview(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	search := strings.ToLower(strings.TrimSpace(values.Get("q")))
+	offered := offered{}
 	shown := func(s *recordfile.Key) bool {
+		offered.add(s)
 		return params.selected.MatchesKey(s) && slices.ContainsFunc([]string{s.Service, s.Type, s.SampleType}, func(name string) bool {
 			return strings.Contains(strings.ToLower(name), search)
 		})
@@ -95,23 +103,20 @@ func (p *Page) overview(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	for _, key := range []string{"q", "sort"} {
+	for _, key := range []string{"q", "sort", "refresh"} {
 		if value := values.Get(key); value != "" {
 			params.values.Set(key, value)
 		}
 	}
 	o := &overview{
-		params: params, Found: found, Title: "Profiles", Directory: p.settings.Directory,
-		Empty:     found.All.Profiles == 0,
+		params: params, Found: found, Title: "Profiles", Directory: p.settings.Directory, Bar: params.bar(viewOverview, offered),
+		Base: params.base, Empty: found.All.Profiles == 0,
 		Elsewhere: query.TimeOf(found.All.First).Before(params.selected.From) || !query.TimeOf(found.All.Last).Before(params.selected.To),
 		Any:       !slices.ContainsFunc([]string{"service", "type", "q"}, params.values.Has),
 		AllQuery:  params.showing(&found.All), OddQuery: params.showing(&found.Odd),
 	}
 	if services := params.selected.Services; len(services) == 1 {
 		o.One, o.Service, o.Title = true, services[0], "Profiles of "+services[0]
-	}
-	if params.base != nil {
-		o.Base = spanText(params.base)
 	}
 	o.addServices(totals, base)
 	o.paginate(values.Get("page"))
@@ -167,7 +172,7 @@ func (o *overview) addServices(totals, base []*total) {
 	slices.SortFunc(totals, compareTotals)
 	o.Services = byService(totals, func(t *total) *row { return newRow(o.params, t, baseOf[t.kind]) })
 	for _, s := range o.Services {
-		s.Query = o.with(map[string]string{"service": s.Name}, "q", "sort")
+		s.Query = o.with(map[string]string{"service": s.Name}, "q")
 		standing := s.order()
 		for _, r := range standing {
 			o.Profiles += r.Profiles
@@ -198,7 +203,7 @@ func byService(totals []*total, newRow func(*total) *row) (services []*service) 
 		s := services[len(services)-1]
 		s.last = max(s.last, t.Last)
 		if t.isCPU() {
-			s.cpu += float64(t.Sum)
+			s.cpu += float64(t.Sum) / max(time.Second, t.Measured).Seconds()
 		}
 		s.Rows = append(s.Rows, newRow(t))
 	}
@@ -223,47 +228,61 @@ func (s *service) order() (standing []*row) {
 func newRow(params *params, t, base *total) *row {
 	const none = "–"
 	shown := map[string]string{"service": t.Service, "type": t.selector()}
-	r := &row{total: t, Query: params.with(shown, "q", "sort", "base_from", "base_to"), Value: none, Base: none}
+	own := []string{"q", "sort", "refresh"}
+	r := &row{total: t, Query: params.with(shown, append(own, selectingBase...)...), Value: none, Base: none}
 	v, was := 0.0, 0.0
 	if t.Profiles > 0 {
-		v = t.perSecond(params.selected)
+		v = t.measured(params.selected)
 		r.Value, r.Coverage, r.Newest = t.value(v), t.coverage(params.selected), ago(params.now.Sub(query.TimeOf(t.Last)))
 	}
 	if base != nil {
-		was = base.perSecond(params.base)
+		was = base.measured(params.base)
 		r.Base, r.Before = t.value(was), base.coverage(params.base)
 	}
 	if base == nil || t.Profiles == 0 {
 		return r
 	}
+	r.Difference = params.with(shown, own...)
+	r.By, r.Trend = signed(t.value, v-was), "down"
 	if was != 0 {
-		change := (v - was) / was * 100
-		r.Change, r.Rising = fmt.Sprintf("%+.3g %%", change), change > 0
+		r.Change = signed(func(v float64) string { return fmt.Sprintf("%.3g %%", v) }, (v-was)/was*100)
 	}
-	r.Difference = params.with(shown, "q", "sort")
+	switch {
+	case min(t.Samples, base.Samples) < fewSamples:
+		r.Trend = "few"
+	case v > was:
+		r.Trend = "up"
+	}
 	return r
 }
 
-// coverage says which profiles of the range the value is of, and their own rate if they cover only a part of the range.
+// fewSamples: a change of fewer samples may be chance.
+const fewSamples = 20
+
+// signed writes a value with its sign.
+func signed(write func(float64) string, v float64) string {
+	if v < 0 {
+		return "−" + write(-v)
+	}
+	return "+" + write(v)
+}
+
+// coverage says of which profiles the value is.
 func (t *total) coverage(sel *query.Selection) string {
 	if t.Snapshot {
 		return "last of each process"
 	}
-	covered := 100 * float64(t.Covered) / float64(sel.To.Sub(sel.From))
+	covered, length := 100*float64(t.Covered)/float64(sel.To.Sub(sel.From)), lengthText(sel.To.Sub(sel.From))
+	percent := fmt.Sprintf("%.0f", covered)
 	switch {
 	case covered == 0:
 		return "profiles without a duration"
-	case covered >= 99.5:
-		return "100 % profiled"
-	}
-	percent := fmt.Sprintf("%.0f", covered)
-	switch {
 	case covered < 0.1:
 		percent = "under 0.1"
 	case covered < 1:
 		percent = fmt.Sprintf("%.1f", covered)
 	}
-	return percent + " % profiled, at " + t.value(float64(t.Sum)/t.Measured.Seconds())
+	return "profiled " + percent + " % of " + length
 }
 
 // selector selects the profile type, or without one the sample type.
@@ -274,12 +293,15 @@ func (k kind) selector() string {
 	return k.Type
 }
 
-// perSecond returns the rate of intervals in the range, or the level of snapshots.
-func (t *total) perSecond(sel *query.Selection) float64 {
-	if t.Snapshot {
+// measured returns the rate of intervals while they were profiled, or the level of snapshots.
+func (t *total) measured(sel *query.Selection) float64 {
+	switch {
+	case t.Snapshot:
 		return float64(t.Sum)
+	case t.Measured == 0:
+		return float64(t.Sum) / sel.To.Sub(sel.From).Seconds()
 	}
-	return float64(t.Sum) / sel.To.Sub(sel.From).Seconds()
+	return float64(t.Sum) / t.Measured.Seconds()
 }
 
 // paginate keeps the services of a page.
@@ -322,7 +344,7 @@ func (p *Page) addCharts(ctx context.Context, sel *query.Selection, services []*
 	})
 	for _, s := range services {
 		for _, r := range s.Rows {
-			r.Chart = charts[r.kind].svg(sel)
+			r.Chart = charts[r.kind].draw(sel)
 		}
 	}
 	return err

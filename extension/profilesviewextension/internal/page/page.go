@@ -28,6 +28,8 @@ type Settings struct {
 	MaxMemory int64
 	// Timeout is the longest time of a request, 0 for none.
 	Timeout time.Duration
+	// TraceURL is the template of the URL of a trace, with TraceIDInURL in it, or "".
+	TraceURL string
 }
 
 // Page serves all paths.
@@ -63,6 +65,8 @@ func New(settings Settings) *Page {
 		"/api/services":         accepting(selectingTotals, p.query(p.apiServices, p.queries)),
 		"/api/profile":          accepting(selecting, p.query(p.apiProfile, p.queries)),
 		"/flamegraph":           accepting(ofFlamegraph, p.flamegraph),
+		"/select":               accepting(ofSelect, p.choose),
+		"/static/{hash}/{name}": accepting([]string{}, static),
 		"/trace":                accepting(slices.Concat(ofTrace, []string{"id"}), p.findTrace),
 		"/trace/{id}":           accepting(ofTrace, p.query(p.trace, p.queries)),
 		"/p/{selection}":        notFound, // not the redirect of ServeMux
@@ -174,6 +178,27 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
+// choicesError is a selection of profiles that cannot be summed. Each of the links selects some that can.
+type choicesError struct {
+	error
+	links []link
+}
+
+func (e *choicesError) Unwrap() error { return e.error }
+
+// withChoices adds links to an error that names valid choices.
+func withChoices(err error, params *params) error {
+	types, ok := errors.AsType[*query.TypesError](err)
+	if !ok {
+		return err
+	}
+	e := &choicesError{error: err}
+	for _, choice := range types.Choices {
+		e.links = append(e.links, link{Text: strings.TrimPrefix(choice, ":"), Query: params.with(map[string]string{types.Parameter: choice})})
+	}
+	return e
+}
+
 var (
 	errTimeout  = errors.New("the query takes too long: select less, by service, type or time")
 	errNotFound = errors.New("no such page")
@@ -184,6 +209,10 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	status, hint := http.StatusUnprocessableEntity, ""
 	types, isTypes := errors.AsType[*query.TypesError](err)
 	_, isUsage := errors.AsType[usageError](err)
+	var links []link
+	if choices, ok := errors.AsType[*choicesError](err); ok {
+		links = choices.links
+	}
 	switch {
 	case isUsage:
 		status = http.StatusBadRequest
@@ -202,7 +231,7 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 		status = http.StatusServiceUnavailable
 	}
 	if !strings.HasPrefix(r.URL.Path, "/api/") {
-		writePage(w, status, "error", map[string]any{"Title": http.StatusText(status), "Error": err.Error(), "Hint": hint})
+		writePage(w, status, "error", map[string]any{"Title": http.StatusText(status), "Error": err.Error(), "Hint": hint, "Links": links})
 		return
 	}
 	text := err.Error()

@@ -5,6 +5,7 @@ package page
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -47,8 +48,7 @@ type sent struct {
 	duration                       time.Duration
 	value                          int64
 	function                       string
-	trace                          string
-	label                          string
+	trace, span, label             string
 }
 
 func cpu(service string, at time.Time, value int64) sent {
@@ -68,7 +68,7 @@ func payload(t testing.TB, profiles ...sent) pprofile.Profiles {
 			function = p.function
 		}
 		if p.trace != "" {
-			link = p.trace + "/00f067aa0ba902b7"
+			link = p.trace + "/" + cmp.Or(p.span, "00f067aa0ba902b7")
 		}
 		sample := &expand.Sample{
 			Stack: []*expand.Frame{{Lines: []expand.Line{{Function: function, Filename: "/etc/passwd", Line: 1}}}},
@@ -327,7 +327,7 @@ func TestOverviewNamesDamagedFilesAndShowsTheRest_V1(t *testing.T) {
 	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 90e9)))
 	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "damaged.pb"), []byte("\xff\xff\xff"), 0o600))
 	page := s.page("/")
-	assert.Contains(t, page, "0.10 cores")
+	assert.Contains(t, page, "9.00 cores")
 	assert.Contains(t, page, "damaged.pb: is not a profile")
 }
 
@@ -425,26 +425,71 @@ func TestOverviewHidesNoProfileWithoutAType(t *testing.T) {
 
 func TestOverviewComparesRanges(t *testing.T) {
 	s := newSite(t)
-	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 900e9)), payload(t, cpu("checkout", s.now.Add(-25*time.Minute), 450e9)))
+	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 10e9)), payload(t, cpu("checkout", s.now.Add(-25*time.Minute), 4e9)))
 	page := s.page("/?base_from=-30m&base_to=-15m")
 	assert.Contains(t, page, "1.00 cores")
-	assert.Contains(t, page, "0.50 cores")
-	assert.Contains(t, page, "&#43;100 %")
+	assert.Contains(t, page, "0.40 cores")
+	assert.Contains(t, page, `<td class="number change few">&#43;150 %<br><span>&#43;0.60 cores</span></td>`, "one sample says little")
 
 	page = s.page("/?from=-10m&to=-5m&base_from=-30m&base_to=-15m")
-	assert.Regexp(t, `>–</td>\s*<td class="number base">0\.50 cores<br><span class="small">1 % profiled, at 45\.0 cores</span></td><td class="number down"><`, page, "nothing was measured")
+	assert.Regexp(t, `>–</td>\s*<td class="small of"></td>\s*<td class="number base">0\.40 cores</td><td class="small of">profiled 1 % of 15 min</td><td class="number change "><`, page, "nothing was measured")
 	assert.NotContains(t, page, "Flame graph", "there is nothing to show")
 }
 
-func TestComparisonsDifferFromEachOther(t *testing.T) {
+// chosen returns the page that the bar leads to.
+func (s *site) chosen(form url.Values) string {
+	s.t.Helper()
+	w := s.get("/select?" + form.Encode())
+	require.Equal(s.t, http.StatusFound, w.Code, w.Body)
+	location, err := url.QueryUnescape(w.Header().Get("Location"))
+	require.NoError(s.t, err)
+	return location
+}
+
+func TestBarOffersWhatTheRangeHas(t *testing.T) {
+	s := newSite(t)
+	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 1e9), heap("cart", "a", s.now.Add(-time.Minute), 1), cpu("", s.now.Add(-time.Minute), 1e9)))
+	page := s.page("/?service=checkout")
+	assert.Contains(t, page, `<option value="service=cart">cart</option>`)
+	assert.Contains(t, page, `<option value="service=checkout" selected>checkout</option>`)
+	assert.Contains(t, page, `<option value="service=">(no name)</option>`)
+	assert.Contains(t, page, `<option value="type=cpu">cpu</option>`)
+	assert.NotContains(t, page, `type=heap">heap`, "no type of the service")
+	assert.Contains(t, page, `<option value="from=-15m" selected>Last 15 min</option>`)
+	pages := s.get(s.mount("service=checkout&from=-1h") + "/flamegraph").Body.String()
+	assert.Contains(t, pages, `<option value="service=cart">cart</option>`)
+	assert.Regexp(t, `<option value="from=[^"]*" selected data-from="[^"]*Z" data-to="[^"]*Z">`, pages)
+}
+
+func TestBarLeadsToThePageOfItsChoices(t *testing.T) {
+	s := newSite(t)
+	for want, form := range map[string]url.Values{
+		"/?":                                   {"view": {"overview"}, "set": {"", ""}},
+		"/?from=-1h&service=a&b":               {"set": {"service=a%26b", "from=-1h"}},
+		"/?from=-2h&q=che":                     {"set": {"from=-1h"}, "from": {" -2h"}, "q": {"che"}, "to": {""}},
+		"/?base_from=-2h&base_to=-1h&from=-1h": {"set": {"ago=previous", "from=-1h"}},
+		"/?base_from=-1h15m&base_to=-1h":       {"set": {"ago=1h"}},
+		"/?base_from=-3h&base_to=-2h":          {"set": {"ago=1h"}, "base_from": {"-3h"}, "base_to": {"-2h"}},
+		"/flamegraph?attribute=x=y&service=":   {"view": {"flamegraph"}, "keep": {"attribute=x%3Dy"}, "set": {"service="}},
+		"/trace/" + exampleTrace + "?from=-6h": {"view": {"trace"}, "keep": {"trace_id=" + exampleTrace}, "set": {"from=-6h"}},
+		"/trace/none?":                         {"view": {"trace"}},
+		"/?from=yesterday":                     {"set": {"ago=1h", "from=yesterday"}}, // the page says the error
+		"/?sort=name":                          {"view": {"//example.com"}, "keep": {"sort=name"}},
+	} {
+		assert.Equal(t, want, s.chosen(form))
+	}
+	assert.Equal(t, http.StatusBadRequest, s.get("/select?set=%25zz").Code)
+}
+
+func TestComparisonMovesWithTheRange(t *testing.T) {
 	s := newSite(t)
 	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 1e9)))
-	page := s.page("/")
-	assert.Contains(t, page, `<a href="?base_from=-30m&amp;base_to=-15m">previous range</a>`)
-	assert.Contains(t, page, `<a href="?base_from=-1h15m&amp;base_to=-1h">1 h ago</a>`)
-	page = s.page("/?from=-1h")
-	assert.Contains(t, page, `base_from=-2h&amp;base_to=-1h&amp;from=-1h">previous range</a>`)
-	assert.NotContains(t, page, "1 h ago</a>")
+	assert.Contains(t, s.page("/"), `<option value="" selected>nothing</option>`)
+	assert.Contains(t, s.page("/?base_from=-30m&base_to=-15m"), `<option value="ago=previous" selected>previous range</option>`)
+	page := s.page("/?from=-1h&base_from=-2h&base_to=-1h")
+	assert.Contains(t, page, `<option value="ago=previous" selected>previous range</option>`)
+	assert.Contains(t, page, `<option value="ago=1h">1 h ago</option>`, "the same")
+	assert.Contains(t, s.page("/?base_from=-3h&base_to=-2h"), `<option value="base_from=-3h&amp;base_to=-2h" selected data-from=`)
 }
 
 func TestOverviewOfUnknownServiceLeadsToAll(t *testing.T) {
@@ -454,24 +499,27 @@ func TestOverviewOfUnknownServiceLeadsToAll(t *testing.T) {
 }
 
 // All of the last profile is in the sum, also the part after the range.
-func TestOwnRateIsThatOfWholeProfiles(t *testing.T) {
+func TestRateIsThatOfWholeProfiles(t *testing.T) {
 	s := newSite(t)
 	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 5e9))) // 10 s
-	assert.Contains(t, s.page("/?to=-58s&from=-158s"), "<br>2 % profiled, at 0.50 cores<")
-	assert.Contains(t, s.page("/?to=-58s&from=-1058s"), "0.2 % profiled, at 0.50 cores<")
-	assert.Contains(t, s.page("/?to=-58s&from=-100058s"), "under 0.1 % profiled, at 0.50 cores<")
+	for query, coverage := range map[string]string{
+		"to=-58s&from=-158s": "2 % of 1 min 40 s", "to=-58s&from=-1058s": "0.2 % of 16 min 40 s", "to=-58s&from=-100058s": "under 0.1 % of 1 d 3 h",
+	} {
+		assert.Regexp(t, `<td class="number value">0.50 cores</td>\s*<td class="small of">profiled `+coverage+`<`, s.page("/?"+query))
+	}
 	assert.Contains(t, s.get("/api/services?to=-58s&from=-158s").Body.String(), `"covered_seconds":2,"measured_seconds":10`)
 }
 
-func TestOverviewDistinguishesSmallValues(t *testing.T) {
-	s := newSite(t)
-	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 14e9), cpu("cart", s.now.Add(-time.Minute), 22e9)))
-	page := s.page("/")
-	assert.Contains(t, page, "0.016 cores")
-	assert.Contains(t, page, "0.024 cores")
-
-	s.write(payload(t, cpu("idle", s.now.Add(-time.Minute), 40e6)))
-	assert.Contains(t, s.page("/"), "0.000044 cores", "without an exponent")
+func TestValuesHaveTwoOrThreeDigits(t *testing.T) {
+	ns, by, events := kind{SampleType: "cpu", Unit: "nanoseconds"}, kind{Unit: "bytes", Snapshot: true}, kind{Unit: "count"}
+	for want, got := range map[string]string{
+		"0.61 cores": ns.value(0.61e9), "16.4 mcores": ns.value(16.4e6), "3.10 µcores": ns.value(3.1e3), "0.10 ncores": ns.value(0.1), "0 cores": ns.value(0),
+		"12.5 cores": ns.value(12.5e9), "0.25 s": ns.quantity(0.25e9), "31.0 ms": ns.quantity(31e6), "1.50 KiB": by.value(1536), "870 B": by.value(870),
+		"0.50/s": events.value(0.5), "1.20/min": events.value(0.02), "0.36/h": events.value(0.0001), "36.0m/h": events.value(0.00001), "12.3k/s": events.value(12345),
+	} {
+		assert.Equal(t, want, got)
+	}
+	assert.Equal(t, "1 profile, 12,345 samples", count(1, "profile")+", "+count(12345, "sample"))
 }
 
 // TestLinksKeepTheRange: the way back to all services and the search for a trace stay in the range.
@@ -483,8 +531,7 @@ func TestLinksKeepTheRange(t *testing.T) {
 	assert.Contains(t, page, `<input type="hidden" name="from" value="-6h"><input type="hidden" name="to" value="-5m">`)
 	page = s.page("/trace/" + exampleTrace + "?from=-6h&to=-5m")
 	assert.Contains(t, page, back)
-	assert.Contains(t, page, `<a href="?from=-168h">7 d</a>`)
-	assert.Contains(t, s.page("/trace/"+exampleTrace), `<a href="?from=-1h" aria-current="true">1 h</a>`)
+	assert.Contains(t, s.page("/trace/"+exampleTrace), `<option value="from=-1h" selected>Last 1 h</option>`)
 }
 
 func TestOverviewFindsOneOfAThousandServices(t *testing.T) {
@@ -528,7 +575,8 @@ func TestNamesAreText_V3(t *testing.T) {
 	for _, name := range adversarial {
 		w := s.get("/?q=" + url.QueryEscape(name) + "&from=" + url.QueryEscape(name))
 		assert.Equal(t, http.StatusBadRequest, w.Code)
-		pages = append(pages, w.Body.String(), s.page("/?q="+url.QueryEscape(name)))
+		_, body, _ := strings.Cut(w.Body.String(), "</head>")
+		pages = append(pages, body, s.page("/?q="+url.QueryEscape(name)))
 	}
 	for _, page := range pages {
 		for _, markup := range []string{"<script", "<img", "<b>\"", "onerror=alert(1)>", "\x00", "</title></style>"} {

@@ -42,7 +42,7 @@ var (
 
 	selecting = slices.Concat(selectingTotals, selectingBase, selectingSamples)
 
-	ofOverview   = slices.Concat(selecting, []string{"q", "sort", "page"}) // it says itself which of these it rejects
+	ofOverview   = slices.Concat(selecting, []string{"q", "sort", "page", "refresh"}) // it says itself which of these it rejects
 	ofFlamegraph = slices.Concat(selecting, []string{"si"})
 	ofTrace      = slices.Concat(selectingTotals, selectingSamples)
 )
@@ -162,6 +162,9 @@ func between(prefix string, from, to time.Time) map[string]string {
 // Param returns a parameter, for a form.
 func (p *params) Param(key string) string { return p.values.Get(key) }
 
+// Selected is the selection.
+func (p *params) Selected() *query.Selection { return p.selected }
+
 // Span is the range, for people.
 func (p *params) Span() string { return spanText(p.selected) }
 
@@ -170,49 +173,27 @@ func (p *params) Overview() template.URL {
 	return p.with(nil, "service", "type", "trace_id", "span_id", "attribute", "resource")
 }
 
-// link is a choice of a page: another range, comparison or order.
+// link is a choice of a page, such as an order.
 type link struct {
 	Text    string
 	Query   template.URL
 	Current bool
 }
 
-// Ranges are those up to now.
-func (p *params) Ranges() (links []link) {
-	from := cmp.Or(p.values.Get("from"), "-"+shortly(p.byDefault))
-	for _, r := range []struct{ text, from string }{
-		{"5 m", "-5m"}, {"15 m", "-15m"}, {"1 h", "-1h"}, {"6 h", "-6h"}, {"24 h", "-24h"}, {"7 d", "-168h"},
-	} {
-		// The path of the page states the ID of a trace.
-		query := p.with(map[string]string{"from": r.from}, "to", "base_from", "base_to", "trace_id")
-		links = append(links, link{r.text, query, from == r.from && !p.values.Has("to")})
+// baseAgo returns the parameters of the base that is earlier by ago. It moves with a range that ends now.
+func (p *params) baseAgo(ago time.Duration) map[string]string {
+	from, to := p.selected.From.Add(-ago), p.selected.To.Add(-ago)
+	if !p.values.Has("to") && to.Before(p.now) {
+		return map[string]string{"base_from": "-" + withoutZeros(p.now.Sub(from)), "base_to": "-" + withoutZeros(p.now.Sub(to))}
 	}
-	return links
+	return between("base_", from, to)
 }
 
-// Comparisons are with the range before, the range an hour ago and so on.
-func (p *params) Comparisons() (links []link) {
-	sel := p.selected
-	length := sel.To.Sub(sel.From)
-	for _, c := range []struct {
-		text string
-		ago  time.Duration
-	}{
-		{"previous range", length}, {"1 h ago", time.Hour}, {"yesterday", 24 * time.Hour}, {"7 days ago", 7 * 24 * time.Hour},
-	} {
-		if c.ago == length && len(links) > 0 { // the previous range
-			continue
-		}
-		from, to := sel.From.Add(-c.ago), sel.To.Add(-c.ago)
-		base := between("base_", from, to)
-		if !p.values.Has("to") && to.Before(p.now) { // moves with the range
-			base = map[string]string{"base_from": "-" + withoutZeros(p.now.Sub(from)), "base_to": "-" + withoutZeros(p.now.Sub(to))}
-		}
-		const near = time.Second // the time that a user takes
-		current := p.base != nil && p.base.From.Sub(from).Abs() < near && p.base.To.Sub(to).Abs() < near
-		links = append(links, link{c.text, p.with(base), current})
-	}
-	return append(links, link{"nothing", p.with(nil, "base_from", "base_to"), p.base == nil})
+// isAgo reports whether the base is earlier by ago.
+func (p *params) isAgo(ago time.Duration) bool {
+	const near = time.Second // the time that a user takes
+	off := func(base, selected time.Time) time.Duration { return (selected.Sub(base) - ago).Abs() }
+	return p.base != nil && off(p.base.From, p.selected.From) < near && off(p.base.To, p.selected.To) < near
 }
 
 // Sorts are the orders of services. Those with equal CPU time are sorted by newest profile, then by name.

@@ -5,6 +5,7 @@ package page
 
 import (
 	"cmp"
+	"encoding/hex"
 	"net/http"
 	"net/url"
 	"strings"
@@ -21,6 +22,8 @@ type tracePage struct {
 	*params
 
 	Title    string
+	Bar      *bar
+	URL      string // of the trace in a tracing UI, "" if none is configured
 	Services []*service
 	Types    []link // flame graphs across services
 	Errors   []string
@@ -50,7 +53,7 @@ func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	byKind := totals{}
+	byKind, spans := totals{}, spanTotals{}
 	err = source.Each(r.Context(), sel, func(record *archive.Record, pd pprofile.Profiles) error {
 		summaries, err := recordfile.Summarize(pd)
 		if err != nil {
@@ -59,7 +62,7 @@ func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 		for _, s := range summaries {
 			byKind.add(&s.Key, []recordfile.Total{catalog.TotalOf(&s)})
 		}
-		return nil
+		return spans.add(r.Context(), pd)
 	})
 	if err != nil {
 		return err
@@ -79,6 +82,12 @@ func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 			r.Query = params.with(shown)
 		}
 	}
+	t.addSpans(spans)
+	found, err := p.offer(r.Context(), params)
+	if err != nil {
+		return err
+	}
+	t.Bar, t.URL = params.bar(viewTrace, found), strings.ReplaceAll(p.settings.TraceURL, TraceIDInURL, hex.EncodeToString(sel.TraceID[:]))
 	writePage(w, http.StatusOK, "trace", t)
 	return nil
 }

@@ -1,0 +1,79 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+)
+
+// TraceIDInURL is what a template of URLs has in place of the ID of a trace.
+const TraceIDInURL = "{trace_id}"
+
+// maxSpans is how many spans of a service a page shows, and maxSpanSums how many of a trace are summed.
+const (
+	maxSpans    = 100
+	maxSpanSums = 20_000
+)
+
+// tracedSpan is a span with rows of its samples.
+type tracedSpan struct {
+	ID   string
+	Rows []*row
+}
+
+// spanTotals are those of the spans of a trace.
+type spanTotals map[pcommon.SpanID]totals
+
+func (t spanTotals) add(ctx context.Context, pd pprofile.Profiles) error {
+	return query.EachSpan(pd, func(id pcommon.SpanID, pd pprofile.Profiles) error {
+		if t[id] == nil && len(t) == maxSpanSums || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if t[id] == nil {
+			t[id] = totals{}
+		}
+		summaries, err := recordfile.Summarize(pd)
+		for _, s := range summaries {
+			t[id].add(&s.Key, []recordfile.Total{catalog.TotalOf(&s)})
+		}
+		return err
+	})
+}
+
+// addSpans adds the spans of each service, the longest ones first.
+func (t *tracePage) addSpans(spans spanTotals) {
+	byName := map[string]*service{}
+	for _, s := range t.Services {
+		byName[s.Name] = s
+	}
+	for id, totals := range spans {
+		text := hex.EncodeToString(id[:])
+		ofSpan := byService(totals.sorted(t.selected.To), func(total *total) *row {
+			shown := between("", t.selected.From, t.selected.To)
+			shown["service"], shown["type"], shown["span_id"] = total.Service, total.selector(), text
+			return &row{total: total, Value: total.quantity(float64(total.Sum)), Query: t.with(shown)}
+		})
+		for _, s := range ofSpan {
+			of := byName[s.Name]
+			of.Spans = append(of.Spans, tracedSpan{text, s.order()})
+		}
+	}
+	for _, s := range t.Services {
+		slices.SortFunc(s.Spans, func(a, b tracedSpan) int {
+			return cmp.Or(cmp.Compare(a.Rows[0].stands(), b.Rows[0].stands()), cmp.Compare(b.Rows[0].Sum, a.Rows[0].Sum), cmp.Compare(a.ID, b.ID))
+		})
+		s.MoreSpans = max(0, len(s.Spans)-maxSpans)
+		s.Spans = s.Spans[:len(s.Spans)-s.MoreSpans]
+	}
+}
