@@ -32,10 +32,10 @@ type decoder struct {
 	mappings      entries[mapping]
 	functions     entries[dictionary.Function]
 	locations     entries[location]
-	lines         []dictionary.Line   // of all locations, one after the other
-	stacks        []int32             // of all samples, one after the other: numbers of locations plus one
-	stackEnds     []uint32            // where each ends
-	frameTypes    map[frameType]int32 // the index of its attribute plus one
+	lines         []dictionary.Line          // of all locations, one after the other
+	stacks        []int32                    // of all samples, one after the other: numbers of locations plus one
+	stackEnds     []uint32                   // where each ends
+	frameTypes    [len(frameTypeNames)]int32 // by frameType: the index of its attribute plus one
 
 	tables    *dictionary.Tables
 	matrix    valueMatrix // of samples without a timestamp
@@ -65,7 +65,7 @@ func (d *decoder) reset(data []byte) {
 	d.matrix.reset()
 	d.events.reset()
 	d.labels.keyNumbers, d.labels.keys = d.labels.keyNumbers[:0], d.labels.keys[:0]
-	d.frameTypes = map[frameType]int32{}
+	clear(d.frameTypes[:])
 	d.negative, d.invalid, d.texts, d.nextCheck = 0, 0, 0, 0
 }
 

@@ -307,7 +307,7 @@ func (d *decoder) appendFrameType(attributes []int32, t frameType) []int32 {
 		return attributes
 	}
 	if d.frameTypes[t] == 0 {
-		d.frameTypes[t] = d.stringAttribute(semconv.LocationFrameType, []byte(t)) + 1
+		d.frameTypes[t] = d.stringAttribute(semconv.LocationFrameType, []byte(frameTypeNames[t])) + 1
 	}
 	return append(attributes, d.frameTypes[t]-1)
 }

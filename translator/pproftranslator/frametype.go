@@ -30,23 +30,40 @@ import (
 // Code that was compiled ahead of time from another language keeps the names of its
 // source files, for example in a native image of a JVM program. It has addresses in a
 // mapping, so that those files tell nothing there.
-type frameType string
+type frameType uint8
 
 const (
-	frameUnknown frameType = ""
-	frameGo      frameType = "go"
-	frameCPython frameType = "cpython"
-	frameRuby    frameType = "ruby"
-	frameJVM     frameType = "jvm"
-	frameRust    frameType = "rust"
-	frameNative  frameType = "native"
-	frameKernel  frameType = "kernel"
+	frameUnknown frameType = iota
+	frameGo
+	frameCPython
+	frameRuby
+	frameJVM
+	frameRust
+	frameNative
+	frameKernel
 )
 
-// frameTypesByFile are the types by the ending of a file.
-var frameTypesByFile = map[string]frameType{
-	".go": frameGo, ".py": frameCPython, ".rb": frameRuby, ".java": frameJVM, ".rs": frameRust,
-	".c": frameNative, ".cc": frameNative, ".cpp": frameNative, ".cxx": frameNative, ".h": frameNative, ".hh": frameNative, ".hpp": frameNative,
+var frameTypeNames = [...]string{
+	frameGo: "go", frameCPython: "cpython", frameRuby: "ruby", frameJVM: "jvm", frameRust: "rust", frameNative: "native", frameKernel: "kernel",
+}
+
+// frameTypeOfFile returns the type by the ending of a file, with its dot.
+func frameTypeOfFile(ending []byte) frameType {
+	switch string(ending) { // a map takes several times as long
+	case ".go":
+		return frameGo
+	case ".py":
+		return frameCPython
+	case ".rb":
+		return frameRuby
+	case ".java":
+		return frameJVM
+	case ".rs":
+		return frameRust
+	case ".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp":
+		return frameNative
+	}
+	return frameUnknown
 }
 
 // frameTypeOfLine returns the type of a line of a function in a file. compiled means that its location
@@ -66,7 +83,7 @@ func frameTypeOfLine(function, file []byte, compiled bool) frameType {
 	case string(file[dot:]) == ".s" && bytes.HasPrefix(function, []byte("runtime.")):
 		return frameGo
 	default:
-		t = frameTypesByFile[string(file[dot:])]
+		t = frameTypeOfFile(file[dot:])
 	}
 	switch t {
 	case frameCPython, frameRuby, frameJVM:
