@@ -189,10 +189,9 @@ func (d *decoder) readLine(c *wire.Cursor) error {
 
 func (d *decoder) countLines() (n int) {
 	_ = d.each(profileLocation, func(c *wire.Cursor) error {
-		for c.Next() {
-			if c.Field == locationLine {
-				n++
-			}
+		var before [locationLine]uint64
+		for c.Scalars(before[:]); c.NextOf(locationLine); {
+			n++
 		}
 		return nil
 	})

@@ -39,8 +39,7 @@ func (d *decoder) readStack(c *wire.Cursor) error {
 	}
 	first, end := len(d.stacks), len(d.stacks)+len(d.ids)
 	if end > cap(d.stacks) { // as for lines
-		frames, _ := d.countSamples()
-		d.stacks = slices.Grow(d.stacks, max(frames, end)-first)
+		d.stacks = slices.Grow(d.stacks, max(d.countFrames(), end)-first)
 	}
 	d.stacks = d.stacks[:end]
 	indices, stack := d.locations.indices, d.stacks[first:]
@@ -53,6 +52,16 @@ func (d *decoder) readStack(c *wire.Cursor) error {
 	}
 	d.stackEnds = append(d.stackEnds, uint32(end))
 	return nil
+}
+
+func (d *decoder) countFrames() (n int) {
+	_ = d.each(profileSample, func(c *wire.Cursor) error {
+		for c.NextOf(sampleLocation) {
+			n += c.CountRepeated()
+		}
+		return nil
+	})
+	return n
 }
 
 // readSamples comes after the locations have been converted.
