@@ -322,7 +322,7 @@ func (t *Tables) set(indices []int32) []int32 {
 
 // Valid repairs s, and counts repairs. Of valid bytes it makes no copy.
 func (t *Tables) Valid(s []byte) []byte {
-	if utf8.Valid(s) {
+	if isASCII(s) || utf8.Valid(s) {
 		return s
 	}
 	t.repaired++

