@@ -67,6 +67,10 @@ func (c *Cursor) next() bool {
 				c.Field, c.Type, c.Value, c.At = uint64(tag>>3), VarintType, uint64(v), at+2
 				return true
 			}
+			if v, end := upTo9(data, at+1); end > 0 {
+				c.Field, c.Type, c.Value, c.At = uint64(tag>>3), VarintType, v, end
+				return true
+			}
 		case BytesType:
 			if start, stop := short(data, at); stop > 0 {
 				c.Field, c.Type, c.Start, c.Stop, c.At = uint64(tag>>3), BytesType, start, stop, stop
@@ -122,18 +126,41 @@ func short(data []byte, at int) (start, stop int) {
 	return start, stop
 }
 
+// upTo9 returns the varint at a position and where it ends. end is 0 if the varint does not end within nine bytes.
+func upTo9(data []byte, at int) (v uint64, end int) {
+	for shift := 0; shift < 63 && at < len(data); shift += 7 {
+		b := data[at]
+		at++
+		v |= uint64(b&0x7F) << shift
+		if b < 0x80 {
+			return v, at
+		}
+	}
+	return 0, 0
+}
+
 // NextOf reads up to the next field with this number. It returns false as Next does.
 func (c *Cursor) NextOf(field int) bool {
 	data, at := c.Data[:c.End], c.At
 	for {
-		if at+1 < len(data) && data[at]&0x87 == BytesType {
-			if start, stop := short(data, at); stop > 0 {
-				if int(data[at]>>3) != field {
-					at = stop
-					continue
+		if at+1 < len(data) {
+			switch data[at] & 0x87 {
+			case BytesType:
+				if start, stop := short(data, at); stop > 0 {
+					if int(data[at]>>3) != field {
+						at = stop
+						continue
+					}
+					c.Field, c.Type, c.Start, c.Stop, c.At = uint64(field), BytesType, start, stop, stop
+					return true
 				}
-				c.Field, c.Type, c.Start, c.Stop, c.At = uint64(field), BytesType, start, stop, stop
-				return true
+			case VarintType:
+				if int(data[at]>>3) != field {
+					if _, end := upTo9(data, at+1); end > 0 {
+						at = end
+						continue
+					}
+				}
 			}
 		}
 		if c.At = at; !c.Next() {
@@ -212,18 +239,8 @@ func (c *Cursor) Scalars(values []uint64) {
 		}
 		next := at + 2
 		if v >= 0x80 {
-			v &= 0x7F
-			for shift := 7; ; shift += 7 {
-				if next == len(data) || shift == 63 {
-					c.At = at
-					return
-				}
-				b := data[next]
-				next++
-				v |= uint64(b&0x7F) << shift
-				if b < 0x80 {
-					break
-				}
+			if v, next = upTo9(data, at+1); next == 0 {
+				break
 			}
 		}
 		values[tag>>3] = v
@@ -290,13 +307,17 @@ func (c *Cursor) AppendRepeated(dst []uint64, limit int) []uint64 {
 				continue
 			}
 		}
-		v, n, err := varint(data[at:])
-		if err != nil {
-			c.Err, c.End = err, c.At
-			break
+		v, end := upTo9(data, at)
+		if end == 0 {
+			var n int
+			var err error
+			if v, n, err = varint(data[at:]); err != nil {
+				c.Err, c.End = err, c.At
+				break
+			}
+			end = at + n
 		}
-		dst = append(dst, v)
-		at += n
+		dst, at = append(dst, v), end
 	}
 	return dst
 }

@@ -42,13 +42,13 @@ func (d *decoder) readStack(c *wire.Cursor) error {
 		d.stacks = slices.Grow(d.stacks, max(d.countFrames(), end)-first)
 	}
 	d.stacks = d.stacks[:end]
-	indices, stack := d.locations.indices, d.stacks[first:]
+	locations, stack := d.locations, d.stacks[first:] // a copy, so that its slices stay in registers
 	for i, id := range d.ids[:len(stack)] {
-		number := d.locations.find(id)
+		number := locations.find(id)
 		if number == 0 {
 			return fmt.Errorf("location_id[%d]: no location with id %d", i, id)
 		}
-		indices[number], stack[i] = reached, number
+		locations.indices[number], stack[i] = reached, number
 	}
 	d.stackEnds = append(d.stackEnds, uint32(end))
 	return nil
