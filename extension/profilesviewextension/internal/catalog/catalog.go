@@ -22,6 +22,9 @@ const maxAge = time.Second
 
 // Catalog knows the files of a directory.
 type Catalog struct {
+	// ReadingTime is how long Refresh may read files.
+	ReadingTime time.Duration
+
 	directory string
 	maxMemory int64 // of all details
 	options   archive.Options
@@ -36,20 +39,25 @@ type Catalog struct {
 // New returns the catalog of a directory, which may not exist yet. The details of its files take maxMemory
 // bytes. options say how to read them.
 func New(directory string, maxMemory int64, options archive.Options) *Catalog {
-	return &Catalog{directory: directory, maxMemory: maxMemory, options: options, files: map[string]*file{}}
+	return &Catalog{ReadingTime: time.Second / 2, directory: directory, maxMemory: maxMemory, options: options, files: map[string]*file{}}
 }
 
 // Memory returns the bytes that the details of files take. It does not wait for a Scan.
 func (c *Catalog) Memory() int64 { return c.memory.Load() }
 
-// Refresh lists the directory again, unless the last list is recent. Other methods use the last list, so that
-// all parts of a page show the same.
-func (c *Catalog) Refresh() {
+// Refresh lists the directory again, unless the last list is recent, and reads further files for a short time. Other
+// methods use the last list, so that all parts of a page show the same.
+func (c *Catalog) Refresh(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if time.Since(c.listed) < maxAge {
-		return
+	if time.Since(c.listed) >= maxAge {
+		c.list()
 	}
+	c.readFurther(ctx, time.Now().Add(c.ReadingTime))
+}
+
+// list lists the directory. c.mu is held.
+func (c *Catalog) list() {
 	found, failed := archive.Find([]string{c.directory})
 	c.failed = slices.DeleteFunc(failed, func(err error) bool { return errors.Is(err, fs.ErrNotExist) })
 	seen := make(map[string]*file, len(found))
@@ -77,20 +85,40 @@ func (c *Catalog) Refresh() {
 	c.files, c.listed = seen, time.Now()
 }
 
+// readFurther reads at least one of the files that were not read, those that were written last first, until the
+// deadline. Of a file with an index it reads only of which time the Profiles are. c.mu is held.
+func (c *Catalog) readFurther(ctx context.Context, deadline time.Time) {
+	var pending []*file
+	for _, f := range c.files {
+		if f.pending() {
+			pending = append(pending, f)
+		}
+	}
+	slices.SortFunc(pending, func(a, b *file) int { return cmp.Or(cmp.Compare(b.Modified, a.Modified), cmp.Compare(a.Path, b.Path)) })
+	for i, f := range pending {
+		if ctx.Err() != nil || i > 0 && time.Now().After(deadline) {
+			return
+		}
+		if f.grown || !f.readTimes(&c.options) {
+			c.use(f, deadline)
+		}
+	}
+}
+
 // drop forgets the details of a file. c.mu is held.
 func (c *Catalog) drop(f *file) {
 	c.memory.Add(-f.details.size())
 	f.details = nil
 }
 
-// use loads the details of a file, and drops those of other files if all take too much memory. It returns nil if the file
-// is gone. c.mu is held.
-func (c *Catalog) use(f *file) details {
+// use loads the details of a file, until the deadline if there is one, and drops those of other files if all take too much
+// memory. It returns nil if the file is gone. c.mu is held.
+func (c *Catalog) use(f *file, deadline time.Time) details {
 	if f.details != nil && !f.grown {
 		return f.details
 	}
 	c.memory.Add(-f.details.size())
-	if gone := f.load(&c.options); gone {
+	if gone := f.load(&c.options, deadline); gone {
 		f.details = nil
 		delete(c.files, f.Path)
 		return nil
@@ -143,6 +171,9 @@ type Found struct {
 	Odd Extent
 	// Errors are those of reading the files that were written in the range.
 	Errors []error
+	// Pending is how many files are still to be read, by the next calls of Refresh. They were written at other times than
+	// the range, but may have Profiles of it.
+	Pending int
 }
 
 // Scan calls visit for the Profiles of each selected series of a file that start in [from, to). Of those of
@@ -156,7 +187,7 @@ func (c *Catalog) Scan(ctx context.Context, from, to time.Time, selects func(*re
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		for key, all := range c.use(f) {
+		for key, all := range c.use(f, time.Time{}) {
 			if !selects(&key) {
 				continue
 			}
@@ -180,26 +211,33 @@ func (c *Catalog) Scan(ctx context.Context, from, to time.Time, selects func(*re
 		if f.writtenIn(start, end) {
 			found.Errors = append(found.Errors, f.errs...)
 		}
+		if f.pending() {
+			found.Pending++
+		}
 	}
 	slices.SortFunc(found.Errors, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
 	return found, nil
 }
 
-// Files returns the files that may have selected Profiles in [from, to), by path.
-func (c *Catalog) Files(ctx context.Context, from, to time.Time, selects func(*recordfile.Key) bool) ([]archive.File, error) {
+// Files returns the files that may have selected Profiles in [from, to), by path, and the number that Found.Pending has.
+func (c *Catalog) Files(ctx context.Context, from, to time.Time, selects func(*recordfile.Key) bool) (selected []archive.File, pending int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var selected []archive.File
 	for _, f := range c.between(from.UnixNano(), to.UnixNano(), false) {
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return nil, 0, ctx.Err()
 		}
-		for key := range c.use(f) {
+		for key := range c.use(f, time.Time{}) {
 			if selects(&key) && f.mayStartIn(from.UnixNano(), to.UnixNano()) {
 				selected = append(selected, f.File)
 				break
 			}
 		}
 	}
-	return selected, nil
+	for _, f := range c.files {
+		if f.pending() {
+			pending++
+		}
+	}
+	return selected, pending, nil
 }

@@ -63,7 +63,7 @@ func record(t *testing.T, service string, at time.Time, value int64) recordfile.
 func (s *store) sum(from, to time.Time) (sums map[string]int64) {
 	s.t.Helper()
 	s.listed = time.Time{}
-	s.Refresh()
+	s.Refresh(s.t.Context())
 	sums = map[string]int64{}
 	found, err := s.Scan(s.t.Context(), from, to, all, func(series *recordfile.Key, profiles []recordfile.Total) {
 		for _, p := range profiles {
@@ -78,7 +78,7 @@ func (s *store) sum(from, to time.Time) (sums map[string]int64) {
 // spoil overwrites the content of the only file of a service, so that it cannot be read again.
 func (s *store) spoil(service string) {
 	s.t.Helper()
-	files, err := filepath.Glob(filepath.Join(s.dir, service, "profiles-*"))
+	files, err := filepath.Glob(filepath.Join(s.dir, service, "profiles-*[tl]"))
 	require.NoError(s.t, err)
 	require.Len(s.t, files, 1)
 	info, err := os.Stat(files[0])
@@ -113,6 +113,53 @@ func TestALateTimeHidesNoOtherProfiles(t *testing.T) {
 	s.sum(now.Add(-time.Hour), now.Add(time.Hour)) // reads the file, which was written in this range
 	sums := s.sum(now.Add(-4*time.Hour), now.Add(-2*time.Hour))
 	assert.Equal(t, map[string]int64{"checkout": 1}, sums)
+}
+
+// TestProfilesAreFoundWhereverTheyWereWritten: a range has Profiles in files that were written at other times.
+func TestProfilesAreFoundWhereverTheyWereWritten(t *testing.T) {
+	s, now := newStore(t, 1<<20), time.Now()
+	s.ReadingTime = time.Hour
+	old := now.Add(-1000 * 24 * time.Hour)
+	from, to := old.Add(-time.Hour), old.Add(time.Hour)
+	w := s.writer()
+	require.NoError(t, w.Append(record(t, "checkout", old, 1)))
+	require.NoError(t, w.Append(record(t, "checkout", now, 2)))
+	indexed := record(t, "cart", old, 4)
+	start := uint64(old.UnixNano())
+	indexed.Summaries = []recordfile.Summary{{
+		Key:   recordfile.Key{Service: "cart", Type: "cpu", SampleType: "cpu", Unit: "nanoseconds"},
+		Total: recordfile.Total{Start: start, Latest: start, End: start, Profiles: 1, Samples: 1, Sum: 4},
+	}}
+	require.NoError(t, w.Append(indexed))
+	assert.Equal(t, map[string]int64{"checkout": 1, "cart": 4}, s.sum(from, to), "files are being written")
+	require.NoError(t, w.Append(record(t, "checkout", old, 8)))
+	assert.Equal(t, map[string]int64{"checkout": 9, "cart": 4}, s.sum(from, to))
+	require.NoError(t, w.Close())
+	s.spoil("cart") // has an index
+	s.Catalog = New(s.dir, s.maxMemory, s.options)
+	s.ReadingTime = time.Hour
+	assert.Equal(t, map[string]int64{"checkout": 9, "cart": 4}, s.sum(from, to))
+	assert.Equal(t, map[string]int64{"checkout": 2}, s.sum(now.Add(-time.Minute), now.Add(time.Minute)))
+}
+
+// TestFilesThatWereNotReadAreCounted: a request without time to read such files reads a record.
+func TestFilesThatWereNotReadAreCounted(t *testing.T) {
+	s, now := newStore(t, 1<<20), time.Now()
+	s.ReadingTime = -time.Hour
+	old := now.Add(-1000 * 24 * time.Hour)
+	w := s.writer()
+	for range 3 {
+		require.NoError(t, w.Append(record(t, "checkout", old, 1)))
+	}
+	require.NoError(t, w.Append(record(t, "cart", old, 1)))
+	require.NoError(t, w.Close())
+	for _, want := range []int{1, 1, 1, 0} { // cart, and a record of checkout
+		s.Refresh(t.Context())
+		_, pending, err := s.Files(t.Context(), now.Add(time.Hour), now.Add(2*time.Hour), all)
+		require.NoError(t, err)
+		assert.Equal(t, want, pending)
+	}
+	assert.Equal(t, map[string]int64{"checkout": 3, "cart": 1}, s.sum(old.Add(-time.Minute), old.Add(time.Minute)))
 }
 
 func TestOnlyWhatWasAddedToAFileIsRead_V5(t *testing.T) {
@@ -150,7 +197,7 @@ func TestAnIndexIsNotAddedToTheRecordsThatWereRead_V1(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.Chtimes(files[0], now, now.Add(time.Second)))
 	s.listed = time.Time{}
-	s.Refresh() // for a request that reads no file
+	s.Refresh(s.t.Context()) // for a request that reads no file
 	require.NoError(t, w.Close())
 	sums = s.sum(from, to)
 	assert.Equal(t, map[string]int64{"checkout": 1}, sums)
@@ -175,7 +222,7 @@ func TestARemovedOrReplacedFileIsNoticed_V1(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(files[0], []byte("damaged"), 0o600))
 	s.listed = time.Time{}
-	s.Refresh()
+	s.Refresh(s.t.Context())
 	found, err := s.Scan(t.Context(), from, to, all, func(*recordfile.Key, []recordfile.Total) {})
 	require.NoError(t, err)
 	require.Len(t, found.Errors, 1)

@@ -70,7 +70,7 @@ type file struct {
 	partial bool  // the exporter is writing it: it only grows
 
 	read     bool   // the following are known
-	grown    bool   // there is more in the file
+	grown    bool   // there is more in the file, which was not read
 	profiles Extent // all Profiles
 	errs     []error
 	details  details // nil if they were dropped
@@ -95,22 +95,42 @@ func (f *file) continues(found *archive.File) bool {
 // maxErrors is how many errors of a file are kept.
 const maxErrors = 5
 
-// load reads the details of the file, or of the records added to it. It returns true if the file is gone.
-func (f *file) load(options *archive.Options) (gone bool) {
-	if f.details == nil {
-		f.details, f.errs, f.readEnd, f.records = details{}, nil, 0, 0
+// pending reports whether some of the file was not read.
+func (f *file) pending() bool { return !f.read || f.grown }
+
+// readTimes reads from the index of which time the Profiles of the file are. It returns false if there is no index.
+func (f *file) readTimes(options *archive.Options) bool {
+	x := options.StoredIndex(f.File)
+	if x == nil {
+		return false
 	}
+	f.read, f.profiles = true, Extent{}
+	for _, of := range x.Totals {
+		f.profiles.add(of.Profiles, of.Start, of.Latest)
+	}
+	return true
+}
+
+// load reads the details of the file, or of the records that were not read. It returns true if the file is gone. It may
+// end at the deadline, if there is one: the rest is for the next call.
+func (f *file) load(options *archive.Options, deadline time.Time) (gone bool) {
 	var records []recordfile.IndexRecord
-	if x := options.StoredIndex(f.File); x != nil {
-		records, _ = x.Records() // after an error the file is read
+	if f.details == nil {
+		if f.readEnd > 0 { // what was read is lost, as it could be again
+			deadline = time.Time{}
+		}
+		f.details, f.errs, f.readEnd, f.records = details{}, nil, 0, 0
+		if x := options.StoredIndex(f.File); x != nil {
+			records, _ = x.Records() // after an error the file is read
+		}
 	}
 	for _, r := range records {
 		f.details.add(r.Summaries)
 	}
-	if len(records) == 0 && f.readRecords(options) {
+	f.read, f.grown, f.profiles = true, false, Extent{}
+	if len(records) == 0 && f.readRecords(options, deadline) {
 		return true
 	}
-	f.read, f.grown, f.profiles = true, false, Extent{}
 	for _, profiles := range f.details {
 		for _, p := range profiles {
 			f.profiles.add(p.Profiles, p.Start, p.Latest)
@@ -119,8 +139,9 @@ func (f *file) load(options *archive.Options) (gone bool) {
 	return false
 }
 
-// readRecords adds the records of the file after those that were read. It returns true if the file is gone.
-func (f *file) readRecords(options *archive.Options) (gone bool) {
+// readRecords adds the records of the file after those that were read. It returns true if the file is gone. After the
+// deadline, if there is one, it stops: the file then counts as grown.
+func (f *file) readRecords(options *archive.Options, deadline time.Time) (gone bool) {
 	for record, err := range options.Records(f.File, archive.Part{Start: f.readEnd, Before: f.records}) {
 		var pd pprofile.Profiles
 		var summaries []recordfile.Summary
@@ -141,6 +162,10 @@ func (f *file) readRecords(options *archive.Options) (gone bool) {
 			return true
 		case len(f.errs) < maxErrors:
 			f.errs = append(f.errs, err)
+		}
+		if record != nil && record.End >= 0 && record.End < f.Size && !deadline.IsZero() && time.Now().After(deadline) {
+			f.grown = true
+			return false
 		}
 	}
 	return false
@@ -178,5 +203,5 @@ func (f *file) mayStartIn(from, to int64) bool {
 	if f.read && f.profiles.Profiles > 0 && f.profiles.First < uint64(max(0, to)) && f.profiles.Last >= uint64(max(0, from)) {
 		return true
 	}
-	return (!f.read || f.grown) && f.Modified >= from && f.created-lateness < to
+	return f.pending() && f.Modified >= from && f.created-lateness < to
 }

@@ -39,7 +39,7 @@ func (p *Page) apiServices(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	totals, _, err := p.totals(r.Context(), params.selected, params.selected.MatchesKey)
+	totals, found, err := p.totals(r.Context(), params.selected, params.selected.MatchesKey)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (p *Page) apiServices(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	return json.NewEncoder(w).Encode(map[string]any{
-		"from": params.selected.From.UTC(), "to": params.selected.To.UTC(), "services": rows,
+		"from": params.selected.From.UTC(), "to": params.selected.To.UTC(), "services": rows, "pending_files": found.Pending,
 	})
 }
 
@@ -75,18 +75,22 @@ func (p *Page) apiProfile(w http.ResponseWriter, r *http.Request) error {
 
 // pprof returns the selected profiles as one, minus those of the base, and notes for the reader.
 func (p *Page) pprof(r *http.Request, params *params) (merged *profile.Profile, notes []string, err error) {
-	source, err := p.source(r, params.selected, &notes)
+	var missed missing
+	source, err := p.source(r, params.selected, &missed)
 	base := source
 	if err == nil && params.base != nil {
-		base, err = p.source(r, params.base, &notes)
+		base, err = p.source(r, params.base, &missed)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	compared, err := query.Compare(r.Context(), source, params.selected, base, params.base, params.now)
+	notes = missed.notes()
 	switch {
-	case errors.Is(err, query.ErrEmpty) && len(notes) > 0:
+	case errors.Is(err, query.ErrEmpty) && len(missed.failed) > 0:
 		return nil, nil, fmt.Errorf("no profile could be read: %s", notes[0])
+	case errors.Is(err, query.ErrEmpty) && missed.pending > 0:
+		return nil, nil, fmt.Errorf("%w: %s", errNotYet, notes[0])
 	case err != nil:
 		return nil, nil, err
 	}
@@ -97,13 +101,31 @@ func (p *Page) pprof(r *http.Request, params *params) (merged *profile.Profile, 
 	return compared.Pprof, notes, nil
 }
 
-// source returns the files that may have selected profiles. Errors of reading are added to notes.
-func (p *Page) source(r *http.Request, sel *query.Selection, notes *[]string) (*query.Source, error) {
-	files, err := p.catalog.Files(r.Context(), sel.From, sel.To, sel.MatchesKey)
+// missing is what was not read of a selection.
+type missing struct {
+	failed  []error // not all of many
+	pending int     // files: see catalog.Found
+}
+
+// notes are for the reader.
+func (m *missing) notes() (notes []string) {
+	for _, err := range m.failed {
+		notes = append(notes, "Cannot read "+err.Error())
+	}
+	if m.pending > 0 {
+		notes = append(notes, count(m.pending, "file")+" may have profiles of this range, but will be read by the next requests: retry")
+	}
+	return notes
+}
+
+// source returns the files that may have selected profiles. What cannot be read goes to missed.
+func (p *Page) source(r *http.Request, sel *query.Selection, missed *missing) (*query.Source, error) {
+	files, pending, err := p.catalog.Files(r.Context(), sel.From, sel.To, sel.MatchesKey)
+	missed.pending = pending
 	const most = 5
 	return &query.Source{Files: files, Options: p.options(), Failed: func(err error) error {
-		if len(*notes) < most {
-			*notes = append(*notes, "Cannot read "+err.Error())
+		if len(missed.failed) < most {
+			missed.failed = append(missed.failed, err)
 		}
 		return nil
 	}}, err

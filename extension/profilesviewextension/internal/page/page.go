@@ -163,7 +163,7 @@ func (p *Page) response(r *http.Request, serve handler, held []*slots) (complete
 		}
 		defer release()
 	}
-	p.catalog.Refresh()
+	p.catalog.Refresh(r.Context())
 	complete = &response{header: http.Header{}}
 	gzhttp.GzipHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { err = serve(w, r) })).ServeHTTP(complete, r)
 	if err != nil {
@@ -202,6 +202,7 @@ func withChoices(err error, params *params) error {
 var (
 	errTimeout  = errors.New("the query takes too long: select less, by service, type or time")
 	errNotFound = errors.New("no such page")
+	errNotYet   = errors.New("no profiles match the selection so far")
 )
 
 // writeError writes the status and the text of an error, and how to select less or other profiles.
@@ -219,6 +220,9 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	case isTypes:
 		status = http.StatusBadRequest
 		hint = "select one with the parameter " + types.Parameter
+	case errors.Is(err, errNotYet):
+		status = http.StatusServiceUnavailable
+		w.Header().Set("Retry-After", "1")
 	case errors.Is(err, query.ErrEmpty):
 		status = http.StatusNotFound
 		hint = "the overview and /api/services list the services and types of a range, by default of the last 15 minutes"

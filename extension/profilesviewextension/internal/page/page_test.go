@@ -663,20 +663,53 @@ func TestRequestsBeyondTheLimitAreRejected_V4(t *testing.T) {
 	s.requests.Release(maxRequests)
 }
 
-func TestOverviewLeadsToFilesThatWereNotRead(t *testing.T) {
+func TestOverviewLeadsToProfilesOfOtherTimes(t *testing.T) {
 	s := newSite(t)
-	s.write(payload(t, cpu("checkout", s.now.Add(-48*time.Hour), 1e9)))
-	found, err := filepath.Glob(filepath.Join(s.dir, "*"))
-	require.NoError(t, err)
-	yesterday := s.now.Add(-24 * time.Hour)
-	require.NoError(t, os.Rename(found[0], filepath.Join(s.dir, "old.otlp.zst")))
-	require.NoError(t, os.Chtimes(filepath.Join(s.dir, "old.otlp.zst"), yesterday, yesterday))
-	s.Page.catalog = New(s.Page.settings).catalog
-	link := regexp.MustCompile(`There are profiles of other times. <a href="(/[^"]*)">`).FindStringSubmatch(s.page("/"))
-	require.NotNil(t, link)
-	link = regexp.MustCompile(`have times far from it. <a href="(/[^"]*)">`).FindStringSubmatch(s.page(html.UnescapeString(link[1])))
+	s.write(payload(t, cpu("checkout", s.now.Add(-1000*24*time.Hour), 1e9)))
+	for _, path := range []string{"/?from=-2m", "/?from=-200h&to=-100h"} { // the file was written in the first range
+		link := regexp.MustCompile(`There are profiles of other times. <a href="(/[^"]*)">`).FindStringSubmatch(s.page(path))
+		require.NotNil(t, link)
+		assert.Contains(t, s.page(html.UnescapeString(link[1])), "1 service, 1 profile,")
+	}
+	link := regexp.MustCompile(`have times far from it. <a href="(/[^"]*)">`).FindStringSubmatch(s.page("/"))
 	require.NotNil(t, link)
 	assert.Contains(t, s.page(html.UnescapeString(link[1])), "1 service, 1 profile,")
+}
+
+// TestProfilesOfOtherTimesAreShownOrSaidToBeMissing: the files are not of the range by the times when they were written.
+func TestProfilesOfOtherTimesAreShownOrSaidToBeMissing(t *testing.T) {
+	s := newSite(t)
+	old := s.now.Add(-1000 * 24 * time.Hour)
+	s.open(payload(t, cpu("checkout", s.now, 1e9)))()
+	s.open(payload(t, cpu("checkout", old, 3e9)))()
+	s.write(payload(t, cpu("cart", s.now, 2e9)))
+	query := url.Values{"from": {old.Add(-time.Minute).Format(time.RFC3339)}, "to": {old.Add(time.Minute).Format(time.RFC3339)}}.Encode()
+	require.Len(t, s.services(query), 1)
+	assert.Contains(t, s.page("/?"+query), "1 service, 1 profile,")
+	assert.Equal(t, http.StatusOK, s.get("/api/profile?"+query).Code)
+
+	s.Page.catalog = New(s.Page.settings).catalog
+	s.Page.catalog.ReadingTime = -time.Hour // each request reads a file, the last one first
+	page := s.page("/?" + query)
+	assert.Contains(t, page, "2 files of other times will be read by the next requests")
+	assert.Contains(t, page, "No profiles in this range so far")
+	s.Page.catalog = New(s.Page.settings).catalog
+	s.Page.catalog.ReadingTime = -time.Hour
+	assert.Contains(t, s.page("/api/services?"+query), `"pending_files":2`)
+	s.Page.catalog = New(s.Page.settings).catalog
+	s.Page.catalog.ReadingTime = -time.Hour
+	w := s.get("/api/profile?" + query)
+	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
+	assert.Equal(t, "1", w.Header().Get("Retry-After"))
+	assert.Contains(t, w.Body.String(), "no profiles match the selection so far: 2 files may have profiles of this range")
+	w = s.get("/api/profile?" + query)
+	assert.Equal(t, http.StatusOK, w.Code)
+	for range 3 {
+		page = s.page("/?" + query)
+	}
+	assert.Contains(t, page, "1 service, 1 profile,")
+	assert.NotContains(t, page, "next requests")
+	assert.Contains(t, s.page("/api/services?"+query), `"pending_files":0`)
 }
 
 func TestPagesAreCompressed(t *testing.T) {

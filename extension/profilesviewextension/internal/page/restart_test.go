@@ -19,9 +19,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
-// TestOverviewAfterARestartReadsItsRangeOnly_V5: services have a file for each hour of a week, and each file
+// TestOverviewAfterARestartIsQuick_V5: services have a file for each hour of a week, and each file
 // a record for each minute.
-func TestOverviewAfterARestartReadsItsRangeOnly_V5(t *testing.T) {
+func TestOverviewAfterARestartIsQuick_V5(t *testing.T) {
 	services := profiletest.Rounds(t, 10, 1000)
 	const hours = 7 * 24
 	s := newSite(t)

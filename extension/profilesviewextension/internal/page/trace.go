@@ -49,7 +49,8 @@ func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 	}
 	sel := params.selected
 	t := &tracePage{params: params, Title: "trace " + r.PathValue("id")}
-	source, err := p.source(r, sel, &t.Errors)
+	var missed missing
+	source, err := p.source(r, sel, &missed)
 	if err != nil {
 		return err
 	}
@@ -67,6 +68,7 @@ func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	t.Errors = missed.notes()
 	t.Services = byService(byKind.sorted(sel.To), func(total *total) *row { return &row{total: total, Value: total.quantity(float64(total.Sum))} })
 	types := map[string]bool{}
 	for _, s := range t.Services {
