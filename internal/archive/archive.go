@@ -16,7 +16,7 @@
 // allows that.
 //
 // Options.MaxMemory bounds the memory of a record, raw and decoded, also if a file lies about
-// its lengths.
+// its lengths. [Record.Parts] divides a record that takes too much when it is decoded.
 package archive
 
 import (
@@ -92,7 +92,9 @@ type Error struct {
 	// Offset is where the record starts in the file, -1 if that is not known, as in a file that is
 	// compressed as a whole.
 	Offset int64
-	Err    error
+	// Services are those that the error concerns, nil if it may be any.
+	Services []string
+	Err      error
 }
 
 func (e *Error) Error() string {

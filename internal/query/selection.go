@@ -70,8 +70,13 @@ func (s *Selection) Filter(pd pprofile.Profiles) {
 	})
 }
 
+// MatchesService reports whether a service is selected.
+func (s *Selection) MatchesService(name string) bool {
+	return len(s.Services) == 0 || slices.Contains(s.Services, name)
+}
+
 func (s *Selection) matchesResource(attributes pcommon.Map) bool {
-	if len(s.Services) > 0 && !slices.Contains(s.Services, textOf(attributes, serviceName)) {
+	if !s.MatchesService(textOf(attributes, serviceName)) {
 		return false
 	}
 	for key, want := range s.Resource {

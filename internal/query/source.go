@@ -49,13 +49,33 @@ func (s *Source) eachIn(ctx context.Context, file archive.File, sel *Selection, 
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err == nil {
-			err = s.visit(record, sel, visit)
-		}
-		if _, isRecord := errors.AsType[*archive.Error](err); isRecord {
-			err = s.Failed(err)
+		if err != nil {
+			err = s.report(err)
+		} else {
+			err = s.visitParts(record, sel, visit)
 		}
 		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// report returns an error that ends reading: that of a file or record goes to Failed.
+func (s *Source) report(err error) error {
+	if _, isRecord := errors.AsType[*archive.Error](err); isRecord {
+		return s.Failed(err)
+	}
+	return err
+}
+
+// visitParts visits a record, in parts if it is too large.
+func (s *Source) visitParts(record *archive.Record, sel *Selection, visit func(*archive.Record, pprofile.Profiles) error) error {
+	for part, err := range record.Parts(sel.MatchesService) {
+		if err == nil {
+			err = s.visit(part, sel, visit)
+		}
+		if err := s.report(err); err != nil {
 			return err
 		}
 	}

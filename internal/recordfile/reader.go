@@ -6,6 +6,7 @@ package recordfile
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
 const (
@@ -99,11 +102,14 @@ func (r *Reader) Next() ([]byte, error) {
 	from := r.at
 	record, reason := r.readRecord(from)
 	r.at = r.source.offset() // after a damaged line, too
+	tooLarge, isTooLarge := errors.AsType[*SizeError](reason)
 	switch {
 	case reason == nil:
 		return record, nil
 	case r.magic != nil:
 		r.at = r.findRecord(from)
+	case isTooLarge && r.isMessage(tooLarge.Size):
+		r.at = from + prefixSize + tooLarge.Size
 	case r.format.Content == OTLPProto:
 		r.at = r.size
 	}
@@ -111,6 +117,22 @@ func (r *Reader) Next() ([]byte, error) {
 		return nil, r.source.err
 	}
 	return nil, &DamageError{Offset: from, Length: r.at - from, Reason: reason}
+}
+
+// isMessage reports whether the next bytes are the fields of a record, as checkRecord does for one that fits: else its
+// length is wrong, and no record follows it.
+func (r *Reader) isMessage(length int64) bool {
+	at, end := r.source.offset(), r.source.offset()+length
+	for at < end {
+		r.source.seek(at)
+		tag, tagErr := binary.ReadUvarint(r.source)
+		size, err := binary.ReadUvarint(r.source)
+		if tagErr != nil || err != nil || tag>>3 == 0 || tag&7 != wire.BytesType || size > uint64(end) {
+			return false
+		}
+		at = r.source.offset() + int64(size)
+	}
+	return at == end
 }
 
 // All yields each record, and each error but io.EOF. A record is valid until the next

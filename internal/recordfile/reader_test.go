@@ -254,3 +254,24 @@ func FuzzReader(f *testing.F) {
 		require.Equal(t, int64(len(data)), r.Offset())
 	})
 }
+
+func TestRecordsAfterOneThatIsTooLargeAreRead_V8(t *testing.T) {
+	message := func(n int) []byte { return append(fieldOf(n), fieldOf(3)...) }
+	var file []byte
+	for _, n := range []int{5, 100, 7} {
+		record := message(n)
+		file = append(binary.BigEndian.AppendUint32(file, uint32(len(record))), record...)
+	}
+	reader := NewReader(bytes.NewReader(file), int64(len(file)), Format{Content: OTLPProto}, 50)
+	var sizes []int
+	for record, err := range reader.All() {
+		if err != nil {
+			require.ErrorContains(t, err, "more than 50")
+		}
+		sizes = append(sizes, len(record))
+	}
+	assert.Equal(t, []int{len(message(5)), 0, len(message(7))}, sizes)
+}
+
+// fieldOf is a field of n bytes.
+func fieldOf(n int) []byte { return append([]byte{2<<3 | 2, byte(n)}, make([]byte, n)...) }

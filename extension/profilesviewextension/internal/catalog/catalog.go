@@ -220,18 +220,21 @@ func (c *Catalog) Scan(ctx context.Context, from, to time.Time, selects func(*re
 }
 
 // Files returns the files that may have selected Profiles in [from, to), by path, and the number that Found.Pending has.
+// A file of that time of which a part cannot be read may have them.
 func (c *Catalog) Files(ctx context.Context, from, to time.Time, selects func(*recordfile.Key) bool) (selected []archive.File, pending int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, f := range c.between(from.UnixNano(), to.UnixNano(), false) {
+	for _, f := range c.between(from.UnixNano(), to.UnixNano(), true) {
 		if ctx.Err() != nil {
 			return nil, 0, ctx.Err()
 		}
-		for key := range c.use(f, time.Time{}) {
-			if selects(&key) && f.mayStartIn(from.UnixNano(), to.UnixNano()) {
-				selected = append(selected, f.File)
-				break
-			}
+		profiles := c.use(f, time.Time{})
+		found := len(f.errs) > 0 && f.writtenIn(from.UnixNano(), to.UnixNano())
+		for key := range profiles {
+			found = found || selects(&key) && f.mayStartIn(from.UnixNano(), to.UnixNano())
+		}
+		if found {
+			selected = append(selected, f.File)
 		}
 	}
 	for _, f := range c.files {

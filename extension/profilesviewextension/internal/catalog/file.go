@@ -143,25 +143,15 @@ func (f *file) load(options *archive.Options, deadline time.Time) (gone bool) {
 // deadline, if there is one, it stops: the file then counts as grown.
 func (f *file) readRecords(options *archive.Options, deadline time.Time) (gone bool) {
 	for record, err := range options.Records(f.File, archive.Part{Start: f.readEnd, Before: f.records}) {
-		var pd pprofile.Profiles
-		var summaries []recordfile.Summary
-		if err == nil {
-			f.readEnd, f.records = record.End, record.Number
-			f.partial = f.partial && record.End >= 0 // else it is read as a whole when it has grown
-			pd, err = record.Profiles()
-		}
-		if err == nil {
-			if summaries, err = recordfile.Summarize(pd); err != nil {
-				err = record.Fail(err)
-			}
-		}
 		switch {
 		case err == nil:
-			f.details.add(summaries)
+			f.readEnd, f.records = record.End, record.Number
+			f.partial = f.partial && record.End >= 0 // else it is read as a whole when it has grown
+			f.addRecord(record)
 		case errors.Is(err, fs.ErrNotExist):
 			return true
-		case len(f.errs) < maxErrors:
-			f.errs = append(f.errs, err)
+		default:
+			f.addError(err)
 		}
 		if record != nil && record.End >= 0 && record.End < f.Size && !deadline.IsZero() && time.Now().After(deadline) {
 			f.grown = true
@@ -169,6 +159,33 @@ func (f *file) readRecords(options *archive.Options, deadline time.Time) (gone b
 		}
 	}
 	return false
+}
+
+// addRecord adds the Profiles of a record, or the errors of its parts.
+func (f *file) addRecord(record *archive.Record) {
+	for part, err := range record.Parts(nil) {
+		var pd pprofile.Profiles
+		if err == nil {
+			pd, err = part.Profiles()
+		}
+		var summaries []recordfile.Summary
+		if err == nil {
+			if summaries, err = recordfile.Summarize(pd); err != nil {
+				err = part.Fail(err)
+			}
+		}
+		if err != nil {
+			f.addError(err)
+		} else {
+			f.details.add(summaries)
+		}
+	}
+}
+
+func (f *file) addError(err error) {
+	if len(f.errs) < maxErrors {
+		f.errs = append(f.errs, err)
+	}
 }
 
 // lateness is how long before the creation of its file a Profile usually starts, at most: profiles wait in

@@ -8,11 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/google/pprof/profile"
 	"github.com/klauspost/compress/gzhttp"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
@@ -34,6 +36,14 @@ type apiRow struct {
 	Measured float64 `json:"measured_seconds"`
 }
 
+// unreadPart is what the response of /api/services lacks.
+type unreadPart struct {
+	File     string   `json:"file,omitempty"`
+	Record   int      `json:"record,omitempty"`
+	Services []string `json:"services,omitempty"` // none: it may be any
+	Error    string   `json:"error"`
+}
+
 func (p *Page) apiServices(w http.ResponseWriter, r *http.Request) error {
 	params, err := parseParams(r.URL.Query(), defaultRange, p.now())
 	if err != nil {
@@ -49,10 +59,20 @@ func (p *Page) apiServices(w http.ResponseWriter, r *http.Request) error {
 			t.kind, query.TimeOf(t.First), query.TimeOf(t.Last), t.Profiles, t.Samples, t.Sum, recordfile.Saturated(t.Sum), t.Covered.Seconds(), t.Measured.Seconds(),
 		}
 	}
+	unread := []unreadPart{}
+	for _, err := range found.Errors {
+		part := unreadPart{Error: err.Error()}
+		if of, ok := errors.AsType[*archive.Error](err); ok {
+			part = unreadPart{of.File, of.Record, of.Services, of.InFile()}
+		}
+		if part.Services == nil || slices.ContainsFunc(part.Services, params.selected.MatchesService) {
+			unread = append(unread, part)
+		}
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	return json.NewEncoder(w).Encode(map[string]any{
-		"from": params.selected.From.UTC(), "to": params.selected.To.UTC(), "services": rows, "pending_files": found.Pending,
+		"from": params.selected.From.UTC(), "to": params.selected.To.UTC(), "services": rows, "pending_files": found.Pending, "unread": unread,
 	})
 }
 

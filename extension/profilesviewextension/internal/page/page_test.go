@@ -712,6 +712,38 @@ func TestProfilesOfOtherTimesAreShownOrSaidToBeMissing(t *testing.T) {
 	assert.Contains(t, s.page("/api/services?"+query), `"pending_files":0`)
 }
 
+// TestAServiceThatDoesNotFitIsNamed_V8: the other services of its record are shown.
+func TestAServiceThatDoesNotFitIsNamed_V8(t *testing.T) {
+	s := newSite(t)
+	s.Page = New(Settings{Directory: s.dir, MaxMemory: 16 << 20}) // of which a query decodes 1.5 MiB
+	s.Page.now = func() time.Time { return s.now }
+	large := payload(t, cpu("cart", s.now.Add(-time.Minute), 1e9), cpu("large", s.now.Add(-time.Minute), 1), cpu("search", s.now.Add(-time.Minute), 3e9))
+	for _, rp := range large.ResourceProfiles().All() {
+		if name, _ := rp.Resource().Attributes().Get("service.name"); name.Str() != "large" {
+			continue
+		}
+		for range 20_000 {
+			rp.ScopeProfiles().At(0).Profiles().At(0).Samples().AppendEmpty().Values().Append(1)
+		}
+	}
+	s.write(large)
+	rows := s.services("")
+	require.Len(t, rows, 2)
+	assert.Equal(t, []int64{1e9, 3e9}, []int64{rows[0].Sum, rows[1].Sum})
+	const reason = `service "large": its part of the record takes about`
+	assert.Contains(t, s.page("/api/services"), `"record":1,"services":["large"],"error":"record 1 at byte 0: service \"large\": its part`)
+	assert.Contains(t, s.page("/api/services?service=cart"), `"unread":[]`)
+	assert.Contains(t, html.UnescapeString(s.page("/")), reason)
+	for query, status := range map[string]int{"service=large": 422, "service=none": 404, "service=cart": 200} {
+		w := s.get("/api/profile?" + query)
+		assert.Equal(t, status, w.Code, query)
+		if status == 422 {
+			assert.Contains(t, w.Body.String(), reason)
+			assert.Contains(t, w.Body.String(), "raise max_memory")
+		}
+	}
+}
+
 func TestPagesAreCompressed(t *testing.T) {
 	s := newSite(t)
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
