@@ -28,18 +28,18 @@ func ValidUTF8(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// isASCII takes a third of the instructions of utf8.Valid, which reads the last up to seven bytes as runes.
+// isASCII takes a quarter of the instructions of utf8.Valid, which reads the last up to seven bytes as runes.
 func isASCII(s []byte) bool {
-	const beyond = 0x8080808080808080
-	for ; len(s) >= 8; s = s[8:] {
-		if binary.LittleEndian.Uint64(s)&beyond != 0 {
-			return false
+	var all uint64
+	if len(s) >= 8 {
+		all = binary.LittleEndian.Uint64(s[len(s)-8:])
+		for ; len(s) > 8; s = s[8:] {
+			all |= binary.LittleEndian.Uint64(s)
 		}
+		return all&0x8080808080808080 == 0
 	}
 	for _, b := range s {
-		if b >= utf8.RuneSelf {
-			return false
-		}
+		all |= uint64(b)
 	}
-	return true
+	return all < utf8.RuneSelf
 }
