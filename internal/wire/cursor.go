@@ -67,7 +67,7 @@ func (c *Cursor) next() bool {
 				c.Field, c.Type, c.Value, c.At = uint64(tag>>3), VarintType, uint64(v), at+2
 				return true
 			}
-			if v, end := upTo9(data, at+1); end > 0 {
+			if v, end := upTo9(data, v, at+2); end > 0 {
 				c.Field, c.Type, c.Value, c.At = uint64(tag>>3), VarintType, v, end
 				return true
 			}
@@ -126,9 +126,11 @@ func short(data []byte, at int) (start, stop int) {
 	return start, stop
 }
 
-// upTo9 returns the varint at a position and where it ends. end is 0 if the varint does not end within nine bytes.
-func upTo9(data []byte, at int) (v uint64, end int) {
-	for shift := 0; shift < 63 && at < len(data); shift += 7 {
+// upTo9 returns the varint whose first byte, at least 0x80, comes before a position, and where it ends. end is 0 if
+// the varint does not end within nine bytes.
+func upTo9(data []byte, first byte, at int) (v uint64, end int) {
+	v = uint64(first & 0x7F)
+	for shift := 7; shift < 63 && at < len(data); shift += 7 {
 		b := data[at]
 		at++
 		v |= uint64(b&0x7F) << shift
@@ -156,7 +158,11 @@ func (c *Cursor) NextOf(field int) bool {
 				}
 			case VarintType:
 				if int(data[at]>>3) != field {
-					if _, end := upTo9(data, at+1); end > 0 {
+					end := at + 2
+					if first := data[at+1]; first >= 0x80 {
+						_, end = upTo9(data, first, end)
+					}
+					if end > 0 {
 						at = end
 						continue
 					}
@@ -239,7 +245,7 @@ func (c *Cursor) Scalars(values []uint64) {
 		}
 		next := at + 2
 		if v >= 0x80 {
-			if v, next = upTo9(data, at+1); next == 0 {
+			if v, next = upTo9(data, data[at+1], next); next == 0 {
 				break
 			}
 		}
@@ -307,15 +313,14 @@ func (c *Cursor) AppendRepeated(dst []uint64, limit int) []uint64 {
 				continue
 			}
 		}
-		v, end := upTo9(data, at)
+		v, end := upTo9(data, data[at], at+1)
 		if end == 0 {
-			var n int
-			var err error
-			if v, n, err = varint(data[at:]); err != nil {
+			long, n, err := varint(data[at:])
+			if err != nil {
 				c.Err, c.End = err, c.At
 				break
 			}
-			end = at + n
+			v, end = long, at+n
 		}
 		dst, at = append(dst, v), end
 	}

@@ -189,8 +189,7 @@ func (d *decoder) readLine(c *wire.Cursor) error {
 
 func (d *decoder) countLines() (n int) {
 	_ = d.each(profileLocation, func(c *wire.Cursor) error {
-		var before [locationLine]uint64
-		for c.Scalars(before[:]); c.NextOf(locationLine); {
+		for c.NextOf(locationLine) {
 			n++
 		}
 		return nil
