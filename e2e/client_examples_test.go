@@ -47,7 +47,7 @@ func TestClientExamples(t *testing.T) {
 				t.Fatalf("the client does not end\n%s", program.logs)
 			}
 			c.stop(t)
-			out, err := exec.Command(otelprofProgram(t), "ls", "--service", "checkout", "--resource", "region=eu", c.files).CombinedOutput()
+			out, err := exec.Command(otelprofProgram(t), "ls", "--service", "checkout", "--label", "region=eu", c.files).CombinedOutput()
 			if err != nil || !regexp.MustCompile(`(?m)^checkout +cpu +cpu `).Match(out) {
 				t.Errorf("otelprof ls: %v\n%s\n%s\n%s", err, out, program.logs, c.logs)
 			}

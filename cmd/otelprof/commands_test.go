@@ -177,7 +177,7 @@ func TestExitCodes(t *testing.T) {
 		{"ls --from yesterday " + cpu, exitUsage, `--from is "yesterday": must be a time such as 2026-11-22T10:00:00Z, or relative to now, such as -15m or -7d`},
 		{"ls --from -1h --to -2h " + cpu, exitUsage, `--to is "-2h": must be a range: --from before --to`},
 		{"ls --trace-id 12 " + cpu, exitUsage, `--trace-id is "12": must be 32 hex digits`},
-		{"ls --attribute a " + cpu, exitUsage, `--attribute is "a": must be KEY=VALUE`},
+		{"ls --label a " + cpu, exitUsage, `--label is "a": must be KEY=VALUE`},
 		{"ls --max-memory 64mib " + cpu, exitUsage, `--max-memory is "64mib": must be`},
 		{"ls --max-memory 1MiB " + cpu, exitUsage, "--max-memory is 1MiB: must be at least 16MiB"},
 		{"convert " + cpu, exitUsage, "no --to FORMAT: must be one of pprof, otlp, json, folded"},

@@ -66,8 +66,13 @@ A sum that does not fit into 64 bits is marked with >= or <=, and in JSON with
 // tableOf returns the rows with those columns first that identify a row and its sum.
 func tableOf(rows []query.Row) [][]string {
 	table := [][]string{{"SERVICE", "TYPE", "SAMPLE TYPE", "PROFILES", "SAMPLES", "SUM", "", "FROM", "TO"}}
-	for _, r := range rows {
-		last := ""
+	for i, r := range rows {
+		last, sampleType := "", cell(r.SampleType)
+		if isLike := func(other query.Row) bool {
+			return other.Service == r.Service && other.Type == r.Type && other.SampleType == r.SampleType && other.Kind != r.Kind && other.Snapshot == r.Snapshot
+		}; i > 0 && isLike(rows[i-1]) || i+1 < len(rows) && isLike(rows[i+1]) {
+			sampleType += " per " + cell(r.PeriodType)
+		}
 		if r.Snapshot {
 			last = "last"
 		}

@@ -25,8 +25,7 @@ func (a *app) addSelection(flags *pflag.FlagSet) *query.Selection {
 	a.addRange(flags, "", "", &sel.From, &sel.To)
 	flags.Func("trace-id", "samples of the trace with this `ID`: 32 hex digits", set("trace_id"))
 	flags.Func("span-id", "samples of the span with this `ID`: 16 hex digits", set("span_id"))
-	flags.Func("attribute", "`KEY=VALUE` of a sample or profile (repeat it for several, of which all must match)", set("attribute"))
-	flags.Func("resource", "`KEY=VALUE` of the resource (repeat it for several, of which all must match)", set("resource"))
+	flags.Func("label", "`KEY=VALUE` of a sample, its profile or its resource, or a selector, such as {pod=~\"a|b\"} (repeat it for several, of which all must match)", set("label"))
 	return sel
 }
 

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 )
 
 // Config says where profiles are sent, and how their series are named.
@@ -90,7 +91,7 @@ func (c *Config) Validate() error {
 	checks.That(c.HTTP.ProxyURL == "" || c.Protocol != protocolParca, "proxy_url", "set", "left out with protocol parca (gRPC takes the proxy from the environment)")
 	taken := map[string]bool{labelProfileName: true, labelDelta: true}
 	check := func(key, label string) {
-		checks.That(label == sanitize(label), key, label, "a name of letters, digits and underscores, which does not start with a digit")
+		checks.That(label == labels.Name(label), key, label, "a name of letters, digits and underscores, which does not start with a digit")
 		checks.That(!taken[label], key, label, "another label, as the exporter or another attribute sets it")
 		taken[label] = true
 	}
@@ -100,7 +101,7 @@ func (c *Config) Validate() error {
 		}
 	}
 	for i, attribute := range c.SampleLabels {
-		check(fmt.Sprintf("sample_labels::%d", i), sanitize(attribute))
+		check(fmt.Sprintf("sample_labels::%d", i), labels.Name(attribute))
 	}
 	return checks.Err()
 }

@@ -245,7 +245,7 @@ func TestSumsAreThoseOfGooglePprof(t *testing.T) {
 			want := map[string]int64{}
 			for key, sum := range profiletest.Sums(p) {
 				if protocol == protocolPyroscope {
-					key = typeNames.Replace(key)
+					key = sampletypes.PyroscopeName(key)
 				}
 				want[key] += sum
 			}

@@ -5,7 +5,6 @@ package pprofexporter
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -85,54 +85,31 @@ func (e *pprofExporter) newSeries(pd pprofile.Profiles, c pproftranslator.Conver
 
 // profileName returns the name that the clients of a server give to profiles.
 func profileName(profileType string, p *profile.Profile, protocol string) string {
-	last := p.SampleType[len(p.SampleType)-1].Type
-	switch name := cmp.Or(profileType, p.PeriodType.Type, last); name {
-	case "cpu":
-		return "process_cpu"
-	case "heap", "allocs", "alloc", "live", "space":
-		return "memory"
-	case "goroutine", "goroutines":
-		if protocol == protocolParca {
-			return "goroutine"
-		}
-		return "goroutines"
-	default:
-		return sanitize(name)
-	}
-}
-
-// sanitize makes a valid name of a label or metric.
-func sanitize(name string) string {
-	name = strings.Map(func(r rune) rune {
-		if r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
-			return r
-		}
-		return '_'
-	}, name)
-	if name == "" || name[0] >= '0' && name[0] <= '9' {
-		return "_" + name
+	name := labels.Name(sampletypes.SeriesName(profileType, p.PeriodType.Type, p.SampleType[len(p.SampleType)-1].Type))
+	if name == "goroutines" && protocol == protocolParca {
+		return "goroutine"
 	}
 	return name
 }
 
 // labelsOf returns the labels that are not about the type of a series. The servers treat an empty value as none.
 func (e *pprofExporter) labelsOf(s *series) []label {
-	labels := []label{{labelProfileName, s.name}}
+	all := []label{{labelProfileName, s.name}}
 	add := func(attribute, name string) {
 		if v, found := s.resource.Get(attribute); found && name != "" && v.AsString() != "" {
-			labels = append(labels, label{name, textOf(v)})
+			all = append(all, label{name, textOf(v)})
 		}
 	}
 	for attribute, name := range e.config.Labels {
 		add(attribute, name)
 	}
 	for _, attribute := range e.config.SampleLabels {
-		add(attribute, sanitize(attribute))
+		add(attribute, labels.Name(attribute))
 	}
-	if !slices.ContainsFunc(labels, func(l label) bool { return l.name == labelServiceName }) {
-		labels = append(labels, label{labelServiceName, s.service})
+	if !slices.ContainsFunc(all, func(l label) bool { return l.name == labelServiceName }) {
+		all = append(all, label{labelServiceName, s.service})
 	}
-	return labels
+	return all
 }
 
 // deltaLabel is the value of labelDelta. Pyroscope subtracts the previous profile of a series if the values are
@@ -154,18 +131,15 @@ func deltaLabel(pd pprofile.Profiles, sp pprofile.ScopeProfiles, profiles []int,
 	return "false"
 }
 
-// typeNames replaces what Pyroscope rejects in sample types, and what separates the parts of its type IDs.
-var typeNames = strings.NewReplacer("-", "_", ":", "_")
-
 // adaptToPyroscope renames sample types that Pyroscope rejects, and removes the label that would make a series of each trace.
 func adaptToPyroscope(p *profile.Profile) {
 	for _, s := range p.Sample {
 		delete(s.Label, "trace_id")
 	}
 	for _, t := range append(slices.Clone(p.SampleType), p.PeriodType) {
-		t.Type, t.Unit = typeNames.Replace(t.Type), typeNames.Replace(t.Unit)
+		t.Type, t.Unit = sampletypes.PyroscopeName(t.Type), sampletypes.PyroscopeName(t.Unit)
 	}
-	p.DefaultSampleType = typeNames.Replace(p.DefaultSampleType)
+	p.DefaultSampleType = sampletypes.PyroscopeName(p.DefaultSampleType)
 }
 
 // complete fills in a missing time and, for servers that make a part of the type ID of it, a missing period type: each

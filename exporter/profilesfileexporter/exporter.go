@@ -160,7 +160,7 @@ func (e *fileExporter) consume(ctx context.Context, pd pprofile.Profiles) error 
 
 // write writes the record of a group. The error is permanent if a retry cannot succeed.
 func (e *fileExporter) write(group []string, pd pprofile.Profiles) error {
-	data, summaries, err := marshal(e.codec, pd)
+	record, err := marshal(e.codec, pd)
 	if err != nil {
 		err = e.convertError(pd, err)
 		if len(group) > 0 {
@@ -168,13 +168,14 @@ func (e *fileExporter) write(group []string, pd pprofile.Profiles) error {
 		}
 		return e.rejection(reasonConvert, err)
 	}
-	err = e.writer.Append(recordfile.Record{Data: data, Group: group, Samples: pd.SampleCount(), Summaries: summaries})
+	record.Group = group
+	err = e.writer.Append(record)
 	if errors.Is(err, recordfile.ErrInvalidRecord) || errors.Is(err, recordfile.ErrNotDirectory) {
 		return e.rejection(reasonOf(err), err)
 	}
 	if err != nil {
 		e.countError(reasonOf(err))
-		showStrings(e.codec, pd, data)
+		showStrings(e.codec, pd, record.Data)
 	}
 	return err
 }

@@ -382,10 +382,10 @@ func TestShowStringsUndoesMarshal(t *testing.T) {
 			want, err := recordfile.Summarize(pd)
 			require.NoError(t, err)
 			for range 3 {
-				data, summaries, err := marshal(c, pd)
+				record, err := marshal(c, pd)
 				require.NoError(t, err)
-				showStrings(c, pd, data)
-				assert.Equal(t, want, summaries)
+				showStrings(c, pd, record.Data)
+				assert.Equal(t, want, record.Summaries)
 				after, err := expand.Profiles(pd)
 				require.NoError(t, err)
 				require.Empty(t, expand.Diff(before, after))
@@ -403,15 +403,15 @@ func TestAStringAtIndex0IsWritten(t *testing.T) {
 		rp.Resource().Attributes().PutStr("service.name", "service.name")
 		rp.ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
 		for range 10 {
-			data, summaries, err := marshal(codecs[format], pd)
+			record, err := marshal(codecs[format], pd)
 			require.NoError(t, err)
-			showStrings(codecs[format], pd, data)
-			read, err := reader.UnmarshalProfiles(data)
+			showStrings(codecs[format], pd, record.Data)
+			read, err := reader.UnmarshalProfiles(record.Data)
 			require.NoError(t, err)
 			assert.Equal(t, map[string]any{"service.name": "service.name"}, read.ResourceProfiles().At(0).Resource().Attributes().AsRaw())
 			want, err := recordfile.Summarize(read)
 			require.NoError(t, err)
-			assert.Equal(t, want, summaries)
+			assert.Equal(t, want, record.Summaries)
 		}
 		assert.LessOrEqual(t, pd.Dictionary().StringTable().Len(), 4, "retries do not make it grow")
 	}

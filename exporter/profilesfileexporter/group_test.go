@@ -246,9 +246,9 @@ func TestAttributesLikeTheFirstStringAreKept(t *testing.T) {
 		for _, c := range []codec{&protoCodec{}, &jsonCodec{}} {
 			own := pprofile.NewProfiles()
 			pd.CopyTo(own)
-			data, _, err := marshal(c, own)
+			record, err := marshal(c, own)
 			require.NoError(t, err)
-			read, err := c.UnmarshalProfiles(data)
+			read, err := c.UnmarshalProfiles(record.Data)
 			require.NoError(t, err)
 			for i, rp := range want.ResourceProfiles().All() {
 				require.Equal(t, rp.Resource().Attributes().AsRaw(), read.ResourceProfiles().At(i).Resource().Attributes().AsRaw(), "first string %q", first)

@@ -6,6 +6,7 @@ package profilesfileexporter
 import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
@@ -25,19 +26,20 @@ type jsonCodec struct {
 	pprofile.JSONUnmarshaler
 }
 
-// marshal returns the record of a payload, and its summaries. It rejects attribute values that readers reject. It hides
+// marshal returns the record of a payload. It rejects attribute values that readers reject. It hides
 // the strings of resources and scopes, unless pd is read-only: pdata makes references of them.
-func marshal(m pprofile.Marshaler, pd pprofile.Profiles) (data []byte, summaries []recordfile.Summary, err error) {
+func marshal(m pprofile.Marshaler, pd pprofile.Profiles) (record recordfile.Record, err error) {
 	if pd.IsReadOnly() {
 		own := pprofile.NewProfiles()
 		pd.CopyTo(own)
 		pd = own
 	}
-	if summaries, err = recordfile.Summarize(pd); err != nil {
-		return nil, nil, err
+	if record.Summaries, err = recordfile.Summarize(pd); err != nil {
+		return record, err
 	}
-	data, err = m.MarshalProfiles(pd)
-	return data, summaries, err
+	record.Labels, record.Samples = labels.Of(pd), pd.SampleCount()
+	record.Data, err = m.MarshalProfiles(pd)
+	return record, err
 }
 
 // showStrings undoes what marshal does to the attributes of pd, for a retry. data is the record.

@@ -46,7 +46,7 @@ func BenchmarkMarshal(b *testing.B) {
 				fresh = pprofile.NewProfiles()
 				pd.CopyTo(fresh)
 				start = threadTime(b)
-				_, _, err = marshal(&pprofile.ProtoMarshaler{}, fresh)
+				_, err = marshal(&pprofile.ProtoMarshaler{}, fresh)
 				with = append(with, threadTime(b)-start)
 				require.NoError(b, err)
 			}

@@ -7,15 +7,8 @@ import (
 	"slices"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
-
-// MatchesKey reports whether the service and the type of a series are selected.
-func (s *Selection) MatchesKey(k *recordfile.Key) bool {
-	return (len(s.Services) == 0 || slices.ContainsFunc(s.Services, func(want string) bool { return dictionary.ValidUTF8(want) == k.Service })) &&
-		s.matchesType(k.Type, k.SampleType)
-}
 
 // timeOf reports whether the time range contains all Profiles and samples of a summary, or none of them.
 func (s *Selection) timeOf(of *recordfile.Summary) (all, none bool) {
@@ -38,14 +31,14 @@ func (s *Selection) mayMatch(summaries []recordfile.Summary) bool {
 // selectedPart returns the part of a file in which something may be selected according to its index. It is the
 // whole file without an index, and found is false if there is nothing.
 func (s *Source) selectedPart(file archive.File, sel *Selection) (part archive.Part, found bool) {
-	if len(sel.Services) == 0 && len(sel.Types) == 0 && sel.From.IsZero() && sel.To.IsZero() {
+	if len(sel.Services) == 0 && len(sel.Types) == 0 && len(sel.Labels) == 0 && sel.From.IsZero() && sel.To.IsZero() {
 		return archive.Part{}, true
 	}
 	x := s.Options.StoredIndex(file)
 	if x == nil {
 		return archive.Part{}, true
 	}
-	if !sel.mayMatch(x.Totals) {
+	if !sel.mayMatch(x.Totals) || !sel.MayMatchLabels(&x.Labels) {
 		return archive.Part{}, false
 	}
 	records, err := x.Records()
@@ -67,7 +60,7 @@ func (s *Source) selectedPart(file archive.File, sel *Selection) (part archive.P
 // indexed returns the selected summaries of a file from its index. ok is false if the file must be read, because it has
 // no index or that cannot tell what is selected.
 func (s *Source) indexed(file archive.File, sel *Selection) (selected []recordfile.Summary, ok bool) {
-	if sel.selectsSamples() || len(sel.Resource) > 0 {
+	if sel.selectsSamples() {
 		return nil, false
 	}
 	x := s.Options.StoredIndex(file)

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
@@ -34,11 +35,11 @@ func indexed(t *testing.T, format recordfile.Format, payloads ...pprofile.Profil
 		summaries, err := recordfile.Summarize(pd)
 		require.NoError(t, err)
 		require.NotEmpty(t, summaries)
-		marshal := profiletest.Proto
+		set, marshal := labels.Of(pd), profiletest.Proto
 		if format.Content == recordfile.OTLPJSON {
 			marshal = profiletest.JSON
 		}
-		require.NoError(t, w.Append(recordfile.Record{Data: marshal(t, pd), Summaries: summaries}))
+		require.NoError(t, w.Append(recordfile.Record{Data: marshal(t, pd), Summaries: summaries, Labels: set}))
 	}
 	require.NoError(t, w.Close())
 	files, failed := archive.Find([]string{dir})
@@ -172,7 +173,7 @@ func TestListByIndexEqualsListByFileInTimeRanges(t *testing.T) {
 	var selections []query.Selection
 	for cut := range 45 {
 		selections = append(selections, query.Selection{From: at(cut)}, query.Selection{To: at(cut)},
-			query.Selection{From: at(cut), To: at(cut + 9), Types: []string{"inuse_space"}}, query.Selection{From: at(cut), Resource: map[string]string{"k8s.pod.name": "a"}})
+			query.Selection{From: at(cut), To: at(cut + 9), Types: []string{"inuse_space"}}, query.Selection{From: at(cut), Labels: []*labels.Matcher{labels.Equal("k8s.pod.name", "a")}})
 	}
 	requireSameRows(t, s, selections...)
 }
@@ -185,8 +186,10 @@ func TestListReadsAnIndexInsteadOfTheFile(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, rows, 1)
 	assert.EqualValues(t, 1, rows[0].Sum)
-	_, err = s.List(t.Context(), &query.Selection{Attributes: map[string]string{"thread": "worker"}})
-	assert.Error(t, err, "a selection of samples needs the file")
+	_, err = s.List(t.Context(), &query.Selection{Labels: []*labels.Matcher{labels.Equal("thread", "worker")}})
+	require.NoError(t, err, "the index says that no sample has the label")
+	_, err = s.List(t.Context(), &query.Selection{Labels: []*labels.Matcher{labels.Equal("k8s.pod.name", "a")}})
+	assert.Error(t, err, "a selection by labels needs the file")
 }
 
 // TestOnlySelectedRecordsAreRead_V1: damage to a record that is not selected is not noticed.

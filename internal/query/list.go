@@ -24,19 +24,22 @@ type Kind struct {
 	Type       string `json:"type"`
 	SampleType string `json:"sample_type"`
 	Unit       string `json:"unit"`
+	PeriodType string `json:"period_type"`
+	PeriodUnit string `json:"period_unit"`
 	// Snapshot: of each resource, only the last snapshot counts.
 	Snapshot bool `json:"snapshot"`
 }
 
 // KindOf returns the kind of a series.
 func KindOf(k *recordfile.Key) Kind {
-	return Kind{k.Service, k.Type, k.SampleType, k.Unit, k.Snapshot != 0}
+	return Kind{k.Service, k.Type, k.SampleType, k.Unit, k.PeriodType, k.PeriodUnit, k.Snapshot != 0}
 }
 
-// Compare orders kinds by service, type and sample type. Snapshots are after intervals.
+// Compare orders kinds by service, type, sample type and period type. Snapshots are after intervals.
 func (k Kind) Compare(other Kind) int {
 	return cmp.Or(cmp.Compare(k.Service, other.Service), cmp.Compare(k.Type, other.Type),
 		cmp.Compare(k.SampleType, other.SampleType), cmp.Compare(k.Unit, other.Unit),
+		cmp.Compare(k.PeriodType, other.PeriodType), cmp.Compare(k.PeriodUnit, other.PeriodUnit),
 		strings.Compare(strconv.FormatBool(k.Snapshot), strconv.FormatBool(other.Snapshot))) // "false", "true"
 }
 
@@ -54,13 +57,18 @@ type Row struct {
 	Saturated bool `json:"saturated,omitempty"`
 }
 
-// List returns the totals of the selected Profiles by service, profile type and sample type, in this
+// List returns the totals of the selected Profiles by service, profile type, sample type and period type, in this
 // order. It takes them from the index of a file if that answers the same as the file.
 func (s *Source) List(ctx context.Context, sel *Selection) ([]Row, error) {
 	all := &totals{summaries: map[recordfile.Key]*recordfile.Summary{}, limit: s.Options.MaxMemory / windowShare}
-	// Summaries are selected by service and type, so that those of an index and of a file are equal.
+	// Summaries are selected by their keys, so that those of an index and of a file are equal.
 	rest := *sel
-	rest.Services, rest.Types = nil, nil
+	rest.Services, rest.Types, rest.Labels = nil, nil, nil
+	for _, m := range sel.Labels {
+		if isAttribute(m) {
+			rest.Labels = append(rest.Labels, m)
+		}
+	}
 	for _, file := range s.Files {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -100,8 +108,8 @@ func (t *totals) add(summaries []recordfile.Summary, sel *Selection) error {
 			known.Add(&s)
 			continue
 		}
-		const summarySize = 400 // with its place in the map, which grows
-		if t.size += summarySize + int64(len(s.Service)+len(s.Type)+len(s.SampleType)+len(s.Unit)); t.size > t.limit {
+		const summarySize = 500 // with its place in the map, which grows
+		if t.size += summarySize + s.TextSize(); t.size > t.limit {
 			return fmt.Errorf("the list takes more than %d MiB of memory, a quarter of the memory limit; %s", t.limit>>20, narrow)
 		}
 		t.summaries[s.Key] = &s

@@ -10,6 +10,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 )
 
 // Errors of the functions below say what a text must be. The caller adds the name of the flag or
@@ -48,17 +52,18 @@ func TimeOf(nanoseconds uint64) time.Time {
 // nanosecondsOf is the inverse of TimeOf for the bounds of a range. No profile is before the epoch.
 func nanosecondsOf(bound time.Time) uint64 { return uint64(max(0, bound.UnixNano())) }
 
-// Set adds a restriction from the text of a flag or parameter: trace_id, span_id, attribute or resource.
+// Set adds a restriction from the text of a flag or parameter: trace_id, span_id or label.
 func (s *Selection) Set(key, text string) error {
 	switch key {
 	case "trace_id":
 		return parseID(text, s.TraceID[:])
 	case "span_id":
-		return parseID(text, s.SpanID[:])
-	case "attribute":
-		return parsePair(text, &s.Attributes)
+		var id pcommon.SpanID
+		err := parseID(text, id[:])
+		s.SpanIDs = []pcommon.SpanID{id}
+		return err
 	default:
-		return parsePair(text, &s.Resource)
+		return s.addLabels(text)
 	}
 }
 
@@ -72,15 +77,17 @@ func parseID(text string, id []byte) error {
 	return nil
 }
 
-// parsePair adds KEY=VALUE to pairs.
-func parsePair(text string, pairs *map[string]string) error {
+// addLabels adds KEY=VALUE, or a selector in braces.
+func (s *Selection) addLabels(text string) error {
+	if strings.HasPrefix(text, "{") {
+		parsed, err := labels.ParseSelector(text)
+		s.Labels = append(s.Labels, parsed...)
+		return err
+	}
 	key, value, found := strings.Cut(text, "=")
 	if !found || key == "" {
-		return errors.New("must be KEY=VALUE")
+		return errors.New(`must be KEY=VALUE, or a selector such as {pod=~"a|b"}`)
 	}
-	if *pairs == nil {
-		*pairs = map[string]string{}
-	}
-	(*pairs)[key] = value
+	s.Labels = append(s.Labels, labels.Equal(key, value))
 	return nil
 }

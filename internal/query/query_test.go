@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/jfrwriter"
@@ -254,8 +255,8 @@ func TestSelectionByService(t *testing.T) {
 	assert.Equal(t, map[string]int64{"cpu": 1}, sums(t, s, query.Selection{Services: []string{"checkout"}}))
 	assert.Equal(t, map[string]int64{"cpu": 2}, sums(t, s, query.Selection{Services: []string{""}}))
 	assert.Equal(t, map[string]int64{"cpu": 3}, sums(t, s, query.Selection{Services: []string{"checkout", ""}}))
-	assert.Equal(t, map[string]int64{"cpu": 1}, sums(t, s, query.Selection{Resource: map[string]string{"k8s.pod.name": "a"}}))
-	assert.Nil(t, sums(t, s, query.Selection{Resource: map[string]string{"k8s.pod.name": "a", "service.name": "other"}}))
+	assert.Equal(t, map[string]int64{"cpu": 1}, sums(t, s, query.Selection{Labels: []*labels.Matcher{labels.Equal("k8s.pod.name", "a")}}))
+	assert.Nil(t, sums(t, s, query.Selection{Labels: []*labels.Matcher{labels.Equal("k8s.pod.name", "a"), labels.Equal("service.name", "other")}}))
 }
 
 func TestSelectionByType(t *testing.T) {
@@ -311,7 +312,7 @@ func TestSelectionByTraceAndSpan(t *testing.T) {
 	traceID := pcommon.TraceID{0x4b, 0xf9, 0x2f, 0x35, 0x77, 0xb3, 0x4d, 0xa6, 0xa3, 0xce, 0x92, 0x9d, 0x0e, 0x0e, 0x47, 0x36}
 	spanID := pcommon.SpanID{0x00, 0xf0, 0x67, 0xaa, 0x0b, 0xa9, 0x02, 0xb7}
 	assert.Equal(t, map[string]int64{"cpu": 3}, sums(t, s, query.Selection{TraceID: traceID}))
-	assert.Equal(t, map[string]int64{"cpu": 1}, sums(t, s, query.Selection{TraceID: traceID, SpanID: spanID}))
+	assert.Equal(t, map[string]int64{"cpu": 1}, sums(t, s, query.Selection{TraceID: traceID, SpanIDs: []pcommon.SpanID{spanID}}))
 	assert.Nil(t, sums(t, s, query.Selection{TraceID: pcommon.TraceID{1}}))
 
 	// A payload without the trace is not decoded: it may even be damaged.
@@ -350,7 +351,7 @@ func TestSelectionByTraceAndSpan(t *testing.T) {
 		attribute.Value().SetStr(value)
 		profiles := labelled.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles()
 		profiles.At(1).Samples().At(0).AttributeIndices().Append(int32(dict.AttributeTable().Len() - 1))
-		assert.Equal(t, map[string]int64{"cpu": 2}, sums(t, source(t, labelled), query.Selection{SpanID: spanID}), key)
+		assert.Equal(t, map[string]int64{"cpu": 2}, sums(t, source(t, labelled), query.Selection{SpanIDs: []pcommon.SpanID{spanID}}), key)
 	}
 }
 
@@ -359,19 +360,19 @@ func TestSelectionBySpanMatchesNothingWithoutLinksAndAttributes(t *testing.T) {
 	pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).AttributeIndices().FromRaw(nil)
 	pd.Dictionary().LinkTable().RemoveIf(func(pprofile.Link) bool { return true })
 	pd.Dictionary().AttributeTable().RemoveIf(func(pprofile.KeyValueAndUnit) bool { return true })
-	assert.Nil(t, sums(t, source(t, pd), query.Selection{SpanID: pcommon.SpanID{1}}))
+	assert.Nil(t, sums(t, source(t, pd), query.Selection{SpanIDs: []pcommon.SpanID{{1}}}))
 }
 
 func TestSelectionByAttribute(t *testing.T) {
 	worker, other := cpu(0, 1), cpu(0, 2)
 	worker.label, other.label = "worker", "other"
 	s := source(t, payload(t, worker, other, cpu(0, 4)))
-	assert.Equal(t, map[string]int64{"cpu": 1}, sums(t, s, query.Selection{Attributes: map[string]string{"thread": "worker"}}))
-	assert.Nil(t, sums(t, s, query.Selection{Attributes: map[string]string{"thread": "worker", "more": "1"}}))
+	assert.Equal(t, map[string]int64{"cpu": 1}, sums(t, s, query.Selection{Labels: []*labels.Matcher{labels.Equal("thread", "worker")}}))
+	assert.Nil(t, sums(t, s, query.Selection{Labels: []*labels.Matcher{labels.Equal("thread", "worker"), labels.Equal("more", "1")}}))
 	delta := cpu(0, 8)
 	delta.temporality = "delta"
 	assert.Equal(t, map[string]int64{"cpu": 8}, sums(t, source(t, payload(t, delta, worker)),
-		query.Selection{Attributes: map[string]string{"profile.temporality": "delta"}}), "an attribute of the Profile")
+		query.Selection{Labels: []*labels.Matcher{labels.Equal("profile.temporality", "delta")}}), "an attribute of the Profile")
 }
 
 func TestPprofNamesSeveralProfileTypes(t *testing.T) {
@@ -390,7 +391,7 @@ func TestPprofNamesPeriodTypesThatDiffer(t *testing.T) {
 	period.SetTypeStrindex(int32(other.Dictionary().StringTable().Len()))
 	other.Dictionary().StringTable().Append("wall")
 	for _, test := range [][2]string{
-		{"checkout", "the selection has several period types; select less, by service, type or time"},
+		{"checkout", "the selection has several period types: process_cpu:cpu:nanoseconds::; process_cpu:cpu:nanoseconds:wall:"},
 		{"java", "the selection has several period types: checkout; java"},
 	} {
 		service, want := test[0], test[1]
@@ -405,14 +406,43 @@ func TestPprofNamesPeriodTypesThatDiffer(t *testing.T) {
 		_, err = result.Pprof()
 		require.EqualError(t, err, want)
 		if types, ok := errors.AsType[*query.TypesError](err); ok {
-			assert.Equal(t, "service", types.Parameter)
+			assert.Len(t, types.Choices, 2)
 			for _, choice := range types.Choices {
-				result, err := s.Merge(t.Context(), &query.Selection{Services: []string{choice}}, true)
+				sel := &query.Selection{Types: []string{choice}}
+				if types.Parameter == "service" {
+					sel = &query.Selection{Services: []string{choice}}
+				}
+				result, err := s.Merge(t.Context(), sel, true)
 				require.NoError(t, err)
 				_, err = result.Pprof()
 				require.NoError(t, err, choice)
 			}
 		}
+	}
+}
+
+// TestLabelsSelect: the value of a sample counts before that of its Profile and its resource.
+func TestLabelsSelect(t *testing.T) {
+	one, other, labelled, third := cpu(0, 1), cpu(1, 2), cpu(2, 4), cpu(3, 8)
+	one.pod, other.pod, labelled.pod, labelled.label, third.pod = "a", "b", "a", "worker", "c"
+	s := indexed(t, indexedFormats[0], payload(t, one), payload(t, other, labelled), payload(t, third))
+	for selector, want := range map[string]int64{
+		"{}": 15, `{k8s_pod_name="a"}`: 5, `{k8s.pod.name!="a"}`: 10, `{k8s_pod_name=~"a|b"}`: 7, `{k8s_pod_name="c"}`: 8, `{k8s_pod_name=""}`: 0, `{thread="worker"}`: 4,
+		`{thread=""}`: 11, `{thread!~".+",k8s_pod_name="a"}`: 1, `{service_name="checkout"}`: 15, `{service_name!="checkout"}`: 0, `{none="x"}`: 0,
+		`{__profile_type__="process_cpu:cpu:nanoseconds::"}`: 15, `{__profile_type__="process_cpu:cpu:nanoseconds:cpu:nanoseconds"}`: 0,
+		`{__name__="process_cpu",__type__="cpu",__unit__="nanoseconds",thread=~"w.*"}`: 4,
+	} {
+		matchers, err := labels.ParseSelector(selector)
+		require.NoError(t, err)
+		sel := query.Selection{Labels: matchers}
+		assert.Equal(t, want, sums(t, s, sel)["cpu"], selector)
+		rows, err := s.List(t.Context(), &sel)
+		require.NoError(t, err)
+		for _, row := range rows {
+			assert.Equal(t, want, row.Sum, selector)
+		}
+		assert.Equal(t, want != 0, len(rows) == 1, selector)
+		requireSameRows(t, s, sel)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -67,7 +68,7 @@ func (e *TypesError) Error() string {
 // that overflows int64 is an error, too, unless the result is one pprof as it is: see CheckTotals.
 func (r *Result) Pprof() (*profile.Profile, error) {
 	kinds := r.kinds()
-	if slices.ContainsFunc(kinds, func(k kind) bool { return k.profileType != kinds[0].profileType }) {
+	if slices.ContainsFunc(kinds, func(k recordfile.Key) bool { return k.Type != kinds[0].Type }) {
 		return nil, typesError(kinds, "profile types", "type", "service")
 	}
 	pprofs, err := pproftranslator.Marshaler{}.ConvertProfiles(r.Profiles)
@@ -98,18 +99,15 @@ func (r *Result) Pprof() (*profile.Profile, error) {
 	return merged, err
 }
 
-// kind is what profiles that one pprof holds have in common, and the ways to select them.
-type kind struct{ service, profileType, sampleType, periodType string }
-
-// kinds returns the kinds of the result, each once.
-func (r *Result) kinds() (kinds []kind) {
+// kinds returns the keys of the result, each once. They have no Snapshot.
+func (r *Result) kinds() (kinds []recordfile.Key) {
 	text := func(i int32) string { return dictionary.ValidString(r.Profiles.Dictionary().StringTable(), i) }
 	for _, rp := range r.Profiles.ResourceProfiles().All() {
 		for _, sp := range rp.ScopeProfiles().All() {
-			k := kind{service: textOf(rp.Resource().Attributes(), serviceName), profileType: textOf(sp.Scope().Attributes(), sampletypes.ProfileTypeAttribute)}
+			k := recordfile.Key{Service: textOf(rp.Resource().Attributes(), serviceName), Type: textOf(sp.Scope().Attributes(), sampletypes.ProfileTypeAttribute)}
 			for i, t := range sampletypes.Of(sp, text) {
 				period := sp.Profiles().At(i).PeriodType()
-				k.sampleType, k.periodType = t.Type, text(period.TypeStrindex())+"/"+text(period.UnitStrindex())
+				k.SampleType, k.Unit, k.PeriodType, k.PeriodUnit = t.Type, t.Unit, text(period.TypeStrindex()), text(period.UnitStrindex())
 				if !slices.Contains(kinds, k) {
 					kinds = append(kinds, k)
 				}
@@ -120,13 +118,13 @@ func (r *Result) kinds() (kinds []kind) {
 }
 
 // typesError tells kinds apart by the first parameter that does it.
-func typesError(kinds []kind, of string, parameters ...string) error {
+func typesError(kinds []recordfile.Key, of string, parameters ...string) error {
 	e := &TypesError{Of: of}
 	for _, e.Parameter = range parameters {
 		for _, k := range kinds {
-			values := []string{k.profileType, k.profileType + ":" + k.sampleType}
+			values := []string{k.Type, k.Type + ":" + k.SampleType, TypeID(&k)}
 			if e.Parameter == "service" {
-				values = []string{k.service}
+				values = []string{k.Service}
 			}
 			i := slices.IndexFunc(values, func(value string) bool { return value != "" && selectsOne(kinds, e.Parameter, value) })
 			if i >= 0 && !slices.Contains(e.Choices, values[i]) {
@@ -142,16 +140,20 @@ func typesError(kinds []kind, of string, parameters ...string) error {
 }
 
 // selectsOne reports whether a value selects profiles that one pprof holds.
-func selectsOne(kinds []kind, parameter, value string) bool {
-	var first *kind
+func selectsOne(kinds []recordfile.Key, parameter, value string) bool {
+	sel := &Selection{Types: []string{value}}
+	if parameter == "service" {
+		sel = &Selection{Services: []string{value}}
+	}
+	var first *recordfile.Key
 	for _, k := range kinds {
-		if parameter == "type" && !(&Selection{Types: []string{value}}).matchesType(k.profileType, k.sampleType) || parameter == "service" && k.service != value {
+		if !sel.MatchesKey(&k) {
 			continue
 		}
 		if first == nil {
 			first = &k
 		}
-		if k.profileType != first.profileType || k.periodType != first.periodType {
+		if k.Type != first.Type || k.PeriodType != first.PeriodType || k.PeriodUnit != first.PeriodUnit {
 			return false
 		}
 	}

@@ -15,6 +15,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
@@ -22,16 +24,16 @@ import (
 type Selection struct {
 	// Services are values of the resource attribute service.name, of which one must match.
 	Services []string
-	// Types are a profile type (heap), a sample type (alloc_space) or both (mutex:delay), of
+	// Types are a profile type (heap), a sample type (alloc_space), both (mutex:delay) or a TypeID, of
 	// which one must match.
 	Types []string
 	// From and To are the time range [From, To); a zero time is no bound.
 	From, To time.Time
-	// TraceID and SpanID are those of a sample's link, or of its attributes.
+	// TraceID and SpanIDs, of which one must match, are those of a sample's link, or of its attributes.
 	TraceID pcommon.TraceID
-	SpanID  pcommon.SpanID
-	// Resource are attributes of the resource, Attributes those of a sample or its Profile.
-	Resource, Attributes map[string]string
+	SpanIDs []pcommon.SpanID
+	// Labels must all match: attributes, and those that KeyLabel knows.
+	Labels []*labels.Matcher
 }
 
 const serviceName = "service.name"
@@ -45,13 +47,15 @@ var (
 
 // selectsSamples reports whether parts of a Profile may be selected for more than their time.
 func (s *Selection) selectsSamples() bool {
-	return !s.TraceID.IsEmpty() || !s.SpanID.IsEmpty() || len(s.Attributes) > 0
+	return s.selectsIDs() || slices.ContainsFunc(s.Labels, isAttribute)
 }
+
+func (s *Selection) selectsIDs() bool { return !s.TraceID.IsEmpty() || len(s.SpanIDs) > 0 }
 
 // excludes reports whether nothing of a record can be selected, before it is decoded: its link table
 // and attributes do not have the trace.
 func (s *Selection) excludes(record []byte) bool {
-	return !s.TraceID.IsEmpty() && s.SpanID.IsEmpty() &&
+	return !s.TraceID.IsEmpty() && len(s.SpanIDs) == 0 &&
 		!bytes.Contains(record, s.TraceID[:]) && !bytes.Contains(record, []byte(hex.EncodeToString(s.TraceID[:])))
 }
 
@@ -59,7 +63,7 @@ func (s *Selection) excludes(record []byte) bool {
 func (s *Selection) Filter(pd pprofile.Profiles) {
 	f := newFilter(s, pd)
 	pd.ResourceProfiles().RemoveIf(func(rp pprofile.ResourceProfiles) bool {
-		if !s.matchesResource(rp.Resource().Attributes()) {
+		if !f.startResource(rp.Resource().Attributes()) {
 			return true
 		}
 		rp.ScopeProfiles().RemoveIf(func(sp pprofile.ScopeProfiles) bool {
@@ -67,30 +71,6 @@ func (s *Selection) Filter(pd pprofile.Profiles) {
 			return sp.Profiles().Len() == 0
 		})
 		return rp.ScopeProfiles().Len() == 0
-	})
-}
-
-// MatchesService reports whether a service is selected.
-func (s *Selection) MatchesService(name string) bool {
-	return len(s.Services) == 0 || slices.Contains(s.Services, name)
-}
-
-func (s *Selection) matchesResource(attributes pcommon.Map) bool {
-	if !s.MatchesService(textOf(attributes, serviceName)) {
-		return false
-	}
-	for key, want := range s.Resource {
-		if value, ok := attributes.Get(key); !ok || value.AsString() != want {
-			return false
-		}
-	}
-	return true
-}
-
-// matchesType reports whether Profiles with these types are selected.
-func (s *Selection) matchesType(profile, sample string) bool {
-	return len(s.Types) == 0 || slices.ContainsFunc(s.Types, func(want string) bool {
-		return want == profile || want == sample || want == profile+":"+sample
 	})
 }
 
@@ -110,39 +90,91 @@ func textOf(attributes pcommon.Map, key string) string {
 type filter struct {
 	*Selection
 	dict         pprofile.ProfilesDictionary
-	requirements []requirement // of samples: all must be met
+	requirements []*requirement
+	service      string // of the resource
 }
 
-// requirement is that a sample has one of these links or attributes, by index.
-type requirement struct{ links, attributes []bool }
+// requirement is met by the link, the attributes or the resource of a sample.
+type requirement struct {
+	label      *labels.Matcher // nil for the ID of a trace or span
+	links      []bool          // by index: it meets the requirement
+	attributes []verdict       // by index
+	ofSamples  bool            // samples of one resource may differ
+	ofResource bool            // the resource meets the requirement, for samples without such an attribute
+}
+
+// verdict says whether an attribute meets a requirement.
+type verdict int8
+
+const (
+	unrelated verdict = iota
+	met
+	unmet
+)
 
 func newFilter(s *Selection, pd pprofile.Profiles) *filter {
 	f := &filter{Selection: s, dict: pd.Dictionary()}
-	for key, value := range s.Attributes {
-		f.requirements = append(f.requirements, requirement{attributes: f.attributesWith([]string{key}, value)})
+	for _, m := range s.Labels {
+		if isAttribute(m) {
+			f.requirements = append(f.requirements, f.ofLabel(m))
+		}
 	}
-	if s.TraceID.IsEmpty() && s.SpanID.IsEmpty() {
-		return f
+	if s.selectsIDs() {
+		f.requirements = append(f.requirements, f.ofIDs())
 	}
-	var ids requirement
-	for _, l := range f.dict.LinkTable().All() {
-		ids.links = append(ids.links, (s.TraceID.IsEmpty() || l.TraceID() == s.TraceID) && (s.SpanID.IsEmpty() || l.SpanID() == s.SpanID))
-	}
-	if s.SpanID.IsEmpty() {
-		ids.attributes = f.attributesWith(traceAttributes, hex.EncodeToString(s.TraceID[:]))
-	} else {
-		ids.attributes = f.attributesWith(spanAttributes, hex.EncodeToString(s.SpanID[:]), strconv.FormatUint(binary.BigEndian.Uint64(s.SpanID[:]), 10))
-	}
-	f.requirements = append(f.requirements, ids)
 	return f
 }
 
-// attributesWith returns the attributes with one of the keys and values, by index.
-func (f *filter) attributesWith(keys []string, values ...string) (found []bool) {
-	for _, a := range f.dict.AttributeTable().All() {
-		found = append(found, slices.Contains(keys, f.text(a.KeyStrindex())) && slices.Contains(values, a.Value().AsString()))
+func (f *filter) ofLabel(m *labels.Matcher) *requirement {
+	r := &requirement{label: m, attributes: make([]verdict, f.dict.AttributeTable().Len())}
+	for i, a := range f.dict.AttributeTable().All() {
+		text, ok := labels.Text(a.Value())
+		switch {
+		case i == 0 || !ok || !labels.Is(f.text(a.KeyStrindex()), m.Name):
+			continue
+		case m.Matches(text):
+			r.attributes[i] = met
+		default:
+			r.attributes[i] = unmet
+		}
+		r.ofSamples = true
 	}
-	return found
+	return r
+}
+
+func (f *filter) ofIDs() *requirement {
+	r := &requirement{ofSamples: true}
+	for _, l := range f.dict.LinkTable().All() {
+		r.links = append(r.links, (f.TraceID.IsEmpty() || l.TraceID() == f.TraceID) && (len(f.SpanIDs) == 0 || slices.Contains(f.SpanIDs, l.SpanID())))
+	}
+	keys, values := traceAttributes, map[string]bool{hex.EncodeToString(f.TraceID[:]): true}
+	if len(f.SpanIDs) > 0 {
+		keys, values = spanAttributes, map[string]bool{}
+	}
+	for _, id := range f.SpanIDs {
+		values[hex.EncodeToString(id[:])] = true
+		values[strconv.FormatUint(binary.BigEndian.Uint64(id[:]), 10)] = true
+	}
+	for _, a := range f.dict.AttributeTable().All() {
+		is := unrelated
+		if slices.Contains(keys, f.text(a.KeyStrindex())) && values[a.Value().AsString()] {
+			is = met
+		}
+		r.attributes = append(r.attributes, is)
+	}
+	return r
+}
+
+// startResource reports whether something of a resource may be selected.
+func (f *filter) startResource(attributes pcommon.Map) bool {
+	f.service = dictionary.ValidUTF8(textOf(attributes, serviceName))
+	for _, r := range f.requirements {
+		r.ofResource = r.label != nil && r.label.Matches(labels.Find(attributes, r.label.Name))
+		if !r.ofResource && !r.ofSamples {
+			return false
+		}
+	}
+	return f.MatchesService(f.service)
 }
 
 func (f *filter) text(i int32) string { return dictionary.ValidString(f.dict.StringTable(), i) }
@@ -151,15 +183,17 @@ func (f *filter) text(i int32) string { return dictionary.ValidString(f.dict.Str
 // profile type, if the sample types tell it.
 func (f *filter) filterScope(sp pprofile.ScopeProfiles) {
 	scope, profiles := sp.Scope().Attributes(), sampletypes.Of(sp, f.text)
-	ofScope := sampletypes.ProfileType(scope, profiles)
-	if ofScope != "" {
-		scope.PutStr(sampletypes.ProfileTypeAttribute, ofScope)
+	key := recordfile.Key{Service: f.service, Type: dictionary.ValidUTF8(sampletypes.ProfileType(scope, profiles))}
+	if key.Type != "" {
+		scope.PutStr(sampletypes.ProfileTypeAttribute, key.Type)
 	}
 	all, order := sampletypes.Read(scope, profiles)
 	i, kept := -1, make([]int, 0, len(order))
 	sp.Profiles().RemoveIf(func(p pprofile.Profile) bool {
 		i++
-		if !f.matchesType(ofScope, profiles[i].Type) || !f.filterProfile(p) {
+		key.SampleType, key.Unit = profiles[i].Type, profiles[i].Unit
+		key.PeriodType, key.PeriodUnit = f.text(p.PeriodType().TypeStrindex()), f.text(p.PeriodType().UnitStrindex())
+		if !f.MatchesKey(&key) || !f.filterProfile(p) {
 			return true
 		}
 		if all != nil {
@@ -167,18 +201,18 @@ func (f *filter) filterScope(sp pprofile.ScopeProfiles) {
 		}
 		return false
 	})
-	if all != nil && (len(f.Types) > 0 || len(kept) < len(order)) {
-		f.writeTypes(scope, ofScope, all, kept)
+	if all != nil && (f.selectsTypes() || len(kept) < len(order)) {
+		f.writeTypes(scope, key, all, kept)
 	}
 }
 
 // writeTypes describes the sample types of a scope again: those that are selected, and of the Profiles
-// that are left their indices in all.
-func (f *filter) writeTypes(scope pcommon.Map, ofScope string, all []sampletypes.Type, profiles []int) {
+// that are left their indices in all. key is that of a Profile of the scope.
+func (f *filter) writeTypes(scope pcommon.Map, key recordfile.Key, all []sampletypes.Type, profiles []int) {
 	var selected []sampletypes.Type
 	index, hasDefault := make([]int, len(all)), false
 	for i, t := range all {
-		if f.matchesType(ofScope, t.Type) {
+		if key.SampleType, key.Unit = t.Type, t.Unit; f.MatchesKey(&key) {
 			index[i] = len(selected)
 			selected = append(selected, t)
 			hasDefault = hasDefault || t.Type == textOf(scope, sampletypes.DefaultAttribute)
@@ -188,14 +222,14 @@ func (f *filter) writeTypes(scope pcommon.Map, ofScope string, all []sampletypes
 		profiles[i] = index[profiles[i]]
 	}
 	sampletypes.Write(scope, selected, profiles)
-	if !hasDefault && len(f.Types) > 0 {
+	if !hasDefault && f.selectsTypes() {
 		scope.Remove(sampletypes.DefaultAttribute)
 	}
 }
 
 // filterProfile removes the samples that are not selected, and reports whether p is.
 func (f *filter) filterProfile(p pprofile.Profile) bool {
-	if f.selectsSamples() {
+	if slices.ContainsFunc(f.requirements, func(r *requirement) bool { return r.ofSamples }) {
 		p.Samples().RemoveIf(func(s pprofile.Sample) bool { return !f.matchesSample(p, s) })
 		if p.Samples().Len() == 0 {
 			return false
@@ -220,23 +254,23 @@ func (f *filter) filterProfile(p pprofile.Profile) bool {
 }
 
 func (f *filter) matchesSample(p pprofile.Profile, s pprofile.Sample) bool {
-	for _, r := range f.requirements {
-		i := int(s.LinkIndex())
-		hasLink := i > 0 && i < len(r.links) && r.links[i]
-		if !hasLink && !containsAny(r.attributes, s.AttributeIndices()) && !containsAny(r.attributes, p.AttributeIndices()) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(f.requirements, func(r *requirement) bool { return !r.isMet(p, s) })
 }
 
-func containsAny(found []bool, indices pcommon.Int32Slice) bool {
-	for _, i := range indices.All() {
-		if i > 0 && int(i) < len(found) && found[i] {
-			return true
+// isMet looks at the link of a sample, its attributes, those of its Profile and its resource, in this order.
+func (r *requirement) isMet(p pprofile.Profile, s pprofile.Sample) bool {
+	if i := int(s.LinkIndex()); i > 0 && i < len(r.links) && r.links[i] {
+		return true
+	}
+	for _, indices := range [...]pcommon.Int32Slice{s.AttributeIndices(), p.AttributeIndices()} {
+		for k := range indices.Len() {
+			i := int(indices.At(k))
+			if i > 0 && i < len(r.attributes) && r.attributes[i] != unrelated {
+				return r.attributes[i] == met
+			}
 		}
 	}
-	return false
+	return r.ofResource
 }
 
 // filterTimestamps removes the timestamps out of range, with their values, and reports

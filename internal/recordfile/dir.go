@@ -13,6 +13,8 @@ import (
 	"runtime"
 	"slices"
 	"syscall"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/filelock"
 )
 
 const (
@@ -226,7 +228,7 @@ func (d *osDir) Close() error { return errors.Join(d.self.Close(), d.root.Close(
 type osFile struct{ *os.File }
 
 func (f osFile) Lock() error {
-	locked, err := TryLock(f.File)
+	locked, err := filelock.Try(f.File)
 	if err == nil && !locked {
 		err = errLocked
 	}

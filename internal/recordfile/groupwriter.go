@@ -50,7 +50,7 @@ func (g *groupWriter) append(record Record, encoded [][]byte) error {
 	if err := g.write(encoded, now); err != nil {
 		return &fs.PathError{Op: "write", Path: f.Path, Err: err}
 	}
-	f.index.Add(f.Size, size, record.Summaries)
+	f.index.Add(f.Size, size, record.Summaries, record.Labels)
 	f.add(record, size)
 	f.torn = false
 	if reason := g.options.Rotation.due(f, anyRecord, now); reason != "" {

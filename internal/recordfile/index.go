@@ -10,19 +10,20 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
-	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 )
 
 // IndexSuffix follows the name of a closed file in that of its index.
 const IndexSuffix = ".index"
 
 // indexVersion is that of the format of indexes.
-const indexVersion = 3
+const indexVersion = 4
 
 // indexHead is the first line of an index.
 type indexHead struct {
@@ -37,6 +38,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 type Index struct {
 	// Totals are those of the file.
 	Totals []Summary
+	// Labels are those of all its Profiles.
+	Labels labels.Set
 
 	size  int64  // of the file
 	lines []byte // of the records
@@ -72,7 +75,11 @@ func ParseIndex(data []byte, size, limit int64) (*Index, error) {
 	if most > limit/int64(unsafe.Sizeof(Summary{})) {
 		return nil, fmt.Errorf("%d summaries take more memory than the limit of %d bytes", most, limit)
 	}
-	x := &Index{size: size, lines: rest}
+	x := &Index{size: size}
+	first, x.lines, _ = bytes.Cut(rest, lineEnd)
+	if err := json.Unmarshal(first, &x.Labels); err != nil {
+		return nil, fmt.Errorf("labels: %w", err)
+	}
 	for bytes.HasPrefix(x.lines, []byte("{")) {
 		var line []byte
 		var s Summary
@@ -147,6 +154,7 @@ type IndexBuilder struct {
 	reserved int64
 	places   map[Key]int64 // in totals; nil if there is no index
 	totals   []Summary
+	labels   labels.Set
 	lines    []byte // of the records
 }
 
@@ -158,16 +166,18 @@ func NewIndexBuilder(memory *semaphore.Weighted) *IndexBuilder {
 	return &IndexBuilder{memory: memory, places: map[Key]int64{}}
 }
 
-// Add adds the next record: where its bytes are, and its summaries. Those of one Key are of different minutes.
-// Without summaries, or memory for them, the file gets no index.
-func (b *IndexBuilder) Add(offset, length int64, summaries []Summary) {
+// Add adds the next record: where its bytes are, its summaries and its labels. Summaries of one Key are of different
+// minutes. Without summaries, or memory for them, the file gets no index.
+func (b *IndexBuilder) Add(offset, length int64, summaries []Summary, of *labels.Set) {
 	if len(summaries) == 0 {
 		b.Release()
 	}
 	if b.places == nil {
 		return
 	}
-	start, size := len(b.lines), int64(0)
+	start, size := len(b.lines), -b.labels.Size()
+	b.labels.Merge(of)
+	size += b.labels.Size()
 	b.lines = fmt.Appendf(b.lines, "%d %d", offset, length)
 	for i := range summaries {
 		s := &summaries[i]
@@ -175,11 +185,12 @@ func (b *IndexBuilder) Add(offset, length int64, summaries []Summary) {
 		if known {
 			b.totals[place].Add(s)
 		} else {
-			size += seriesSize + int64(len(s.Service)+len(s.Type)+len(s.SampleType)+len(s.Unit))
+			size += seriesSize + s.TextSize()
 			place = int64(len(b.totals))
-			own := *s // its strings may be part of the payload
-			own.Service, own.Type = strings.Clone(s.Service), strings.Clone(s.Type)
-			own.SampleType, own.Unit = strings.Clone(s.SampleType), strings.Clone(s.Unit)
+			own := *s
+			for _, text := range own.texts() {
+				*text = strings.Clone(*text) // it may be part of the payload
+			}
 			b.places[own.Key] = place
 			b.totals = append(b.totals, own)
 		}
@@ -201,21 +212,19 @@ func (b *IndexBuilder) Release() {
 }
 
 // Encode returns the index of a file of size bytes, or nil if there is none.
-func (b *IndexBuilder) Encode(size int64) ([]byte, error) {
+func (b *IndexBuilder) Encode(size int64) []byte {
 	if len(b.totals) == 0 {
-		return nil, nil
+		return nil
 	}
-	var rest []byte
+	var rest, head bytes.Buffer
+	encoder := json.NewEncoder(&rest) // of lines; texts and numbers are never an error
+	_ = encoder.Encode(&b.labels)
 	for i := range b.totals {
-		line, err := json.Marshal(&b.totals[i])
-		if err != nil {
-			return nil, err
-		}
-		rest = append(append(rest, line...), lineFeed)
+		_ = encoder.Encode(&b.totals[i])
 	}
-	rest = append(rest, b.lines...)
-	head, err := json.Marshal(indexHead{indexVersion, size, crc32.Checksum(rest, castagnoli)})
-	return slices.Concat(head, lineEnd, rest), err
+	_, _ = rest.Write(b.lines)
+	_ = json.NewEncoder(&head).Encode(indexHead{indexVersion, size, crc32.Checksum(rest.Bytes(), castagnoli)})
+	return append(head.Bytes(), rest.Bytes()...)
 }
 
 // maxIndexes bounds the memory in bytes for the indexes of all open files of a Writer. One that does not fit is
@@ -224,9 +233,9 @@ const maxIndexes = 16 << 20
 
 // writeIndex writes the index of a file that has its final name.
 func (f *partialFile) writeIndex() error {
-	data, err := f.index.Encode(f.Size)
+	data := f.index.Encode(f.Size)
 	if data == nil {
-		return err
+		return nil
 	}
 	name := f.name.String() + IndexSuffix
 	file, err := f.dir.Create(name)

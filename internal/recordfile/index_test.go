@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/semaphore"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 )
 
 const fileSize, limit = 300, 1 << 20
@@ -44,23 +46,21 @@ func built(t *testing.T) (*IndexBuilder, []IndexRecord) {
 	b := NewIndexBuilder(semaphore.NewWeighted(limit))
 	t.Cleanup(b.Release)
 	for _, r := range records {
-		b.Add(r.Offset, r.Length, r.Summaries)
+		b.Add(r.Offset, r.Length, r.Summaries, nil)
 	}
 	return b, records
 }
 
 func encoded(t *testing.T) []byte {
 	b, _ := built(t)
-	data, err := b.Encode(fileSize)
-	require.NoError(t, err)
+	data := b.Encode(fileSize)
 	return data
 }
 
 func TestIndexRoundTrip(t *testing.T) {
 	b, want := built(t)
-	data, err := b.Encode(fileSize)
-	require.NoError(t, err)
-	assert.Equal(t, 6, bytes.Count(data, lineEnd))
+	data := b.Encode(fileSize)
+	assert.Equal(t, 7, bytes.Count(data, lineEnd))
 	x, err := ParseIndex(data, fileSize, limit)
 	require.NoError(t, err)
 	require.Len(t, x.Totals, 2)
@@ -116,7 +116,7 @@ func TestForeignIndexIsRejected_V1(t *testing.T) {
 		size int64
 		want string
 	}{
-		"another version":  {bytes.Replace(data, []byte(`"version":3`), []byte(`"version":1`), 1), fileSize, "version is 1: must be 3"},
+		"another version":  {bytes.Replace(data, []byte(`"version":4`), []byte(`"version":1`), 1), fileSize, "version is 1: must be 4"},
 		"a grown file":     {data, fileSize + 1, "size is 300: must be that of the file, 301"},
 		"empty":            {nil, fileSize, "first line"},
 		"another language": {[]byte("offset,length\n0,1\n"), fileSize, "first line"},
@@ -130,11 +130,11 @@ func TestForeignIndexIsRejected_V1(t *testing.T) {
 // withHead adds a first line with the right checksum.
 func withHead(lines ...string) []byte {
 	rest := strings.Join(lines, "\n")
-	return fmt.Appendf(nil, "{\"version\":3,\"size\":%d,\"checksum\":%d}\n%s", fileSize, crc32.Checksum([]byte(rest), castagnoli), rest)
+	return fmt.Appendf(nil, "{\"version\":4,\"size\":%d,\"checksum\":%d}\n%s", fileSize, crc32.Checksum([]byte(rest), castagnoli), rest)
 }
 
 func TestMalformedIndexIsRejected_V1(t *testing.T) {
-	const series = `{"service":"a","start":5,"latest":5,"end":5,"profiles":1,"samples":1,"sum":1}`
+	const series = `{"labels":{}}` + "\n" + `{"service":"a","start":5,"latest":5,"end":5,"profiles":1,"samples":1,"sum":1}`
 	x, err := ParseIndex(withHead(series, "0 300 0 5 0 0 1 1 1", ""), fileSize, limit)
 	require.NoError(t, err)
 	_, err = x.Records()
@@ -145,7 +145,7 @@ func TestMalformedIndexIsRejected_V1(t *testing.T) {
 		`{"start":9,"latest":8,"end":9,"profiles":1}`, `{"start":1,"latest":8,"end":7,"profiles":1}`,
 		`{"profiles":99999999999999999999}`, `{"start":-1,"profiles":1}`, `{"sum":1e99,"profiles":1}`, `{"profiles":` + strings.Repeat(`[`, limit) + `}`,
 	} {
-		_, err := ParseIndex(withHead(line), fileSize, limit)
+		_, err := ParseIndex(withHead(`{"labels":{}}`, line), fileSize, limit)
 		assert.Error(t, err, "%.80s", line)
 	}
 	for _, line := range []string{
@@ -184,18 +184,14 @@ func TestBuilderMemoryIsBounded(t *testing.T) {
 	const limit = 8 << 10
 	memory := semaphore.NewWeighted(limit)
 	b, other := NewIndexBuilder(memory), NewIndexBuilder(memory)
-	b.Add(0, 1, []Summary{cpu(1, 1)})
+	b.Add(0, 1, []Summary{cpu(1, 1)}, nil)
 	for i := range 1000 {
 		s := cpu(1, 1)
 		s.Service = fmt.Sprint(i % 10)
-		other.Add(int64(i), 1, []Summary{s})
+		other.Add(int64(i), 1, []Summary{s}, nil)
 	}
-	data, err := other.Encode(1000)
-	require.NoError(t, err)
-	assert.Nil(t, data)
-	data, err = b.Encode(1)
-	require.NoError(t, err)
-	x, err := ParseIndex(data, 1, limit)
+	assert.Nil(t, other.Encode(1000))
+	x, err := ParseIndex(b.Encode(1), 1, limit)
 	require.NoError(t, err)
 	records, err := x.Records()
 	require.NoError(t, err)
@@ -216,10 +212,9 @@ func BenchmarkParse(b *testing.B) {
 			s.SampleType = fmt.Sprint("type", k)
 			of = append(of, s)
 		}
-		builder.Add(int64(i)*1000, 1000, of)
+		builder.Add(int64(i)*1000, 1000, of, &labels.Set{})
 	}
-	data, err := builder.Encode(360_000)
-	require.NoError(b, err)
+	data, err := builder.Encode(360_000), error(nil)
 	b.Run("totals", func(b *testing.B) {
 		for b.Loop() {
 			_, err = ParseIndex(data, 360_000, 1<<30)

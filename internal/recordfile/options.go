@@ -6,6 +6,8 @@ package recordfile
 import (
 	"slices"
 	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 )
 
 // Sync says when records are put on the disk. A file is always synced before it gets its
@@ -96,6 +98,8 @@ type Record struct {
 	// Summaries describe the record in the index of its file and in ClosedFile. Without them, the file gets
 	// no index.
 	Summaries []Summary
+	// Labels are those of the record for the index, nil if they are not known.
+	Labels *labels.Set
 }
 
 // ClosedFile describes a file that has its final name.

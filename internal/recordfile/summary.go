@@ -22,10 +22,25 @@ type Key struct {
 	Type       string `json:"type,omitempty"` // the scope attribute profile.type
 	SampleType string `json:"sample_type,omitempty"`
 	Unit       string `json:"unit,omitempty"`
+	PeriodType string `json:"period_type,omitempty"`
+	PeriodUnit string `json:"period_unit,omitempty"`
 	// Snapshot is 0 for Profiles of intervals, which are summed over time. Otherwise it identifies
 	// snapshots (or cumulative Profiles) of the same thing, of which the latest counts: it is a hash of
 	// the resource, the scope without its version and all fields of the Profile but time, duration and ID.
 	Snapshot uint64 `json:"snapshot,omitempty"`
+}
+
+// texts are the strings of the key.
+func (k *Key) texts() [6]*string {
+	return [...]*string{&k.Service, &k.Type, &k.SampleType, &k.Unit, &k.PeriodType, &k.PeriodUnit}
+}
+
+// TextSize is the length of all strings of the key in bytes.
+func (k *Key) TextSize() (size int64) {
+	for _, text := range k.texts() {
+		size += int64(len(*text))
+	}
+	return size
 }
 
 // Summary is a total of the Profiles of one Key.
@@ -138,7 +153,10 @@ func (s *summarizer) addResource(rp pprofile.ResourceProfiles) {
 }
 
 func (s *summarizer) add(rp pprofile.ResourceProfiles, sp pprofile.ScopeProfiles, p pprofile.Profile, t sampletypes.Type) {
-	key := Key{Service: s.service, Type: s.profileType, SampleType: t.Type, Unit: t.Unit}
+	key := Key{
+		Service: s.service, Type: s.profileType, SampleType: t.Type, Unit: t.Unit,
+		PeriodType: s.text(p.PeriodType().TypeStrindex()), PeriodUnit: s.text(p.PeriodType().UnitStrindex()),
+	}
 	if sampletypes.IsSnapshot(s.dict, p, sampletypes.SnapshotSampleTypes) {
 		if s.origin == nil {
 			s.origin = s.originOf(rp, sp)
@@ -147,8 +165,10 @@ func (s *summarizer) add(rp pprofile.ResourceProfiles, sp pprofile.ScopeProfiles
 	}
 	measured := Summary{Key: key}
 	measure(&measured.Total, p)
-	s.buffer = s.buffer[:0].AppendKey(key.Service).AppendKey(key.Type).AppendKey(key.SampleType).AppendKey(key.Unit).
-		AppendInt(int64(key.Snapshot)).AppendInt(int64(uint64(p.Time()) / uint64(time.Minute)))
+	s.buffer = s.buffer[:0].AppendInt(int64(key.Snapshot)).AppendInt(int64(uint64(p.Time()) / uint64(time.Minute)))
+	for _, text := range key.texts() {
+		s.buffer = s.buffer.AppendKey(*text)
+	}
 	hash := xxhash.Sum64(s.buffer)
 	if i, known := s.places[hash]; known && s.summaries[i].Key == key {
 		s.summaries[i].AddSibling(&measured)

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/filelock"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/filewatch"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
@@ -108,7 +109,7 @@ func (r *fileReceiver) open(file *filewatch.File) (*openFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	locked, err := recordfile.TryLockShared(opened)
+	locked, err := filelock.TryShared(opened)
 	switch {
 	case err != nil:
 	case !locked: // the exporter still closes the file, or already removes it

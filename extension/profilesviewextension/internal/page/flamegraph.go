@@ -104,7 +104,7 @@ func (p *Page) mount(r *http.Request, values url.Values, other int64) (made moun
 		notes = append(notes, fmt.Sprintf("To fit into max_memory, the smallest samples are left out: %.2g %% of the values", lost*100))
 	}
 	var shown []string
-	for _, key := range []string{"service", "type", "trace_id", "span_id", "attribute", "resource"} {
+	for _, key := range []string{"service", "type", "trace_id", "span_id", "label"} {
 		if values := params.values[key]; len(values) > 0 {
 			shown = append(shown, strings.ReplaceAll(key, "_", " ")+" "+strings.Join(values, ", "))
 		}

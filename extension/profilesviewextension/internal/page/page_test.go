@@ -235,7 +235,7 @@ func TestProfileRejectsWhatItCannotSum(t *testing.T) {
 		"servce=checkout":        {400, `unknown parameter "servce": must be one of service, type, from, to`},
 		"service=%zz":            {400, `the query is malformed: invalid URL escape "%zz"`},
 		"trace_id=12":            {400, `trace_id is "12": must be 32 hex digits`},
-		"attribute=x":            {400, `attribute is "x": must be KEY=VALUE`},
+		"label=x":                {400, `label is "x": must be KEY=VALUE`},
 		"type=cpu&base_from=-2h": {404, "the base: no profiles match the selection"},
 	} {
 		if strings.Contains(query, "base") {
@@ -295,7 +295,7 @@ func TestEveryLinkIsAccepted(t *testing.T) {
 func TestTotalsRejectParametersThatSelectPartsOfThem(t *testing.T) {
 	s := newSite(t)
 	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 2e9)))
-	for _, parameter := range []string{"trace_id=" + exampleTrace, "span_id=00f067aa0ba902b7", "attribute=thread=none", "resource=service.name=cart"} {
+	for _, parameter := range []string{"trace_id=" + exampleTrace, "span_id=00f067aa0ba902b7", "label=thread=none"} {
 		key, _, _ := strings.Cut(parameter, "=")
 		w := s.get("/api/services?" + parameter)
 		assert.Equal(t, http.StatusBadRequest, w.Code, parameter)

@@ -38,7 +38,7 @@ type params struct {
 var (
 	selectingTotals  = []string{"service", "type", "from", "to"}
 	selectingBase    = []string{"base_from", "base_to"}
-	selectingSamples = []string{"trace_id", "span_id", "attribute", "resource"}
+	selectingSamples = []string{"trace_id", "span_id", "label"}
 
 	selecting = slices.Concat(selectingTotals, selectingBase, selectingSamples)
 
@@ -170,7 +170,7 @@ func (p *params) Span() string { return spanText(p.selected) }
 
 // Overview returns the query of the overview of the same range.
 func (p *params) Overview() template.URL {
-	return p.with(nil, "service", "type", "trace_id", "span_id", "attribute", "resource")
+	return p.with(nil, "service", "type", "trace_id", "span_id", "label")
 }
 
 // link is a choice of a page, such as an order.

@@ -60,10 +60,9 @@ func writeIndexed(t testing.TB, dir, service string, from, to time.Time) {
 				Profiles: 1, Samples: 1000, Sum: 30e9,
 			},
 		}
-		b.Add(int64(at.Sub(from)/time.Minute), 1, []recordfile.Summary{summary})
+		b.Add(int64(at.Sub(from)/time.Minute), 1, []recordfile.Summary{summary}, nil)
 	}
-	index, err := b.Encode(int64(len(content)))
-	require.NoError(t, err)
+	index := b.Encode(int64(len(content)))
 	name := recordfile.Name{Time: from, Sequence: 1, Format: recordfile.Format{Content: recordfile.OTLPProto, Compression: recordfile.Zstd}}.String()
 	path := filepath.Join(dir, name)
 	require.NoError(t, os.WriteFile(path, content, 0o600))

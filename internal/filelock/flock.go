@@ -3,7 +3,8 @@
 
 //go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd
 
-package recordfile
+// Package filelock locks open files, on systems that have flock.
+package filelock
 
 import (
 	"errors"
@@ -12,12 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TryLock takes the lock of the open file until it is closed. It returns false if another open
+// Try takes the lock of the open file until it is closed. It returns false if another open
 // file has it. It succeeds without locking where flock is unsupported.
-func TryLock(f *os.File) (bool, error) { return tryLock(f, unix.LOCK_EX) }
+func Try(f *os.File) (bool, error) { return tryLock(f, unix.LOCK_EX) }
 
-// TryLockShared is TryLock with a lock that other open files may share.
-func TryLockShared(f *os.File) (bool, error) { return tryLock(f, unix.LOCK_SH) }
+// TryShared is Try with a lock that other open files may share.
+func TryShared(f *os.File) (bool, error) { return tryLock(f, unix.LOCK_SH) }
 
 func tryLock(f *os.File, how int) (bool, error) {
 	for {

@@ -1,0 +1,160 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package labels
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Matcher selects the values of a label.
+type Matcher struct {
+	Name string
+
+	value   string
+	pattern *regexp.Regexp // of the whole value; nil to compare it with value
+	negated bool
+}
+
+// NewMatcher returns a Matcher for an operator: =, !=, =~ or !~. The latter two compare the whole value with a regular
+// expression.
+func NewMatcher(name, operator, value string) (*Matcher, error) {
+	m := &Matcher{Name: name, value: value, negated: operator[0] == '!'}
+	if strings.HasSuffix(operator, "~") {
+		var err error
+		if m.pattern, err = regexp.Compile("^(?s:" + value + ")$"); err != nil {
+			return nil, fmt.Errorf("%q is no regular expression: %w", value, err)
+		}
+	}
+	return m, nil
+}
+
+// Equal returns a Matcher of one value.
+func Equal(name, value string) *Matcher { return &Matcher{Name: name, value: value} }
+
+// Matches reports whether a value is selected.
+func (m *Matcher) Matches(value string) bool {
+	if m.pattern != nil {
+		return m.pattern.MatchString(value) != m.negated
+	}
+	return value == m.value != m.negated
+}
+
+const (
+	// maxSelector is the length in bytes of the longest selector.
+	maxSelector = 16 << 10
+	// maxMatchers is the number of matchers that a selector may have.
+	maxMatchers = 100
+)
+
+// ParseSelector parses a selector such as {service_name="checkout", pod=~"a|b"}. Braces may be missing. Names with other
+// characters than letters, digits, _, ., - and / are quoted, too.
+func ParseSelector(text string) ([]*Matcher, error) {
+	if len(text) > maxSelector {
+		return nil, fmt.Errorf("has %d bytes: must have at most %d", len(text), maxSelector)
+	}
+	p := parser{rest: strings.TrimSpace(text)}
+	if inner, braced := strings.CutPrefix(p.rest, "{"); braced {
+		if inner, braced = strings.CutSuffix(inner, "}"); !braced {
+			return nil, errors.New(`must end with }, as in {service_name="checkout"}`)
+		}
+		p.rest = inner
+	}
+	var matchers []*Matcher
+	for p.skipSpace(); p.rest != ""; p.skipSpace() {
+		m, err := p.matcher()
+		if err != nil {
+			return nil, fmt.Errorf(`%w, as in {service_name="checkout", pod=~"a|b"}`, err)
+		}
+		if matchers = append(matchers, m); len(matchers) > maxMatchers {
+			return nil, fmt.Errorf("must have at most %d labels", maxMatchers)
+		}
+		if p.skipSpace(); !p.skip(",") && p.rest != "" {
+			return nil, fmt.Errorf("must have a comma before %.20q", p.rest)
+		}
+	}
+	return matchers, nil
+}
+
+// parser reads a selector.
+type parser struct{ rest string }
+
+func (p *parser) skipSpace() { p.rest = strings.TrimLeft(p.rest, " \t\r\n") }
+
+func (p *parser) skip(prefix string) (found bool) {
+	p.rest, found = strings.CutPrefix(p.rest, prefix)
+	return found
+}
+
+// matcher reads a name, an operator and a quoted value.
+func (p *parser) matcher() (*Matcher, error) {
+	name, err := p.name()
+	if err != nil {
+		return nil, err
+	}
+	p.skipSpace()
+	for _, operator := range [...]string{"=~", "!~", "!=", "="} {
+		if !p.skip(operator) {
+			continue
+		}
+		p.skipSpace()
+		value, err := p.quoted()
+		if err != nil {
+			return nil, fmt.Errorf("label %.60q: %w", name, err)
+		}
+		return NewMatcher(name, operator, value)
+	}
+	return nil, fmt.Errorf("label %.60q must be followed by =, !=, =~ or !~", name)
+}
+
+func (p *parser) name() (string, error) {
+	if p.rest[0] == '"' {
+		return p.quoted()
+	}
+	end := strings.IndexFunc(p.rest, func(r rune) bool {
+		return !strings.ContainsRune("_.-/", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	})
+	if end < 0 {
+		end = len(p.rest)
+	}
+	name := p.rest[:end]
+	if p.rest = p.rest[end:]; name == "" {
+		return "", fmt.Errorf("%.20q must be the name of a label", p.rest)
+	}
+	return name, nil
+}
+
+// quoted reads a string in ", ' or `.
+func (p *parser) quoted() (string, error) {
+	if p.rest == "" || !strings.Contains("\"'`", p.rest[:1]) {
+		return "", fmt.Errorf("%.20q must be a value in quotes", p.rest)
+	}
+	quote := p.rest[0]
+	p.rest = p.rest[1:]
+	var value strings.Builder
+	for p.rest != "" {
+		if p.rest[0] == quote {
+			p.rest = p.rest[1:]
+			return value.String(), nil
+		}
+		if quote == '`' {
+			value.WriteByte(p.rest[0])
+			p.rest = p.rest[1:]
+			continue
+		}
+		r, multibyte, rest, err := strconv.UnquoteChar(p.rest, quote)
+		if err != nil {
+			return "", fmt.Errorf("%.20q is no valid text in quotes", p.rest)
+		}
+		if p.rest = rest; r < 0x80 || multibyte {
+			value.WriteRune(r)
+		} else {
+			value.WriteByte(byte(r))
+		}
+	}
+	return "", fmt.Errorf("a value must end with %c", quote)
+}
