@@ -66,22 +66,29 @@ A sum that does not fit into 64 bits is marked with >= or <=, and in JSON with
 // tableOf returns the rows with those columns first that identify a row and its sum.
 func tableOf(rows []query.Row) [][]string {
 	table := [][]string{{"SERVICE", "TYPE", "SAMPLE TYPE", "PROFILES", "SAMPLES", "SUM", "", "FROM", "TO"}}
-	for i, r := range rows {
+	alike := map[query.Kind]int{} // how many rows differ in their period only
+	for _, r := range rows {
+		alike[withoutPeriod(r.Kind)]++
+	}
+	for _, r := range rows {
 		last, sampleType := "", cell(r.SampleType)
-		if isLike := func(other query.Row) bool {
-			return other.Service == r.Service && other.Type == r.Type && other.SampleType == r.SampleType && other.Kind != r.Kind && other.Snapshot == r.Snapshot
-		}; i > 0 && isLike(rows[i-1]) || i+1 < len(rows) && isLike(rows[i+1]) {
+		if alike[withoutPeriod(r.Kind)] > 1 {
 			sampleType += " per " + cell(r.PeriodType)
 		}
 		if r.Snapshot {
 			last = "last"
 		}
 		table = append(table, []string{
-			cell(r.Service), cell(r.Type), cell(r.SampleType), strconv.Itoa(r.Profiles), strconv.Itoa(r.Samples),
+			cell(r.Service), cell(r.Type), sampleType, strconv.Itoa(r.Profiles), strconv.Itoa(r.Samples),
 			sumOf(&r), last, timeOf(r.Start), timeOf(r.End),
 		})
 	}
 	return table
+}
+
+func withoutPeriod(k query.Kind) query.Kind {
+	k.PeriodType, k.PeriodUnit = "", ""
+	return k
 }
 
 // writeTable aligns the columns.
