@@ -3,6 +3,7 @@ module github.com/otelcol-profiles/otelcol-profiles
 go 1.26.0
 
 require (
+	connectrpc.com/connect v1.21.1
 	github.com/KimMachineGun/automemlimit v1.0.1
 	github.com/bmatcuk/doublestar/v4 v4.10.4
 	github.com/cenkalti/backoff/v7 v7.0.1

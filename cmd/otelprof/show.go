@@ -92,7 +92,7 @@ this computer only, unless --http names another address.`,
 		if err != nil {
 			return err
 		}
-		return a.serve(c.Context(), *address, webui.Protect(handler, host), !*noBrowser)
+		return a.serve(c.Context(), *address, webui.Protect(handler, func(*http.Request) bool { return false }, host), !*noBrowser)
 	}
 	return c
 }

@@ -49,9 +49,9 @@ func (v *view) Start(ctx context.Context, host component.Host) error {
 	if v.telemetry, err = newTelemetry(&v.settings, v.page); err != nil {
 		return err
 	}
-	handler := v.telemetry.measure(webui.Protect(v.page, append(v.config.AllowedHosts, v.config.host())...))
+	handler := v.telemetry.measure(webui.Protect(v.page, page.IsRPC, append(v.config.AllowedHosts, v.config.host())...))
 	config := v.config.HTTP
-	config.CompressionAlgorithms = []string{""} // requests have no body
+	config.CompressionAlgorithms = []string{"", "gzip"}
 	if v.server, err = config.ToServer(ctx, host.GetExtensions(), v.settings.TelemetrySettings, handler); err != nil {
 		return err
 	}

@@ -187,6 +187,29 @@ func TestOnlyReadingRequestsOfItsOwnHostAreAnswered_V4(t *testing.T) {
 	assert.Empty(t, got.body)
 }
 
+func TestQueryAPIIsServedAsThePageIs(t *testing.T) {
+	s := start(t, "endpoint: localhost:0", componenttest.NewNopHost())
+	const path = "/querier.v1.QuerierService/ProfileTypes"
+	ask := func(r *http.Request) {
+		r.Body, r.ContentLength = io.NopCloser(strings.NewReader("{}")), 2
+		r.Header.Set("Content-Type", "application/json")
+	}
+	got := s.do(http.MethodPost, path, ask)
+	assert.Equal(t, http.StatusOK, got.status, got.body)
+	assert.Equal(t, "{}", got.body)
+	assert.Equal(t, http.StatusMethodNotAllowed, s.do(http.MethodGet, path, nil).status)
+	assert.Equal(t, http.StatusNotFound, s.do(http.MethodPost, "/querier.v1.QuerierService/SelectHeatmap", ask).status)
+	got = s.do(http.MethodPost, path, func(r *http.Request) { ask(r); r.Host = "evil.example.com" })
+	assert.Equal(t, http.StatusMisdirectedRequest, got.status)
+	got = s.do(http.MethodPost, path, func(r *http.Request) {
+		ask(r)
+		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(strings.Repeat(" ", 5000))), 5000
+	})
+	assert.GreaterOrEqual(t, got.status, 400)
+	got = start(t, "{endpoint: 'localhost:0', auth: {authenticator: basicauth}}", hostWith{component.MustNewID("basicauth"): rejecting{}}).do(http.MethodPost, path, ask)
+	assert.Equal(t, http.StatusUnauthorized, got.status)
+}
+
 func TestOwnAddressIsAHost(t *testing.T) {
 	s := start(t, "{endpoint: '127.0.0.3:0'}", componenttest.NewNopHost())
 	got := s.do(http.MethodGet, "/", func(r *http.Request) { r.Host = "127.0.0.3" })
@@ -232,7 +255,14 @@ func TestRequestsAreCounted(t *testing.T) {
 		return counted
 	}
 	want := map[string]int64{"other 4xx": 0, "/ 2xx": 0, "/api/services 2xx": 0, "/api/profile 2xx": 0, "/flamegraph 2xx": 0, "/select 2xx": 0, "/static 2xx": 0, "/trace 2xx": 0, "/p 2xx": 0}
+	for _, method := range []string{
+		"ProfileTypes", "LabelNames", "LabelValues", "Series", "SelectMergeStacktraces", "SelectMergeSpanProfile", "SelectMergeProfile", "SelectSeries", "Diff", "GetProfileStats",
+	} {
+		want[method+" 2xx"] = 0
+	}
 	assert.Equal(t, want, counts())
+	s.do(http.MethodPost, "/querier.v1.QuerierService/Diff", nil)
+	want["Diff 4xx"] = 1
 	for _, path := range []string{"/", "/", "/api/profile", "/trace?id=x", "/p/x/top", "/none"} {
 		s.do(http.MethodGet, path, nil)
 	}

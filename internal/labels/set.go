@@ -4,6 +4,7 @@
 package labels
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -17,10 +18,10 @@ import (
 )
 
 const (
-	// MaxSize bounds the memory in bytes of a Set.
+	// MaxSize bounds the memory in bytes of a Set that NewSet did not return.
 	MaxSize = 64 << 10
-	// maxKeySize bounds that of the values of one attribute.
-	maxKeySize = MaxSize / 4
+	// maxShare is the part of its memory that the values of one attribute may take.
+	maxShare = 4
 	// valueSize is the memory of a key or value besides its text.
 	valueSize = 48
 )
@@ -29,6 +30,7 @@ const (
 type Set struct {
 	keys       map[string]*values
 	size       int64 // in bytes
+	max        int64 // of size, 0 for MaxSize
 	incomplete bool  // some keys are missing, because there are too many
 }
 
@@ -38,8 +40,13 @@ type values struct {
 	size int64
 }
 
+// NewSet returns a Set that takes at most so many bytes of memory.
+func NewSet(bytes int64) *Set { return &Set{max: bytes} }
+
 // Size estimates the memory of the set in bytes.
 func (s *Set) Size() int64 { return s.size }
+
+func (s *Set) limit() int64 { return cmp.Or(s.max, MaxSize) }
 
 // of returns the values of a key, which may be new, or nil if there is no room.
 func (s *Set) of(key string) *values {
@@ -47,7 +54,7 @@ func (s *Set) of(key string) *values {
 		return v
 	}
 	size := int64(valueSize + len(key))
-	if s.size+size > MaxSize {
+	if s.size+size > s.limit() {
 		s.incomplete = true
 		return nil
 	}
@@ -70,7 +77,7 @@ func (s *Set) add(key, value string) {
 		return
 	}
 	size := int64(valueSize + len(value))
-	if v.size+size > maxKeySize || s.size+size > MaxSize {
+	if v.size+size > s.limit()/maxShare || s.size+size > s.limit() {
 		s.dropValues(key)
 		return
 	}
@@ -106,10 +113,17 @@ func (s *Set) Merge(other *Set) {
 	}
 }
 
-// Of returns the attributes of the resources, Profiles and samples of a payload. Attributes of resources must show their
-// strings.
+// Of returns the attributes of a payload.
 func Of(pd pprofile.Profiles) *Set {
-	s, table := &Set{}, pd.Dictionary().AttributeTable()
+	s := &Set{}
+	s.AddProfiles(pd)
+	return s
+}
+
+// AddProfiles adds the attributes of the resources, Profiles and samples of a payload. Attributes of resources must show
+// their strings.
+func (s *Set) AddProfiles(pd pprofile.Profiles) {
+	table := pd.Dictionary().AttributeTable()
 	used := make([]bool, table.Len())
 	use := func(indices pcommon.Int32Slice) {
 		for k := range indices.Len() { // without the iterator, which takes twice as long
@@ -137,7 +151,6 @@ func Of(pd pprofile.Profiles) *Set {
 			s.addValue(dictionary.ValidString(pd.Dictionary().StringTable(), a.KeyStrindex()), a.Value())
 		}
 	}
-	return s
 }
 
 func (s *Set) addValue(key string, v pcommon.Value) {
@@ -146,6 +159,16 @@ func (s *Set) addValue(key string, v pcommon.Value) {
 	} else if text, ok := Text(v); ok {
 		s.add(key, dictionary.ValidUTF8(text))
 	}
+}
+
+// IsComplete reports whether the set has all values of all attributes.
+func (s *Set) IsComplete() bool {
+	for _, v := range s.keys {
+		if v.all == nil {
+			return false
+		}
+	}
+	return !s.incomplete
 }
 
 // Names returns the names of the labels, sorted, and whether there are no others.

@@ -62,15 +62,16 @@ func Handler(p *profile.Profile, options Options) (http.Handler, error) {
 	return mux, nil
 }
 
-// Protect makes a handler read-only, answers only requests for one of hosts, for this computer or for the
+// Protect makes a handler read-only apart from requests that mayPost accepts, which are POST, answers only requests for one of hosts, for this computer or for the
 // address that the connection has here (another name may have been rebound to that address by an attacker),
 // and sets Policy.
-func Protect(next http.Handler, hosts ...string) http.Handler {
+func Protect(next http.Handler, mayPost func(*http.Request) bool, hosts ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case !isOwn(r, hosts):
 			http.Error(w, "unknown host name", http.StatusMisdirectedRequest)
 			return
+		case r.Method == http.MethodPost && mayPost(r):
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			w.Header().Set("Allow", "GET, HEAD")
 			http.Error(w, "this page only shows profiles; push them to the pprof receiver, by default at port 4040", http.StatusMethodNotAllowed)

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
+	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 )
@@ -76,6 +77,9 @@ func New(settings Settings) *Page {
 		"/":                     notFound,
 	} {
 		p.mux.Handle(pattern, serve)
+	}
+	for path, method := range queryapi.Handlers(queries{p}) {
+		p.mux.Handle(path, p.rpc(method))
 	}
 	return p
 }

@@ -1,0 +1,390 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi"
+	pb "github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi/querierpb"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+)
+
+const (
+	typeCPU  = "process_cpu:cpu:nanoseconds::"
+	typeHeap = "memory:inuse_space:bytes::"
+)
+
+// querier calls methods of a server.
+type querier struct {
+	t       testing.TB
+	url     string
+	options []connect.ClientOption
+}
+
+func (s *site) querier(options ...connect.ClientOption) querier {
+	s.t.Helper()
+	server := httptest.NewServer(s)
+	s.t.Cleanup(server.Close)
+	s.t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
+	return querier{s.t, server.URL, options}
+}
+
+func call[Request, Response any](ctx context.Context, q querier, method string, r *Request) (*Response, error) {
+	client := connect.NewClient[Request, Response](http.DefaultClient, q.url+queryapi.Prefix+method, q.options...)
+	response, err := client.CallUnary(ctx, connect.NewRequest(r))
+	if err != nil {
+		return nil, err
+	}
+	return response.Msg, nil
+}
+
+// must is call without an error.
+func must[Response, Request any](q querier, method string, r *Request) *Response {
+	q.t.Helper()
+	response, err := call[Request, Response](q.t.Context(), q, method, r)
+	require.NoError(q.t, err, method)
+	return response
+}
+
+// writeIndexed adds a file with an index.
+func (s *site) writeIndexed(payloads ...pprofile.Profiles) {
+	s.t.Helper()
+	w, err := recordfile.OpenWriter(recordfile.Options{
+		Directory: s.dir, MaxOpen: 1, Format: recordfile.Format{Content: recordfile.OTLPProto},
+		Failed: func(err error) { assert.NoError(s.t, err) },
+	})
+	require.NoError(s.t, err)
+	for _, pd := range payloads {
+		summaries, err := recordfile.Summarize(pd)
+		require.NoError(s.t, err)
+		of := labels.Of(pd)
+		require.NoError(s.t, w.Append(recordfile.Record{Data: profiletest.Proto(s.t, pd), Summaries: summaries, Labels: of}))
+	}
+	require.NoError(s.t, w.Close())
+}
+
+// value returns a label of a Profile, by the definition.
+func (p *sent) labelValue(label string) string {
+	id := strings.Split(typeCPU, ":")
+	if p.typ == "heap" {
+		id = strings.Split(typeHeap, ":")
+	}
+	return map[string]string{
+		"service_name": p.service, "__service_name__": p.service, "service_instance_id": p.instance, "thread": p.label,
+		"__profile_type__": strings.Join(id, ":"), "__name__": id[0], "__type__": id[1], "__unit__": id[2],
+	}[label]
+}
+
+var allLabels = []string{"__name__", "__profile_type__", "__service_name__", "__type__", "__unit__", "service_instance_id", "service_name", "thread"}
+
+// slow answers the queries from the Profiles themselves.
+type slow []*sent
+
+// in returns those of a type that start in [from, to] and match.
+func (s slow) in(typ string, from, to time.Time, matches func(*sent) bool) (selected slow) {
+	for _, p := range s {
+		if (typ == "" || p.labelValue("__profile_type__") == typ) && !p.at.Before(from) && !p.at.After(to) && matches(p) {
+			selected = append(selected, p)
+		}
+	}
+	return selected
+}
+
+// counted leaves out snapshots that a later one replaces.
+func (s slow) counted() (counted slow) {
+	latest := map[string]*sent{}
+	for _, p := range s {
+		if key := p.service + "/" + p.instance; p.typ != "heap" {
+			counted = append(counted, p)
+		} else if latest[key] == nil || p.at.After(latest[key].at) {
+			latest[key] = p
+		}
+	}
+	return append(counted, slices.Collect(maps.Values(latest))...)
+}
+
+// sums adds up the counted ones by a label or function.
+func (s slow) sums(by func(*sent) string) map[string]int64 {
+	sums := map[string]int64{}
+	for _, p := range s.counted() {
+		sums[by(p)] += p.value
+	}
+	return sums
+}
+
+// distinct are the values of a label but "", sorted.
+func (s slow) distinct(of func(*sent) string) []string {
+	found := map[string]bool{}
+	for _, p := range s {
+		found[of(p)] = true
+	}
+	delete(found, "")
+	return slices.Sorted(maps.Keys(found))
+}
+
+var selectors = []struct {
+	text    string
+	matches func(*sent) bool
+}{
+	{"{}", func(*sent) bool { return true }},
+	{`{service_name="a"}`, func(p *sent) bool { return p.service == "a" }},
+	{`{service_name!="a"}`, func(p *sent) bool { return p.service != "a" }},
+	{`{service_name=~"a|b", service_instance_id="1"}`, func(p *sent) bool { return p.service != "c" && p.instance == "1" }},
+	{`{thread=""}`, func(p *sent) bool { return p.label == "" }},
+	{`{thread!~"w.*", __name__="process_cpu"}`, func(p *sent) bool { return p.label != "worker" && p.typ == "cpu" }},
+	{`{__profile_type__="` + typeHeap + `"}`, func(p *sent) bool { return p.typ == "heap" }},
+	{`{none="x"}`, func(*sent) bool { return false }},
+}
+
+// TestQueryAPIAnswersAsASlowComputation writes random profiles to files with and without indexes, and one that is open.
+func TestQueryAPIAnswersAsASlowComputation(t *testing.T) {
+	for seed := range uint64(profiletest.Rounds(t, 1, 100)) {
+		r, s := profiletest.NewRand(seed), newSite(t)
+		start := s.now.Add(-20 * time.Minute).Truncate(time.Second)
+		var all slow
+		next := func() pprofile.Profiles {
+			var profiles []sent
+			for range 1 + r.IntN(6) {
+				p := cpu([]string{"a", "b", "c"}[r.IntN(3)], start.Add(time.Duration(len(all))*7*time.Second), 1+r.Int64N(1e9))
+				if r.IntN(2) == 0 {
+					p = heap(p.service, "", p.at, p.value)
+				}
+				p.instance, p.function, p.label = fmt.Sprint(r.IntN(3)), fmt.Sprint("f", r.IntN(3)), []string{"", "worker", "main"}[r.IntN(3)]
+				if r.IntN(3) == 0 {
+					p.trace = exampleTrace
+				}
+				profiles = append(profiles, p)
+				all = append(all, &p)
+			}
+			return payload(t, profiles...)
+		}
+		s.writeIndexed(next(), next(), next())
+		s.write(next(), next())
+		s.writeIndexed(next(), next(), next(), next())
+		t.Cleanup(s.open(next(), next()))
+		for _, q := range []querier{s.querier(), s.querier(connect.WithProtoJSON(), connect.WithSendGzip())} {
+			q.check(all, start)
+			q.check(all, start.Add(40*time.Second))
+		}
+	}
+}
+
+func (q querier) check(all slow, start time.Time) {
+	from, to := start, start.Add(3*time.Minute)
+	anything := func(*sent) bool { return true }
+	in := all.in("", from, to, anything)
+	types := must[pb.ProfileTypesResponse](q, "ProfileTypes", &pb.ProfileTypesRequest{Start: from.UnixMilli(), End: to.UnixMilli()})
+	var ids []string
+	for _, typ := range types.ProfileTypes {
+		ids = append(ids, typ.ID)
+		assert.Equal(q.t, typ.ID, strings.Join([]string{typ.Name, typ.SampleType, typ.SampleUnit, typ.PeriodType, typ.PeriodUnit}, ":"))
+	}
+	assert.Equal(q.t, in.distinct(func(p *sent) string { return p.labelValue("__profile_type__") }), ids)
+	for _, selector := range selectors {
+		q.checkLabels(all, selector.text, selector.matches, from, to)
+		for _, typ := range []string{typeCPU, typeHeap} {
+			q.checkSums(all, typ, selector.text, selector.matches, from, to)
+			q.checkSeries(all, typ, selector.text, selector.matches, from, to)
+		}
+	}
+	stats := must[pb.GetProfileStatsResponse](q, "GetProfileStats", &pb.GetProfileStatsRequest{})
+	assert.True(q.t, stats.DataIngested)
+	assert.LessOrEqual(q.t, stats.OldestProfileTime, all[0].at.Add(time.Minute).UnixMilli(), "snapshots of a minute that a later one replaces may not count")
+	assert.GreaterOrEqual(q.t, stats.NewestProfileTime, all[len(all)-1].at.UnixMilli())
+}
+
+func (q querier) checkLabels(all slow, selector string, matches func(*sent) bool, from, to time.Time) {
+	in := all.in("", from, to, matches)
+	names := must[pb.LabelNamesResponse](q, "LabelNames", &pb.LabelNamesRequest{Matchers: []string{selector}, Start: from.UnixMilli(), End: to.UnixMilli()})
+	var want []string
+	for _, name := range allLabels {
+		values := in.distinct(func(p *sent) string { return p.labelValue(name) })
+		got := must[pb.LabelValuesResponse](q, "LabelValues", &pb.LabelValuesRequest{Name: name, Matchers: []string{selector}, Start: from.UnixMilli(), End: to.UnixMilli()})
+		assert.Equal(q.t, values, got.Names, "%s %s", selector, name)
+		if len(values) > 0 {
+			want = append(want, name)
+		}
+	}
+	assert.Equal(q.t, want, names.Names, selector)
+	for _, by := range [][]string{{"service_name", "__profile_type__"}, {"thread", "service_name"}, {}} {
+		series := must[pb.SeriesResponse](q, "Series", &pb.SeriesRequest{Matchers: []string{selector}, LabelNames: by, Start: from.UnixMilli(), End: to.UnixMilli()})
+		var got []string
+		for _, of := range series.LabelsSet {
+			got = append(got, textOf(of.Labels))
+		}
+		slices.Sort(got)
+		if len(by) == 0 {
+			by = allLabels
+		}
+		found := map[string]bool{}
+		for _, p := range in {
+			found[p.labels(by)] = true
+		}
+		assert.Equal(q.t, slices.Sorted(maps.Keys(found)), got, "%s %v", selector, by)
+	}
+}
+
+func textOf(pairs []*pb.LabelPair) (text string) {
+	for _, l := range pairs {
+		text += l.Name + "=" + l.Value + ","
+	}
+	return text
+}
+
+// labels is textOf the labels of a Profile that have a value.
+func (p *sent) labels(by []string) (text string) {
+	for _, name := range slices.Sorted(slices.Values(by)) {
+		if p.labelValue(name) != "" {
+			text += name + "=" + p.labelValue(name) + ","
+		}
+	}
+	return text
+}
+
+func (q querier) checkSums(all slow, typ, selector string, matches func(*sent) bool, from, to time.Time) {
+	in := all.in(typ, from, to, matches)
+	function := func(p *sent) string { return p.function }
+	want := in.sums(function)
+	request := &pb.SelectMergeStacktracesRequest{ProfileTypeID: typ, LabelSelector: selector, Start: from.UnixMilli(), End: to.UnixMilli()}
+	assert.Equal(q.t, want, functions(must[pb.SelectMergeStacktracesResponse](q, "SelectMergeStacktraces", request).Flamegraph), "%s %s", typ, selector)
+	ofSpan := in.in("", from, to, func(p *sent) bool { return p.trace != "" })
+	span := must[pb.SelectMergeSpanProfileResponse](q, "SelectMergeSpanProfile", &pb.SelectMergeSpanProfileRequest{
+		ProfileTypeID: typ, LabelSelector: selector, Start: from.UnixMilli(), End: to.UnixMilli(), SpanSelector: []string{"00f067aa0ba902b7", "0000000000000001"},
+	})
+	assert.Equal(q.t, ofSpan.sums(function), functions(span.Flamegraph))
+	sums := map[string]int64{}
+	pprof := must[pb.Profile](q, "SelectMergeProfile", &pb.SelectMergeProfileRequest{ProfileTypeID: typ, LabelSelector: selector, Start: from.UnixMilli(), End: to.UnixMilli()})
+	for _, sample := range pprof.Sample {
+		f := pprof.Location[sample.LocationId[0]-1].Line[0].FunctionId
+		sums[pprof.StringTable[pprof.Function[f-1].Name]] += sample.Value[0]
+	}
+	assert.Equal(q.t, want, sums, "%s %s", typ, selector)
+
+	middle := from.Add(to.Sub(from) / 2)
+	first, second := proto.CloneOf(request), proto.CloneOf(request)
+	first.End, second.Start = middle.UnixMilli(), middle.UnixMilli()+1
+	diff := must[pb.DiffResponse](q, "Diff", &pb.DiffRequest{Left: first, Right: second}).Flamegraph
+	before, after := all.in(typ, from, middle, matches).sums(function), all.in(typ, middle.Add(time.Millisecond), to, matches).sums(function)
+	got := [2]map[string]int64{{}, {}}
+	if len(diff.Levels) > 1 {
+		for v := diff.Levels[1].Values; len(v) > 0; v = v[7:] {
+			for side := range 2 {
+				if v[3*side+1] != 0 {
+					got[side][diff.Names[v[6]]] = v[3*side+1]
+				}
+			}
+		}
+	}
+	assert.Equal(q.t, [2]map[string]int64{before, after}, got)
+	assert.Equal(q.t, diff.Total, diff.LeftTicks+diff.RightTicks)
+}
+
+// functions returns the values of the second level.
+func functions(g *pb.FlameGraph) map[string]int64 {
+	sums := map[string]int64{}
+	if len(g.Levels) > 1 {
+		for v := g.Levels[1].Values; len(v) > 0; v = v[4:] {
+			sums[g.Names[v[3]]] = v[1]
+		}
+	}
+	return sums
+}
+
+func (q querier) checkSeries(all slow, typ, selector string, matches func(*sent) bool, from, to time.Time) {
+	for _, by := range [][]string{{}, {"service_name"}, {"thread", "service_name"}} {
+		for _, average := range []bool{false, true} {
+			const step = 30
+			request := &pb.SelectSeriesRequest{
+				ProfileTypeID: typ, LabelSelector: selector, Start: from.UnixMilli(), End: to.UnixMilli(), Step: step, GroupBy: by,
+			}
+			if average {
+				request.Aggregation = pb.Aggregation_TIME_SERIES_AGGREGATION_TYPE_AVERAGE.Enum()
+			}
+			got, want := map[string]float64{}, map[string]float64{}
+			for _, series := range must[pb.SelectSeriesResponse](q, "SelectSeries", request).Series {
+				for _, p := range series.Points {
+					got[fmt.Sprint(textOf(series.Labels), p.Timestamp)] = p.Value
+				}
+			}
+			for at := from; !at.After(to); at = at.Add(step * time.Second) {
+				groups := map[string]slow{}
+				for _, p := range all.in(typ, at.Add(1-step*time.Second), at, matches) {
+					groups[p.labels(by)] = append(groups[p.labels(by)], p)
+				}
+				for group, of := range groups {
+					counted := of.counted()
+					sum := 0.0
+					for _, p := range counted {
+						sum += float64(p.value)
+					}
+					if average {
+						sum /= float64(len(counted))
+					}
+					want[fmt.Sprint(group, at.UnixMilli())] = sum
+				}
+			}
+			assert.Equal(q.t, want, got, "%s %s %v", typ, selector, by)
+		}
+	}
+}
+
+func TestQueryAPIRejects(t *testing.T) {
+	s := newSite(t)
+	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 1)))
+	q := s.querier()
+	for _, test := range []struct {
+		request *pb.SelectSeriesRequest
+		want    string
+	}{
+		{&pb.SelectSeriesRequest{ProfileTypeID: "cpu", Step: 1}, `profile_typeID is "cpu": must be name:sample_type`},
+		{&pb.SelectSeriesRequest{ProfileTypeID: typeCPU, Step: 1, LabelSelector: `{a=~"("}`}, "is no regular expression"},
+		{&pb.SelectSeriesRequest{ProfileTypeID: typeCPU, Step: 1, Start: 2, End: 1}, "start is 2: must not be after end, 1"},
+		{&pb.SelectSeriesRequest{ProfileTypeID: typeCPU, Start: 1, End: 2}, "step is 0: must be a number of seconds"},
+		{&pb.SelectSeriesRequest{ProfileTypeID: typeCPU, Start: 1, End: 1 << 62, Step: 1e-3}, "the range must have at most 11000 steps"},
+	} {
+		_, err := call[pb.SelectSeriesRequest, pb.SelectSeriesResponse](t.Context(), q, "SelectSeries", test.request)
+		require.ErrorContains(t, err, test.want)
+		assert.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(err))
+	}
+	_, err := call[pb.SelectMergeSpanProfileRequest, pb.SelectMergeSpanProfileResponse](t.Context(), q, "SelectMergeSpanProfile",
+		&pb.SelectMergeSpanProfileRequest{ProfileTypeID: typeCPU, SpanSelector: []string{"x"}})
+	assert.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(err))
+	_, err = call[pb.SelectMergeStacktracesRequest, pb.SelectMergeStacktracesResponse](t.Context(), q, "SelectMergeStacktraces",
+		&pb.SelectMergeStacktracesRequest{ProfileTypeID: typeCPU, Format: 2})
+	assert.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(err))
+
+	s.queries.maxWait = time.Millisecond
+	release, err := s.queries.acquire(t.Context(), running)
+	require.NoError(t, err)
+	_, err = call[pb.ProfileTypesRequest, pb.ProfileTypesResponse](t.Context(), q, "ProfileTypes", &pb.ProfileTypesRequest{})
+	assert.Equal(t, connect.CodeResourceExhausted, connect.CodeOf(err), "the queries of pages count")
+	s.queries.maxWait = time.Minute
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	_, err = call[pb.ProfileTypesRequest, pb.ProfileTypesResponse](ctx, q, "ProfileTypes", &pb.ProfileTypesRequest{})
+	assert.Equal(t, connect.CodeDeadlineExceeded, connect.CodeOf(err))
+	release()
+	w := httptest.NewRecorder()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, queryapi.Prefix+"Diff", nil)
+	r.Header.Set("Content-Type", "application/grpc")
+	s.ServeHTTP(w, r)
+	assert.Equal(t, http.StatusUnsupportedMediaType, w.Code)
+}

@@ -1,0 +1,149 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queryapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
+	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi/querierpb"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+)
+
+// Prefix is what the paths of all methods start with.
+const Prefix = "/querier.v1.QuerierService/"
+
+// Data is the files that are queried.
+type Data interface {
+	// Source returns those that may have selected profiles.
+	Source(ctx context.Context, sel *query.Selection) (*query.Source, error)
+	// Extent is that of all profiles.
+	Extent(ctx context.Context) (catalog.Extent, error)
+}
+
+type api struct{ Data }
+
+// Handlers returns a handler for each method, by its path.
+func Handlers(data Data) map[string]http.Handler {
+	a, handlers := &api{data}, map[string]http.Handler{}
+	handle(handlers, "ProfileTypes", a.profileTypes)
+	handle(handlers, "LabelNames", a.labelNames)
+	handle(handlers, "LabelValues", a.labelValues)
+	handle(handlers, "Series", a.series)
+	handle(handlers, "SelectMergeStacktraces", a.selectMergeStacktraces)
+	handle(handlers, "SelectMergeSpanProfile", a.selectMergeSpanProfile)
+	handle(handlers, "SelectMergeProfile", a.selectMergeProfile)
+	handle(handlers, "SelectSeries", a.selectSeries)
+	handle(handlers, "Diff", a.diff)
+	handle(handlers, "GetProfileStats", a.profileStats)
+	return handlers
+}
+
+func handle[Request, Response any](handlers map[string]http.Handler, method string, serve func(context.Context, *Request) (*Response, error)) {
+	path := Prefix + method
+	handlers[path] = connect.NewUnaryHandler(path, func(ctx context.Context, r *connect.Request[Request]) (*connect.Response[Response], error) {
+		response, err := serve(ctx, r.Msg)
+		if err != nil {
+			return nil, Error(err)
+		}
+		return connect.NewResponse(response), nil
+	})
+}
+
+// WriteError responds with an error that concerns the request as a whole.
+func WriteError(w http.ResponseWriter, r *http.Request, err error) {
+	_ = connect.NewErrorWriter().Write(w, r, Error(err)) // an error is that of the client's connection
+}
+
+// Error returns err with the code that Connect has for it.
+func Error(err error) *connect.Error {
+	coded, isCoded := errors.AsType[*connect.Error](err)
+	switch {
+	case isCoded:
+		return coded
+	case errors.Is(err, context.Canceled):
+		return connect.NewError(connect.CodeCanceled, err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return connect.NewError(connect.CodeDeadlineExceeded, errors.New("the query takes too long: select less, by service, type or time"))
+	default:
+		return connect.NewError(connect.CodeFailedPrecondition, err)
+	}
+}
+
+func invalid(format string, args ...any) error {
+	return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf(format, args...))
+}
+
+// between sets the range of a selection to the milliseconds from start to end, both of which it contains. A range without
+// both is that of all profiles.
+func between(sel *query.Selection, start, end int64) error {
+	latest := query.MaxTime.UnixMilli()
+	if start == 0 && end == 0 {
+		end = latest
+	}
+	if start > end {
+		return invalid("start is %d: must not be after end, %d", start, end)
+	}
+	sel.From, sel.To = time.UnixMilli(min(max(start, 0), latest)), time.UnixMilli(min(max(end, 0), latest)).Add(1)
+	return nil
+}
+
+// selection returns the selection of a profile type, labels and a range.
+func selection(typeID, selector string, start, end int64) (*query.Selection, error) {
+	sel := &query.Selection{}
+	typeID = strings.TrimSuffix(typeID, ":delta")
+	if strings.Count(typeID, ":") != 4 {
+		return nil, invalid("profile_typeID is %.200q: must be name:sample_type:sample_unit:period_type:period_unit", typeID)
+	}
+	sel.Types = []string{typeID}
+	var err error
+	if sel.Labels, err = labels.ParseSelector(selector); err != nil {
+		return nil, invalid("label_selector is %.200q: %w", selector, err)
+	}
+	return sel, between(sel, start, end)
+}
+
+// maxSelectors is how many selectors a request may have.
+const maxSelectors = 10
+
+// selections returns the selections of several selectors, each of which adds to the answer.
+func selections(selectors []string, start, end int64) ([]*query.Selection, error) {
+	if len(selectors) == 0 {
+		selectors = []string{"{}"}
+	}
+	if len(selectors) > maxSelectors {
+		return nil, invalid("matchers must be at most %d", maxSelectors)
+	}
+	var all []*query.Selection
+	for _, selector := range selectors {
+		sel := &query.Selection{}
+		var err error
+		if sel.Labels, err = labels.ParseSelector(selector); err != nil {
+			return nil, invalid("matchers has %.200q: %w", selector, err)
+		}
+		if err := between(sel, start, end); err != nil {
+			return nil, err
+		}
+		all = append(all, sel)
+	}
+	return all, nil
+}
+
+func (a *api) profileStats(ctx context.Context, _ *querierpb.GetProfileStatsRequest) (*querierpb.GetProfileStatsResponse, error) {
+	all, err := a.Extent(ctx)
+	if err != nil || all.Profiles == 0 {
+		return &querierpb.GetProfileStatsResponse{}, err
+	}
+	return &querierpb.GetProfileStatsResponse{
+		DataIngested: true, OldestProfileTime: int64(all.First / 1e6), NewestProfileTime: int64(all.Last / 1e6),
+	}, nil
+}

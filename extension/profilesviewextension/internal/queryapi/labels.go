@@ -1,0 +1,245 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queryapi
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi/querierpb"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+)
+
+// keys returns the keys of the selected profiles, without their snapshots.
+func (a *api) keys(ctx context.Context, sel *query.Selection) (keys []recordfile.Key, err error) {
+	source, err := a.Source(ctx, sel)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := source.List(ctx, sel)
+	for _, r := range rows {
+		keys = append(keys, recordfile.Key{
+			Service: r.Service, Type: r.Type, SampleType: r.SampleType, Unit: r.Unit, PeriodType: r.PeriodType, PeriodUnit: r.PeriodUnit,
+		})
+	}
+	return keys, err
+}
+
+func isKeyLabel(name string) bool {
+	_, ok := query.KeyLabel(&recordfile.Key{}, name)
+	return ok
+}
+
+func (a *api) profileTypes(ctx context.Context, r *querierpb.ProfileTypesRequest) (*querierpb.ProfileTypesResponse, error) {
+	sel := &query.Selection{}
+	if err := between(sel, r.GetStart(), r.GetEnd()); err != nil {
+		return nil, err
+	}
+	keys, err := a.keys(ctx, sel)
+	ids := map[string]bool{}
+	for i := range keys {
+		ids[query.TypeID(&keys[i])] = true
+	}
+	response := &querierpb.ProfileTypesResponse{}
+	for _, id := range slices.Sorted(maps.Keys(ids)) {
+		parts := strings.Split(id, ":")
+		response.ProfileTypes = append(response.ProfileTypes, &querierpb.ProfileType{
+			ID: id, Name: parts[0], SampleType: parts[1], SampleUnit: parts[2], PeriodType: parts[3], PeriodUnit: parts[4],
+		})
+	}
+	return response, err
+}
+
+func (a *api) labelNames(ctx context.Context, r *querierpb.LabelNamesRequest) (*querierpb.LabelNamesResponse, error) {
+	all, err := selections(r.GetMatchers(), r.GetStart(), r.GetEnd())
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]bool{}
+	for _, sel := range all {
+		of, err := a.namesOf(ctx, sel)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range of {
+			names[name] = true
+		}
+	}
+	return &querierpb.LabelNamesResponse{Names: slices.Sorted(maps.Keys(names))}, nil
+}
+
+// namesOf returns the labels that a selected profile has, without the service if none has one.
+func (a *api) namesOf(ctx context.Context, sel *query.Selection) (names []string, err error) {
+	source, err := a.Source(ctx, sel)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := a.keys(ctx, sel)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range query.KeyLabels {
+		if slices.ContainsFunc(keys, func(k recordfile.Key) bool { value, _ := query.KeyLabel(&k, name); return value != "" }) {
+			names = append(names, name)
+		}
+	}
+	set, err := source.Labels(ctx, sel)
+	if err != nil {
+		return nil, err
+	}
+	of, _ := set.Names()
+	for _, name := range of {
+		if !isKeyLabel(name) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+func (a *api) labelValues(ctx context.Context, r *querierpb.LabelValuesRequest) (*querierpb.LabelValuesResponse, error) {
+	all, err := selections(r.GetMatchers(), r.GetStart(), r.GetEnd())
+	if err != nil {
+		return nil, err
+	}
+	if r.GetName() == "" {
+		return nil, invalid("name is empty: must be that of a label")
+	}
+	values := map[string]bool{}
+	for _, sel := range all {
+		of, err := a.valuesOf(ctx, sel, r.GetName())
+		if err != nil {
+			return nil, err
+		}
+		for _, value := range of {
+			values[value] = true
+		}
+	}
+	delete(values, "")
+	return &querierpb.LabelValuesResponse{Names: slices.Sorted(maps.Keys(values))}, nil
+}
+
+func (a *api) valuesOf(ctx context.Context, sel *query.Selection, name string) (values []string, err error) {
+	if isKeyLabel(name) {
+		keys, err := a.keys(ctx, sel)
+		for i := range keys {
+			value, _ := query.KeyLabel(&keys[i], name)
+			values = append(values, value)
+		}
+		return values, err
+	}
+	source, err := a.Source(ctx, sel)
+	if err != nil {
+		return nil, err
+	}
+	set, err := source.Labels(ctx, sel)
+	if err != nil {
+		return nil, err
+	}
+	values, complete := set.Values(name)
+	if !complete {
+		return nil, invalid("label %.60q has too many values: select less, by service, type or time", name)
+	}
+	return values, nil
+}
+
+// labelsOf returns the labels with these names that have a value.
+func labelsOf(names, values []string) (pairs []*querierpb.LabelPair) {
+	for i, name := range names {
+		if values[i] != "" {
+			pairs = append(pairs, &querierpb.LabelPair{Name: name, Value: values[i]})
+		}
+	}
+	return pairs
+}
+
+// grouping makes one list of values of those of a key and those of attributes.
+type grouping struct {
+	names      []string // sorted
+	attributes []string // those that are no labels of keys, in the same order
+}
+
+func groupBy(names []string) *grouping {
+	g := &grouping{names: slices.Compact(slices.Sorted(slices.Values(names)))}
+	for _, name := range g.names {
+		if !isKeyLabel(name) {
+			g.attributes = append(g.attributes, name)
+		}
+	}
+	return g
+}
+
+func (g *grouping) values(k *recordfile.Key, attributes []string) []string {
+	values := make([]string, len(g.names))
+	for i, name := range g.names {
+		if value, ok := query.KeyLabel(k, name); ok {
+			values[i] = value
+		} else {
+			values[i], attributes = attributes[0], attributes[1:]
+		}
+	}
+	return values
+}
+
+func (a *api) series(ctx context.Context, r *querierpb.SeriesRequest) (*querierpb.SeriesResponse, error) {
+	all, err := selections(r.GetMatchers(), r.GetStart(), r.GetEnd())
+	if err != nil {
+		return nil, err
+	}
+	found := map[string][]*querierpb.LabelPair{}
+	for _, sel := range all {
+		if err := a.seriesOf(ctx, sel, r.GetLabelNames(), found); err != nil {
+			return nil, err
+		}
+	}
+	response := &querierpb.SeriesResponse{}
+	for _, key := range slices.Sorted(maps.Keys(found)) {
+		response.LabelsSet = append(response.LabelsSet, &querierpb.Labels{Labels: found[key]})
+	}
+	return response, nil
+}
+
+func (a *api) seriesOf(ctx context.Context, sel *query.Selection, names []string, found map[string][]*querierpb.LabelPair) (err error) {
+	if len(names) == 0 {
+		if names, err = a.namesOf(ctx, sel); err != nil {
+			return err
+		}
+	}
+	by := groupBy(names)
+	add := func(k *recordfile.Key, attributes []string) error {
+		values := by.values(k, attributes)
+		if key := strings.Join(values, "\x00"); found[key] == nil {
+			if found[key] = labelsOf(by.names, values); len(found) > maxSeries {
+				return invalid("label_names make more than %d series: select less", maxSeries)
+			}
+		}
+		return nil
+	}
+	if len(by.attributes) == 0 {
+		keys, err := a.keys(ctx, sel)
+		for i := range keys {
+			if err == nil {
+				err = add(&keys[i], nil)
+			}
+		}
+		return err
+	}
+	source, err := a.Source(ctx, sel)
+	if err != nil {
+		return err
+	}
+	return source.EachGroup(ctx, sel, by.attributes, func(attributes []string, pd pprofile.Profiles) error {
+		summaries, err := recordfile.Summarize(pd)
+		for i := range summaries {
+			if err == nil {
+				err = add(&summaries[i].Key, attributes)
+			}
+		}
+		return err
+	})
+}

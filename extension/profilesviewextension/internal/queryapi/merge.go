@@ -1,0 +1,155 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queryapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi/querierpb"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
+)
+
+// merge returns the sum of the selected profiles, and the nodes that a flame graph of it may have. The sum is nil if
+// nothing is selected.
+func (a *api) merge(ctx context.Context, sel *query.Selection) (sum *query.Result, nodes int64, err error) {
+	source, err := a.Source(ctx, sel)
+	if err != nil {
+		return nil, 0, err
+	}
+	sum, err = source.Merge(ctx, sel, true)
+	if errors.Is(err, query.ErrEmpty) {
+		return nil, 0, nil
+	}
+	return sum, source.Options.MaxMemory / 4 / nodeSize, err
+}
+
+// addTo adds the selected profiles to a side of a tree.
+func (a *api) addTo(ctx context.Context, t *tree, side int, sel *query.Selection) error {
+	sum, nodes, err := a.merge(ctx, sel)
+	if err != nil || sum == nil {
+		return err
+	}
+	t.limit = nodes
+	return t.add(sum.Profiles, side)
+}
+
+func (a *api) flameGraph(ctx context.Context, sel *query.Selection, nodes int64) (*querierpb.FlameGraph, error) {
+	t := &tree{}
+	if err := a.addTo(ctx, t, left, sel); err != nil {
+		return nil, err
+	}
+	if t.limit == 0 { // nothing is selected
+		return &querierpb.FlameGraph{}, nil
+	}
+	g := t.graph(nodes, 1)
+	return &querierpb.FlameGraph{Names: g.names, Levels: g.levels, Total: t.root.total[left], MaxSelf: g.maxSelf}, nil
+}
+
+// selectionOf returns the selection of a request for a flame graph.
+func selectionOf(r *querierpb.SelectMergeStacktracesRequest) (*query.Selection, error) {
+	if err := checkFormat(r.GetFormat()); err != nil {
+		return nil, err
+	}
+	return selection(r.GetProfileTypeID(), r.GetLabelSelector(), r.GetStart(), r.GetEnd())
+}
+
+// checkFormat rejects formats of Pyroscope's own: 1 is a flame graph, as 0.
+func checkFormat(format int32) error {
+	if format > 1 || format < 0 {
+		return invalid("format is %d: must be 0 or 1, a flame graph", format)
+	}
+	return nil
+}
+
+func (a *api) selectMergeStacktraces(ctx context.Context, r *querierpb.SelectMergeStacktracesRequest) (*querierpb.SelectMergeStacktracesResponse, error) {
+	sel, err := selectionOf(r)
+	if err != nil {
+		return nil, err
+	}
+	g, err := a.flameGraph(ctx, sel, r.GetMaxNodes())
+	return &querierpb.SelectMergeStacktracesResponse{Flamegraph: g}, err
+}
+
+func (a *api) selectMergeSpanProfile(ctx context.Context, r *querierpb.SelectMergeSpanProfileRequest) (*querierpb.SelectMergeSpanProfileResponse, error) {
+	if err := checkFormat(r.GetFormat()); err != nil {
+		return nil, err
+	}
+	sel, err := selection(r.GetProfileTypeID(), r.GetLabelSelector(), r.GetStart(), r.GetEnd())
+	if err != nil {
+		return nil, err
+	}
+	if len(r.GetSpanSelector()) == 0 {
+		return nil, invalid("span_selector is empty: must be the IDs of spans")
+	}
+	for _, text := range r.GetSpanSelector() {
+		var id pcommon.SpanID
+		decoded, err := hex.DecodeString(text)
+		if err != nil || len(decoded) != len(id) {
+			return nil, invalid("span_selector has %.60q: must be 16 hex digits", text)
+		}
+		copy(id[:], decoded)
+		sel.SpanIDs = append(sel.SpanIDs, id)
+	}
+	g, err := a.flameGraph(ctx, sel, r.GetMaxNodes())
+	return &querierpb.SelectMergeSpanProfileResponse{Flamegraph: g}, err
+}
+
+func (a *api) diff(ctx context.Context, r *querierpb.DiffRequest) (*querierpb.DiffResponse, error) {
+	t := &tree{}
+	for side, of := range []*querierpb.SelectMergeStacktracesRequest{r.GetLeft(), r.GetRight()} {
+		sel, err := selectionOf(of)
+		if err != nil {
+			return nil, err
+		}
+		if err := a.addTo(ctx, t, side, sel); err != nil {
+			return nil, err
+		}
+	}
+	g := t.graph(max(r.GetLeft().GetMaxNodes(), r.GetRight().GetMaxNodes()), 2)
+	leftTotal, rightTotal := t.root.total[left], t.root.total[right]
+	return &querierpb.DiffResponse{Flamegraph: &querierpb.FlameGraphDiff{
+		Names: g.names, Levels: g.levels, Total: leftTotal + rightTotal, MaxSelf: g.maxSelf, LeftTicks: leftTotal, RightTicks: rightTotal,
+	}}, nil
+}
+
+// selectMergeProfile returns a pprof of all nodes.
+func (a *api) selectMergeProfile(ctx context.Context, r *querierpb.SelectMergeProfileRequest) (*querierpb.Profile, error) {
+	sel, err := selection(r.GetProfileTypeID(), r.GetLabelSelector(), r.GetStart(), r.GetEnd())
+	if err != nil {
+		return nil, err
+	}
+	sum, _, err := a.merge(ctx, sel)
+	if err != nil || sum == nil {
+		return &querierpb.Profile{}, err
+	}
+	uniteTypes(sum.Profiles)
+	merged, err := sum.Pprof()
+	if err != nil {
+		return nil, err
+	}
+	var encoded bytes.Buffer
+	if err := pproftranslator.WritePprof(&encoded, merged); err != nil {
+		return nil, err
+	}
+	response := &querierpb.Profile{}
+	return response, proto.Unmarshal(encoded.Bytes(), response)
+}
+
+// uniteTypes gives all scopes one profile type: several may have the same profile type ID, such as heap and allocs.
+func uniteTypes(pd pprofile.Profiles) {
+	for _, rp := range pd.ResourceProfiles().All() {
+		for _, sp := range rp.ScopeProfiles().All() {
+			sp.Scope().Attributes().PutStr(sampletypes.ProfileTypeAttribute, "")
+		}
+	}
+}

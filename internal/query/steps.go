@@ -1,0 +1,133 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package query
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+)
+
+// Steps divides a range into equal parts.
+type Steps struct {
+	From   time.Time // of the first step
+	Length time.Duration
+	Count  int
+}
+
+// To is the end of the last step, which it does not contain.
+func (s Steps) To() time.Time { return s.From.Add(time.Duration(s.Count) * s.Length) }
+
+// of returns the step of a time in the range, in nanoseconds since the epoch.
+func (s Steps) of(t uint64) int { return int((int64(t) - s.From.UnixNano()) / int64(s.Length)) }
+
+func (s Steps) contains(t uint64) bool {
+	return int64(t) >= s.From.UnixNano() && int64(t) < s.To().UnixNano()
+}
+
+// EachStep calls visit with the summaries of the selected profiles in each step, and their values of the labels by, none of which
+// is a KeyLabel. The range of the selection must be that of the steps. It takes summaries from the index of a file if that
+// answers the same as the file.
+func (s *Source) EachStep(ctx context.Context, sel *Selection, steps Steps, by []string, visit func(step int, values []string, of *recordfile.Summary) error) error {
+	for _, file := range s.Files {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if records, ok := s.indexedSteps(file, sel, steps, by); ok {
+			for i := range records {
+				if err := visit(steps.of(records[i].Start), nil, &records[i]); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		one := *s
+		one.Files = []archive.File{file}
+		err := one.EachGroup(ctx, sel, by, func(values []string, pd pprofile.Profiles) error {
+			return steps.split(pd, func(step int, part pprofile.Profiles) error {
+				summaries, err := recordfile.Summarize(part)
+				for i := range summaries {
+					if err == nil {
+						err = visit(step, values, &summaries[i])
+					}
+				}
+				return err
+			})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// indexedSteps returns the selected summaries of the records of a file, each of one step, from its index. ok is false if the
+// file must be read.
+func (s *Source) indexedSteps(file archive.File, sel *Selection, steps Steps, by []string) (selected []recordfile.Summary, ok bool) {
+	if len(by) > 0 || sel.selectsSamples() {
+		return nil, false
+	}
+	x := s.Options.StoredIndex(file)
+	if x == nil {
+		return nil, false
+	}
+	records, err := x.Records()
+	if err != nil {
+		return nil, false
+	}
+	for _, record := range records {
+		for _, of := range record.Summaries {
+			all, none := sel.timeOf(&of)
+			switch {
+			case none || !sel.MatchesKey(&of.Key):
+			case !all || steps.of(of.Start) != steps.of(of.Latest):
+				return nil, false
+			default:
+				selected = append(selected, of)
+			}
+		}
+	}
+	return selected, true
+}
+
+// split calls visit with the part of pd in each step that has one. pd has nothing outside of the steps.
+func (s Steps) split(pd pprofile.Profiles, visit func(int, pprofile.Profiles) error) error {
+	found := map[int]bool{}
+	add := func(t uint64) {
+		if s.contains(t) {
+			found[s.of(t)] = true
+		}
+	}
+	for _, rp := range pd.ResourceProfiles().All() {
+		for _, sp := range rp.ScopeProfiles().All() {
+			for _, p := range sp.Profiles().All() {
+				add(uint64(p.Time()))
+				for _, sample := range p.Samples().All() {
+					for _, t := range sample.TimestampsUnixNano().All() {
+						add(t)
+					}
+				}
+			}
+		}
+	}
+	for _, step := range slices.Sorted(maps.Keys(found)) {
+		part := pd
+		if len(found) > 1 {
+			part = pprofile.NewProfiles()
+			pd.CopyTo(part)
+			from := s.From.Add(time.Duration(step) * s.Length)
+			(&Selection{From: from, To: from.Add(s.Length)}).Filter(part)
+		}
+		if err := visit(step, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
