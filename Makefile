@@ -111,7 +111,7 @@ E2E      = export OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) OTELCOL_PROFILES_KAFKA_BIN
 REPORT   = go run ./internal/profiletest/faulttable bin/events/*.json; exit $$failed
 
 .PHONY: test
-test: build build-kafka build-node bin/gotestsum ## Run all tests: packages, program, end to end
+test: build build-kafka build-node bin/gotestsum bin/axe.min.js ## Run all tests: packages, program, end to end
 	@$(SUITES); $(UNIT); $(PROGRAM); $(E2E); $(REPORT)
 
 .PHONY: test-unit

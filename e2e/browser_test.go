@@ -369,7 +369,7 @@ func TestQuickstartInABrowser_V3(t *testing.T) {
 	b.open(view + "/trace/" + browsedTrace)
 	b.requireText("the trace", "checkout", malformedName)
 	b.check("trace", true)
-	b.click(row + `//a[.='Flame graph']`)
+	b.click(`//tbody[.//th[contains(., 'checkout')]]//a[.='Flame graph']`)
 	b.requireText("the flame graph of the trace", "main.handle")
 	b.check("flamegraph-trace", false)
 

@@ -43,7 +43,7 @@ func TestPictureOfThePage(t *testing.T) {
 				scaled.TimeNanos = now.Add(time.Duration(minute-15) * time.Minute).UnixNano()
 				scaled.DurationNanos = 0
 				if name == "cpu" {
-					scaled.DurationNanos = int64(time.Minute)
+					scaled.DurationNanos = int64(10 * time.Second)
 				}
 				var body bytes.Buffer
 				require.NoError(t, scaled.Write(&body))
