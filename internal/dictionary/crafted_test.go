@@ -55,8 +55,7 @@ func TestCraftedEntriesDoNotCollide_P6(t *testing.T) {
 		crafted += n
 		var table table
 		for i := range n {
-			table.content = append(table.content, bytesOf(of(i))...)
-			table.intern(n)
+			table.intern(n, bytesOf(of(i)))
 		}
 		return probesOf(&table.index)
 	}
@@ -76,7 +75,7 @@ func TestCraftedEntriesDoNotCollide_P6(t *testing.T) {
 		tables := New(0)
 		tables.StartWriting(pprofile.NewProfiles().Dictionary())
 		for i := range n {
-			tables.Location(Location{Lines: of(i)})
+			tables.Location(&Location{Lines: of(i)})
 		}
 		return probesOf(&tables.locations.index)
 	}

@@ -43,8 +43,7 @@ func TestTableAgreesWithMap(t *testing.T) {
 					known[entry] = want
 					order = append(order, entry)
 				}
-				table.content = append(table.content, entry...)
-				n, added := table.intern(math.MaxInt32)
+				n, added := table.intern(math.MaxInt32, []byte(entry))
 				require.Equal(t, want, n)
 				require.Equal(t, !ok, added)
 			}
@@ -68,7 +67,7 @@ func TestZeroValuesAreFirst(t *testing.T) {
 	tables := New(0)
 	assert.Zero(t, tables.String(""))
 	assert.Zero(t, tables.Mapping(Mapping{}))
-	assert.Zero(t, tables.Location(Location{}))
+	assert.Zero(t, tables.Location(&Location{}))
 	assert.Zero(t, tables.Function(Function{}))
 	assert.Zero(t, tables.Link([16]byte{}, [8]byte{}))
 	assert.Zero(t, tables.Attribute(0, 0, nil))
@@ -149,10 +148,10 @@ func TestAttributesAreSets(t *testing.T) {
 	abc := tables.AttributeSet(attributes)
 	slices.Reverse(attributes)
 	require.Equal(t, abc, tables.AttributeSet(append(attributes, attributes[0])))
-	require.Equal(t, tables.Location(Location{Address: 1, Attributes: attributes}),
-		tables.Location(Location{Address: 1, Attributes: []int32{attributes[1], attributes[0], attributes[2]}}))
-	require.NotEqual(t, tables.Location(Location{Address: 1, Lines: []Line{{Line: 1}, {Line: 2}}}),
-		tables.Location(Location{Address: 1, Lines: []Line{{Line: 2}, {Line: 1}}}))
+	require.Equal(t, tables.Location(&Location{Address: 1, Attributes: attributes}),
+		tables.Location(&Location{Address: 1, Attributes: []int32{attributes[1], attributes[0], attributes[2]}}))
+	require.NotEqual(t, tables.Location(&Location{Address: 1, Lines: []Line{{Line: 1}, {Line: 2}}}),
+		tables.Location(&Location{Address: 1, Lines: []Line{{Line: 2}, {Line: 1}}}))
 	require.NoError(t, tables.Err())
 }
 
@@ -160,7 +159,7 @@ func TestFullTableIsAnError(t *testing.T) {
 	for _, intern := range []func(*Tables, int) int32{
 		func(t *Tables, i int) int32 { return t.String(fmt.Sprint(i)) },
 		func(t *Tables, i int) int32 { return t.Mapping(Mapping{MemoryStart: uint64(i)}) },
-		func(t *Tables, i int) int32 { return t.Location(Location{Address: uint64(i)}) },
+		func(t *Tables, i int) int32 { return t.Location(&Location{Address: uint64(i)}) },
 		func(t *Tables, i int) int32 { return t.Function(Function{StartLine: int64(i)}) },
 		func(t *Tables, i int) int32 { return t.Link([16]byte{byte(i)}, [8]byte{1}) },
 		func(t *Tables, i int) int32 { return t.Attribute(0, 0, Value(nil).AppendInt(int64(i))) },
@@ -337,7 +336,7 @@ func TestGrowingOftenTakesLittleMemory(t *testing.T) {
 		for range n {
 			name := tables.String(fmt.Sprint(tables.strings.len()))
 			function := tables.Function(Function{Name: name})
-			tables.Stack([]int32{tables.Location(Location{Lines: []Line{{Function: function}}})})
+			tables.Stack([]int32{tables.Location(&Location{Lines: []Line{{Function: function}}})})
 		}
 	}
 	var before, between, after runtime.MemStats

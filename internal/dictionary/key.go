@@ -13,7 +13,7 @@ func AppendUint(key []byte, v uint64) []byte {
 	return binary.AppendUvarint(key, v)
 }
 
-func appendInt(key []byte, v int64) []byte { return binary.AppendVarint(key, v) }
+func appendInt(key []byte, v int64) []byte { return AppendUint(key, uint64(v)<<1^uint64(v>>63)) }
 
 func appendIndex(key []byte, i int32) []byte { return AppendUint(key, uint64(uint32(i))) }
 

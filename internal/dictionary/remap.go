@@ -52,13 +52,17 @@ func (r *Remap) Reset(from pprofile.ProfilesDictionary, to *Tables) {
 	r.from, r.to = from, to
 	lengths, size := lengthsOf(from), 0
 	for _, length := range lengths.all() {
-		size += *length
+		size += max(*length, 1)
 	}
 	r.known = slices.Grow(r.known[:0], size)[:size]
 	clear(r.known)
 	rest := r.known
 	for i, length := range lengths.all() {
-		*r.all()[i], rest = rest[:*length], rest[*length:]
+		known := rest[:max(*length, 1)]
+		if *length == 0 {
+			known[0] = 1 // index 0 of an empty table is the zero value
+		}
+		*r.all()[i], rest = known, rest[len(known):]
 	}
 }
 
@@ -81,12 +85,8 @@ func (r *Remap) Retained() int {
 	return 4*indices + lineSize*cap(r.ofLocation.Lines) + cap(r.value)
 }
 
-// lookUp returns the index for i if it is known, or if there is nothing at i: index 0 of
-// an empty table.
+// lookUp returns the index for i if it is known.
 func lookUp(known []int32, i int32) (to int32, ok bool) {
-	if int(i) >= len(known) {
-		return 0, true
-	}
 	to = known[i]
 	return to - 1, to != 0
 }
@@ -153,8 +153,11 @@ func (r *Remap) Location(i int32) int32 {
 		}
 		l.Lines = append(l.Lines, line)
 	}
-	l.Attributes = r.appendAttributes(l.Attributes[:0], from.AttributeIndices(), nil)
-	to = r.to.Location(*l)
+	l.Attributes = l.Attributes[:0]
+	if attributes := from.AttributeIndices(); attributes.Len() > 0 {
+		l.Attributes = r.appendAttributes(l.Attributes, attributes, nil)
+	}
+	to = r.to.Location(l)
 	r.locations[i] = to + 1
 	return to
 }
@@ -207,15 +210,29 @@ func (r *Remap) Stack(i int32) int32 {
 	return to
 }
 
+// Sample returns the identity of a sample, without the attributes for which drop is true, by index in the source. Of no
+// length, drop drops none.
+func (r *Remap) Sample(s pprofile.Sample, drop []bool) (stack, set, link int32) {
+	stack, ok := lookUp(r.stacks, s.StackIndex())
+	if !ok {
+		stack = r.Stack(s.StackIndex())
+	}
+	if indices := s.AttributeIndices(); indices.Len() > 0 {
+		set = r.attributeSet(indices, drop)
+	}
+	if link, ok = lookUp(r.links, s.LinkIndex()); !ok {
+		link = r.Link(s.LinkIndex())
+	}
+	return stack, set, link
+}
+
 // AttributeSet returns the number of a set of attribute indices: see
 // Tables.AttributeSet.
 func (r *Remap) AttributeSet(indices pcommon.Int32Slice) int32 {
-	return r.AttributeSetWithout(indices, nil)
+	return r.attributeSet(indices, nil)
 }
 
-// AttributeSetWithout is AttributeSet without the attributes for which drop is true, by index in the source. Of no
-// length, drop drops none.
-func (r *Remap) AttributeSetWithout(indices pcommon.Int32Slice, drop []bool) int32 {
+func (r *Remap) attributeSet(indices pcommon.Int32Slice, drop []bool) int32 {
 	n := indices.Len()
 	if n == 0 {
 		return 0
@@ -241,7 +258,11 @@ func (r *Remap) appendAttributes(dst []int32, indices pcommon.Int32Slice, drop [
 		if int(i) < len(drop) && drop[i] {
 			continue
 		}
-		if a := r.Attribute(i); a != 0 {
+		a, ok := lookUp(r.attributes, i)
+		if !ok {
+			a = r.Attribute(i)
+		}
+		if a != 0 {
 			dst = append(dst, a)
 		}
 	}

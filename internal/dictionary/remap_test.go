@@ -22,7 +22,7 @@ func TestRemapWithoutZeroValues(t *testing.T) {
 	var r Remap
 	r.Reset(pd.Dictionary(), tables)
 	require.Equal(t, "first", tables.StringAt(r.String(0)))
-	require.Equal(t, tables.Stack([]int32{tables.Location(Location{Address: 7})}), r.Stack(0))
+	require.Equal(t, tables.Stack([]int32{tables.Location(&Location{Address: 7})}), r.Stack(0))
 	require.Zero(t, r.Mapping(0))
 	require.Zero(t, r.Link(0))
 

@@ -14,11 +14,25 @@ type Samples struct {
 	// are dense. Other identities are in index.
 	firsts []int32
 	index  Index
+	next   int32 // the likely number of the next identity: Profiles have them in about the same order
 }
 
 // Number returns the number of an identity, which is new if it is the Len before
 // the call.
 func (s *Samples) Number(stack, set, link int32) int32 {
+	n := s.next
+	if int(n) >= len(s.stacks) || !s.has(n, stack, set, link) {
+		n = s.find(stack, set, link)
+	}
+	s.next = n + 1
+	return n
+}
+
+func (s *Samples) has(n, stack, set, link int32) bool {
+	return s.stacks[n] == stack && s.sets[n] == set && s.links[n] == link
+}
+
+func (s *Samples) find(stack, set, link int32) int32 {
 	if int(stack) >= len(s.firsts) {
 		s.reach(stack)
 	}
@@ -35,9 +49,7 @@ func (s *Samples) Number(stack, set, link int32) int32 {
 		}
 	}
 	hash := hashSample(stack, set, link)
-	n, slot := s.index.Find(hash, func(n int32) bool {
-		return s.stacks[n] == stack && s.sets[n] == set && s.links[n] == link
-	})
+	n, slot := s.index.Find(hash, func(n int32) bool { return s.has(n, stack, set, link) })
 	if n >= 0 {
 		return n
 	}
@@ -90,6 +102,7 @@ func (s *Samples) Grow(n int) {
 func (s *Samples) Reset() {
 	s.stacks, s.sets, s.links, s.firsts = s.stacks[:0], s.sets[:0], s.links[:0], s.firsts[:0]
 	s.index.Reset()
+	s.next = 0
 }
 
 // Retained is the memory that s holds on to, in bytes.

@@ -57,36 +57,27 @@ func (t *table) likely(entry []byte) (n int32, ok bool) {
 	return 0, false
 }
 
-// intern returns the number of the entry that has been appended to content, where it
-// stays if it is new. If the table is full (limit entries, or 2^32 bytes), intern
-// returns -1.
-func (t *table) intern(limit int) (n int32, added bool) {
-	start := t.size()
-	entry := t.content[start:]
-	if n, ok := t.likely(entry); ok {
-		t.content = t.content[:start]
-		return n, false
-	}
-	n, added = t.number(limit, hashOf(entry), func(n int32) bool { return bytes.Equal(t.at(n), entry) })
-	if !added {
-		t.content = t.content[:start]
-	}
+// intern returns the number of an entry, of which it keeps a copy if it is new. If the table is full (limit entries, or
+// 2^32 bytes), intern returns -1. Ask likely first.
+func (t *table) intern(limit int, entry []byte) (n int32, added bool) {
+	n, added = t.number(limit, hashOf(entry), entry, func(n int32) bool { return bytes.Equal(t.at(n), entry) })
 	if n != 0 { // the zero value may come anywhere
 		t.next = n + 1
 	}
 	return n, added
 }
 
-// number is intern for an entry that the caller keeps if it is new, and not in content.
-func (t *table) number(limit int, hash uint32, equals func(n int32) bool) (n int32, added bool) {
+// number is intern for an entry with this content, which is empty if the caller keeps the entry.
+func (t *table) number(limit int, hash uint32, content []byte, equals func(n int32) bool) (n int32, added bool) {
 	n, slot := t.index.Find(hash, equals)
 	if n >= 0 {
 		return n, false
 	}
-	if t.len() >= limit || len(t.content) > maxContent {
+	if t.len() >= limit || len(t.content)+len(content) > maxContent {
 		return -1, false
 	}
 	n = int32(t.len())
+	t.content = append(t.content, content...)
 	t.ends = append(t.ends, uint32(len(t.content)))
 	t.index.Insert(slot, hash, n)
 	return n, true

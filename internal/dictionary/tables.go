@@ -27,6 +27,7 @@ type Tables struct {
 	repaired   int
 	err        error
 
+	key     []byte  // of the entry that is being interned
 	indices []int32 // of the set that is being interned
 }
 
@@ -67,7 +68,7 @@ func New(limit int) *Tables {
 func (t *Tables) addZeroValues() {
 	t.String("")
 	t.Mapping(Mapping{})
-	t.Location(Location{})
+	t.Location(&Location{})
 	t.Function(Function{})
 	t.Link([16]byte{}, [8]byte{})
 	t.Attribute(0, 0, nil)
@@ -143,7 +144,7 @@ func (t *Tables) Mappings() int { return t.mappings.len() }
 
 // Retained is the memory that the tables hold on to, in bytes.
 func (t *Tables) Retained() int {
-	size := 4 * cap(t.indices)
+	size := cap(t.key) + 4*cap(t.indices)
 	for _, table := range t.all() {
 		size += table.retained()
 	}
@@ -172,10 +173,12 @@ func (t *Tables) StringsOutputSize() int {
 	return t.strings.size() + stringSize*t.strings.len() + linkSize*t.links.len()
 }
 
-// intern returns the index of the entry that has been appended to the content of table,
-// and whether it is to be written. Its size in pdata is given.
-func (t *Tables) intern(table *table, name string, size int) (i int32, write bool) {
-	i, added := table.intern(t.limit)
+// intern returns the index of an entry and whether it is to be written. Its size in pdata is given.
+func (t *Tables) intern(table *table, name string, entry []byte, size int) (i int32, write bool) {
+	if i, ok := table.likely(entry); ok {
+		return i, false
+	}
+	i, added := table.intern(t.limit, entry)
 	return t.index(i, added, name, size), added && t.writes
 }
 
@@ -203,8 +206,7 @@ func (t *Tables) StringBytes(s []byte) int32 {
 	if i, ok := t.strings.likely(s); ok {
 		return i
 	}
-	t.strings.content = append(t.strings.content, t.Valid(s)...)
-	i, _ := t.intern(&t.strings, "string", 0)
+	i, _ := t.intern(&t.strings, "string", t.Valid(s), 0)
 	return i
 }
 
@@ -214,12 +216,12 @@ func (t *Tables) StringAt(i int32) string { return string(t.strings.at(i)) }
 // Function interns f.
 func (t *Tables) Function(f Function) int32 {
 	if !t.writes {
-		t.functions.content = f.AppendKey(t.functions.content)
-		i, _ := t.intern(&t.functions, "function", functionSize)
+		t.key = f.AppendKey(t.key[:0])
+		i, _ := t.intern(&t.functions, "function", t.key, functionSize)
 		return i
 	}
 	table := t.dst.FunctionTable()
-	i, added := t.functions.number(t.limit, hashFunction(&f), func(n int32) bool { return equalFunctions(&f, table.At(int(n))) })
+	i, added := t.functions.number(t.limit, hashFunction(&f), nil, func(n int32) bool { return equalFunctions(&f, table.At(int(n))) })
 	if added {
 		f.Write(table.AppendEmpty())
 	}
@@ -229,25 +231,27 @@ func (t *Tables) Function(f Function) int32 {
 // Mapping interns m, whose attributes it takes as a set.
 func (t *Tables) Mapping(m Mapping) int32 {
 	m.Attributes = t.set(m.Attributes)
-	t.mappings.content = m.AppendKey(t.mappings.content)
-	i, write := t.intern(&t.mappings, "mapping", mappingSize)
+	t.key = m.AppendKey(t.key[:0])
+	i, write := t.intern(&t.mappings, "mapping", t.key, mappingSize)
 	if write {
 		m.Write(t.dst.MappingTable().AppendEmpty())
 	}
 	return i
 }
 
-// Location interns l, whose attributes it takes as a set.
-func (t *Tables) Location(l Location) int32 {
-	l.Attributes = t.set(l.Attributes)
+// Location interns l, whose attributes it sorts: they are a set.
+func (t *Tables) Location(l *Location) int32 {
+	if len(l.Attributes) > 1 {
+		l.Attributes = sortedSet(l.Attributes)
+	}
 	size := locationSize + lineSize*len(l.Lines)
 	if !t.writes {
-		t.locations.content = l.AppendKey(t.locations.content)
-		i, _ := t.intern(&t.locations, "location", size)
+		t.key = l.AppendKey(t.key[:0])
+		i, _ := t.intern(&t.locations, "location", t.key, size)
 		return i
 	}
 	table := t.dst.LocationTable()
-	i, added := t.locations.number(t.limit, hashLocation(&l), func(n int32) bool { return equalLocations(&l, table.At(int(n))) })
+	i, added := t.locations.number(t.limit, hashLocation(l), nil, func(n int32) bool { return equalLocations(l, table.At(int(n))) })
 	if added {
 		l.Write(table.AppendEmpty())
 	}
@@ -256,8 +260,8 @@ func (t *Tables) Location(l Location) int32 {
 
 // Link interns a link. Both ids all zero is no link, index 0.
 func (t *Tables) Link(traceID [16]byte, spanID [8]byte) int32 {
-	t.links.content = AppendLink(t.links.content, traceID, spanID)
-	i, write := t.intern(&t.links, "link", 0)
+	t.key = AppendLink(t.key[:0], traceID, spanID)
+	i, write := t.intern(&t.links, "link", t.key, 0)
 	if write {
 		WriteLink(t.dst.LinkTable().AppendEmpty(), t.links.at(i))
 	}
@@ -268,8 +272,8 @@ func (t *Tables) Link(traceID [16]byte, spanID [8]byte) int32 {
 // keeps a copy of value.
 func (t *Tables) Attribute(key, unit int32, value Value) int32 {
 	a := Attribute{Key: key, Unit: unit, Value: value}
-	t.attributes.content = a.AppendKey(t.attributes.content)
-	i, write := t.intern(&t.attributes, "attribute", attributeSize+len(value))
+	t.key = a.AppendKey(t.key[:0])
+	i, write := t.intern(&t.attributes, "attribute", t.key, attributeSize+len(value))
 	if write {
 		a.Write(t.dst.AttributeTable().AppendEmpty())
 	}
@@ -280,12 +284,11 @@ func (t *Tables) Attribute(key, unit int32, value Value) int32 {
 func (t *Tables) Stack(locations []int32) int32 {
 	size := stackSize + 4*len(locations)
 	if !t.writes {
-		t.stacks.content = append(t.stacks.content, bytesOf(locations)...)
-		i, _ := t.intern(&t.stacks, "stack", size)
+		i, _ := t.intern(&t.stacks, "stack", bytesOf(locations), size)
 		return i
 	}
 	table := t.dst.StackTable()
-	i, added := t.stacks.number(t.limit, hashOf(bytesOf(locations)), func(n int32) bool { return equalIndices(table.At(int(n)).LocationIndices(), locations) })
+	i, added := t.stacks.number(t.limit, hashOf(bytesOf(locations)), nil, func(n int32) bool { return equalIndices(table.At(int(n)).LocationIndices(), locations) })
 	if added {
 		WriteStack(table.AppendEmpty(), locations)
 	}
@@ -295,8 +298,7 @@ func (t *Tables) Stack(locations []int32) int32 {
 // AttributeSet interns a set of indices into the attribute table and returns its
 // number, which only this package knows; the empty set is 0.
 func (t *Tables) AttributeSet(indices []int32) int32 {
-	t.sets.content = append(t.sets.content, bytesOf(t.set(indices))...)
-	i, _ := t.intern(&t.sets, "attribute set", 0)
+	i, _ := t.intern(&t.sets, "attribute set", bytesOf(t.set(indices)), 0)
 	return i
 }
 
@@ -314,10 +316,14 @@ func (t *Tables) set(indices []int32) []int32 {
 	if len(indices) < 2 {
 		return indices
 	}
-	t.indices = append(t.indices[:0], indices...)
-	slices.Sort(t.indices)
-	t.indices = slices.Compact(t.indices)
+	t.indices = sortedSet(append(t.indices[:0], indices...))
 	return t.indices
+}
+
+// sortedSet returns indices in order and each once, in the same memory.
+func sortedSet(indices []int32) []int32 {
+	slices.Sort(indices)
+	return slices.Compact(indices)
 }
 
 // Valid repairs s, and counts repairs. Of valid bytes it makes no copy.

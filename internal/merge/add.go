@@ -183,11 +183,11 @@ func (a *addition) profile(to *scope, from *Profile, place int, in *partition) {
 	var plain *column // of samples with values alone
 	for i := range samples.Len() {
 		s := samples.At(i)
-		if a.options.DropZeroSamples && isZeroSample(s) {
+		values, times := s.Values(), s.TimestampsUnixNano()
+		if a.options.DropZeroSamples && isZeroSample(values, times) {
 			continue
 		}
-		row := to.samples.Number(a.remap.Stack(s.StackIndex()), a.remap.AttributeSetWithout(s.AttributeIndices(), a.payload.dropped), a.remap.Link(s.LinkIndex()))
-		values, times := s.Values(), s.TimestampsUnixNano()
+		row := to.samples.Number(a.remap.Sample(s, a.payload.dropped))
 		switch {
 		case times.Len() == 0 && values.Len() == 0: // it says nothing
 		case times.Len() == 0 || a.options.DropTimestamps && values.Len() > 0 || a.subtract:
@@ -221,8 +221,11 @@ func (a *addition) profile(to *scope, from *Profile, place int, in *partition) {
 
 // countSamples is the number of samples that are not dropped for being zero.
 func (a *addition) countSamples(samples pprofile.SampleSlice) (n int) {
+	if !a.options.DropZeroSamples {
+		return samples.Len()
+	}
 	for i := range samples.Len() {
-		if !a.options.DropZeroSamples || !isZeroSample(samples.At(i)) {
+		if s := samples.At(i); !isZeroSample(s.Values(), s.TimestampsUnixNano()) {
 			n++
 		}
 	}
@@ -230,9 +233,8 @@ func (a *addition) countSamples(samples pprofile.SampleSlice) (n int) {
 }
 
 // isZeroSample reports whether the values of a sample are all 0 and it has no timestamps.
-func isZeroSample(s pprofile.Sample) bool {
-	values := s.Values()
-	if values.Len() == 0 || s.TimestampsUnixNano().Len() > 0 {
+func isZeroSample(values pcommon.Int64Slice, times pcommon.UInt64Slice) bool {
+	if values.Len() == 0 || times.Len() > 0 {
 		return false
 	}
 	for i := range values.Len() {

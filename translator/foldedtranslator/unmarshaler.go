@@ -127,7 +127,7 @@ func (d *decoder) add(line []byte) error {
 		}
 		name := d.tables.String(unescape.Replace(string(frame)))
 		function := d.tables.Function(dictionary.Function{Name: name})
-		d.locations = append(d.locations, d.tables.Location(dictionary.Location{Lines: []dictionary.Line{{Function: function}}}))
+		d.locations = append(d.locations, d.tables.Location(&dictionary.Location{Lines: []dictionary.Line{{Function: function}}}))
 	}
 	number := d.samples.Number(d.tables.Stack(d.locations), 0, 0)
 	if int(number) == len(d.values) {

@@ -123,7 +123,7 @@ func (d *decoder) location(methodID uint64, line int64, frameType uint64) int32 
 		d.attributes = append(d.attributes[:0], d.kindAttributes[kind])
 		l.Attributes = d.attributes
 	}
-	return d.tables.Location(l)
+	return d.tables.Location(&l)
 }
 
 // newFrameKind translates a frame type.

@@ -270,7 +270,7 @@ func (d *decoder) convertLocations() error {
 			to.Attributes = append(to.Attributes, d.flag(semconv.LocationIsFolded))
 		}
 		d.attribute = to.Attributes
-		d.locations.indices[i+1] = d.tables.Location(to) + 1
+		d.locations.indices[i+1] = d.tables.Location(&to) + 1
 		if err := d.checkExpansion(d.tables.OutputSize()); err != nil {
 			return err
 		}
