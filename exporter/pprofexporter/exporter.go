@@ -99,7 +99,8 @@ func (e *pprofExporter) consume(ctx context.Context, pd pprofile.Profiles) error
 	}
 	var retry, rejection *failure // the first of each
 	rejected, accepted := map[place]bool{}, map[place]bool{}
-	for converted, err := range (pproftranslator.Marshaler{OmitEmpty: true}).All(pd) {
+	convert := context.WithoutCancel(ctx) // an error of ctx is none of the payload
+	for converted, err := range (pproftranslator.Marshaler{OmitEmpty: true}).All(convert, pd) {
 		s, failed := e.newSeries(pd, converted, err)
 		if failed == nil {
 			failed = e.client.send(ctx, s)

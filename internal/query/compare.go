@@ -6,7 +6,6 @@ package query
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/google/pprof/profile"
@@ -31,20 +30,23 @@ func Compare(ctx context.Context, source *Source, sel *Selection, baseSource *So
 		return nil, err
 	}
 	c := &Comparison{Result: result, Factor: 1}
+	if c.Pprof, err = result.Pprof(ctx); err != nil {
+		return nil, err
+	}
 	snapshots, cumulative := result.Snapshots()
 	if len(cumulative) > 0 {
-		c.Notes = append(c.Notes, fmt.Sprintf("Values of %s count since the start of each process", strings.Join(cumulative, ", ")))
+		c.Notes = append(c.Notes, fmt.Sprintf("Values of %s count since the start of each process", several(cumulative, ", ")))
 	}
 	if result.Superseded > 0 {
 		c.Notes = append(c.Notes, fmt.Sprintf("Only the last snapshot of each resource counts; earlier Profiles skipped: %d", result.Superseded))
 	}
-	if c.Pprof, err = result.Pprof(); err != nil || base == nil {
-		return c, err
+	if base == nil {
+		return c, nil
 	}
 	var p *profile.Profile
 	subtracted, err := baseSource.Merge(ctx, base, true)
 	if err == nil {
-		p, err = subtracted.Pprof()
+		p, err = subtracted.Pprof(ctx)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the base: %w", err)
@@ -52,7 +54,7 @@ func Compare(ctx context.Context, source *Source, sel *Selection, baseSource *So
 	if selected, ofBase := sel.length(now), base.length(now); !snapshots && selected > 0 && ofBase > 0 {
 		c.Factor = selected / ofBase
 	}
-	c.Pprof, err = Difference(c.Pprof, p, c.Factor)
+	c.Pprof, err = Difference(c.Pprof, p, c.Factor, source.Options.MaxMemory)
 	return c, err
 }
 

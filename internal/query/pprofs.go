@@ -7,9 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 func overflowError(t *profile.ValueType) error {
@@ -22,40 +23,73 @@ func CheckTotals(pprofs ...*profile.Profile) error {
 	totals := map[profile.ValueType]uint64{}
 	for _, p := range pprofs {
 		for i, t := range p.SampleType {
+			total := totals[*t]
 			for _, s := range p.Sample {
 				v := s.Value[i]
-				totals[*t] += uint64(max(v, -v)) // 1<<63 for the least value, whose negative is itself
-				if totals[*t] > math.MaxInt64 {
+				total += uint64(max(v, -v)) // 1<<63 for the least value, whose negative is itself
+				if total > math.MaxInt64 {
 					return overflowError(t)
 				}
 			}
+			totals[*t] = total
 		}
 	}
 	return nil
 }
 
+// checkTypes returns an error if a pprof would have more sample types than are read of one.
+func checkTypes(types []*profile.ValueType) error {
+	if len(types) <= sampletypes.MaxTypes {
+		return nil
+	}
+	return fmt.Errorf("the selection has %d sample types, and a pprof at most %d: select some by type, such as %s, %s or %s",
+		len(types), sampletypes.MaxTypes, types[0].Type, types[1].Type, types[2].Type)
+}
+
+// valuesError says that a pprof would take too much memory.
+func valuesError(maxMemory int64) error {
+	return fmt.Errorf("a pprof has a value for each of its samples and sample types, and these take more than %d MiB of memory, "+
+		"a quarter of the memory limit: select fewer sample types, or %s", maxMemory/windowShare>>20, narrow)
+}
+
+// maxValues is how many values a pprof may have.
+func maxValues(maxMemory int64) int {
+	const valueSize = 8
+	return int(maxMemory / windowShare / valueSize)
+}
+
 // mergePprofs is profile.Merge for pprofs with any sample types, of which a value that a pprof does not have is 0. Sums
-// that would wrap are an error.
-func mergePprofs(pprofs []*profile.Profile) (*profile.Profile, error) {
+// that would wrap are an error, and so are more values than maxMemory has room for.
+func mergePprofs(pprofs []*profile.Profile, maxMemory int64) (*profile.Profile, error) {
 	if err := CheckTotals(pprofs...); err != nil {
 		return nil, err
 	}
 	var types []*profile.ValueType
-	place := func(t *profile.ValueType) int {
-		return slices.IndexFunc(types, func(have *profile.ValueType) bool { return *have == *t })
-	}
+	samples, column := 0, map[profile.ValueType]int{}
 	for _, p := range pprofs {
+		samples += len(p.Sample)
 		for _, t := range p.SampleType {
-			if place(t) < 0 {
+			if _, known := column[*t]; !known {
+				column[*t] = len(types)
 				types = append(types, t)
 			}
 		}
 	}
+	if err := checkTypes(types); err != nil {
+		return nil, err
+	}
+	if samples > 0 && len(types) > maxValues(maxMemory)/samples {
+		return nil, valuesError(maxMemory)
+	}
 	for _, p := range pprofs {
+		columns := make([]int, len(p.SampleType))
+		for i, t := range p.SampleType {
+			columns[i] = column[*t]
+		}
 		for _, s := range p.Sample {
 			values := make([]int64, len(types))
 			for i, v := range s.Value {
-				values[place(p.SampleType[i])] += v // a pprof may have a sample type twice
+				values[columns[i]] += v // a pprof may have a sample type twice
 			}
 			s.Value = values
 		}
@@ -78,8 +112,8 @@ func KeepDefault(p *profile.Profile) (string, error) {
 }
 
 // Difference returns p minus base times factor, with the time of p. Samples whose difference is 0 are left out.
-// Values whose total overflows int64 are an error.
-func Difference(p, base *profile.Profile, factor float64) (*profile.Profile, error) {
+// Values whose total overflows int64 are an error, and so are more values than maxMemory has room for.
+func Difference(p, base *profile.Profile, factor float64, maxMemory int64) (*profile.Profile, error) {
 	if periodType(p) != periodType(base) {
 		return nil, errors.New("the base has another profile type than the selection")
 	}
@@ -98,7 +132,7 @@ func Difference(p, base *profile.Profile, factor float64) (*profile.Profile, err
 		}
 	}
 	start, duration := p.TimeNanos, p.DurationNanos
-	merged, err := mergePprofs([]*profile.Profile{p, base})
+	merged, err := mergePprofs([]*profile.Profile{p, base}, maxMemory)
 	if err == nil {
 		merged.TimeNanos, merged.DurationNanos = start, duration
 	}

@@ -66,7 +66,7 @@ func BenchmarkQuery(b *testing.B) {
 		func() {
 			result, err := s.Merge(context.Background(), &query.Selection{Services: []string{"checkout"}}, true)
 			require.NoError(b, err)
-			_, err = result.Pprof()
+			_, err = result.Pprof(b.Context())
 			require.NoError(b, err)
 		},
 		func() {

@@ -178,7 +178,7 @@ func TestIntervalsAreSummed(t *testing.T) {
 	assert.Equal(t, 2, result.Profiles.ResourceProfiles().Len())
 	snapshots, _ := result.Snapshots()
 	assert.False(t, snapshots)
-	p, err := result.Pprof()
+	p, err := result.Pprof(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, at(0).UnixNano(), p.TimeNanos)
 	assert.Equal(t, int64(20e9), p.DurationNanos, "the range, not the sum of the durations of two pods")
@@ -299,7 +299,7 @@ func TestProfileTypeIsDerivedFromSampleTypes(t *testing.T) {
 	assert.Equal(t, map[string]string{"samples": "cpu", "cpu": "cpu", "contentions": ""}, types)
 	result, err := s.Merge(t.Context(), &query.Selection{Types: []string{"cpu:cpu"}}, true)
 	require.NoError(t, err)
-	p, err := result.Pprof()
+	p, err := result.Pprof(t.Context())
 	require.NoError(t, err, "with and without the attribute, these are one profile type")
 	assert.Equal(t, map[string]int64{"cpu": 10}, pprofSums(p))
 }
@@ -379,7 +379,7 @@ func TestPprofNamesSeveralProfileTypes(t *testing.T) {
 	s := source(t, payload(t, cpu(0, 1), heap("a", 0, 2)))
 	result, err := s.Merge(t.Context(), &query.Selection{}, true)
 	require.NoError(t, err)
-	_, err = result.Pprof()
+	_, err = result.Pprof(t.Context())
 	var types *query.TypesError
 	require.ErrorAs(t, err, &types)
 	assert.Equal(t, &query.TypesError{Of: "profile types", Parameter: "type", Choices: []string{"cpu", "heap"}}, types)
@@ -403,7 +403,7 @@ func TestPprofNamesPeriodTypesThatDiffer(t *testing.T) {
 		s := source(t, one, other)
 		result, err := s.Merge(t.Context(), &query.Selection{}, true)
 		require.NoError(t, err)
-		_, err = result.Pprof()
+		_, err = result.Pprof(t.Context())
 		require.EqualError(t, err, want)
 		if types, ok := errors.AsType[*query.TypesError](err); ok {
 			assert.Len(t, types.Choices, 2)
@@ -414,7 +414,7 @@ func TestPprofNamesPeriodTypesThatDiffer(t *testing.T) {
 				}
 				result, err := s.Merge(t.Context(), sel, true)
 				require.NoError(t, err)
-				_, err = result.Pprof()
+				_, err = result.Pprof(t.Context())
 				require.NoError(t, err, choice)
 			}
 		}
@@ -453,8 +453,90 @@ func TestPprofOffersTypesThatSelectOne(t *testing.T) {
 	s := source(t, payload(t, cpu(0, 1)), wall)
 	result, err := s.Merge(t.Context(), &query.Selection{}, true)
 	require.NoError(t, err)
-	_, err = result.Pprof()
+	_, err = result.Pprof(t.Context())
 	require.EqualError(t, err, "the selection has several profile types: cpu:cpu; wall")
+}
+
+// manyTypes has Profiles of n sample types, each in a scope and with a stack and a time of its own if apart is true.
+func manyTypes(t *testing.T, n int, apart bool) pprofile.Profiles {
+	t.Helper()
+	expanded := make([]expand.Profile, n)
+	for i := range expanded {
+		e := expand.Profile{Type: fmt.Sprintf("type_%04d", i), Unit: "count", Time: nano(0), Duration: 1e9}
+		e.Scope.Attributes = []expand.Attribute{{Key: "profile.type", Value: "many"}}
+		function := "main"
+		if apart {
+			e.Scope.Name = e.Type
+			e.Time += uint64(i)
+			function = e.Type
+		}
+		e.Samples = []*expand.Sample{{Stack: []*expand.Frame{{Lines: []expand.Line{{Function: function}}}}, Sum: big.NewInt(1)}}
+		expanded[i] = e
+	}
+	pd, err := expand.Build(expanded)
+	require.NoError(t, err)
+	return pd
+}
+
+func TestPprofHasALimitOfSampleTypes_V8(t *testing.T) {
+	of := func(pd pprofile.Profiles) (*query.Comparison, error) {
+		s := source(t, pd)
+		return query.Compare(t.Context(), s, &query.Selection{}, s, nil, at(60))
+	}
+	for _, apart := range []bool{false, true} {
+		compared, err := of(manyTypes(t, 1024, apart))
+		require.NoError(t, err)
+		assert.Len(t, compared.Pprof.SampleType, 1024)
+		_, err = of(manyTypes(t, 1025, apart))
+		require.EqualError(t, err, "the selection has 1025 sample types, and a pprof at most 1024: select some by type, such as type_0000, type_0001 or type_0002")
+	}
+	s, base := source(t, manyTypes(t, 1024, false)), source(t, payload(t, cpu(0, 1)))
+	_, err := query.Compare(t.Context(), s, &query.Selection{}, base, &query.Selection{}, at(60))
+	require.ErrorContains(t, err, "the selection has 1025 sample types", "of both together")
+}
+
+// TestPprofHasALimitOfValues: each sample has a value of each sample type, so the values grow with the product.
+func TestPprofHasALimitOfValues_V8(t *testing.T) {
+	const types, value = 200, 8
+	for _, test := range []struct {
+		name      string
+		apart     bool
+		withBase  bool
+		maxMemory int64
+		fits      bool
+	}{
+		{"a sample of all", false, false, 4 << 20, true},
+		{"a sample each", true, false, 4 << 20, true},
+		{"a sample each, in little memory", true, false, 4*value*types*types - 1, false},
+		{"a sample each, and those of a base", true, true, 2*4*value*types*types - 1, false},
+		{"a sample each, and room for a base", true, true, 2 * 4 * value * types * types, true},
+	} {
+		s := source(t, manyTypes(t, types, test.apart))
+		s.Options.MaxMemory = test.maxMemory
+		var base *query.Selection
+		if test.withBase {
+			base = &query.Selection{}
+		}
+		_, err := query.Compare(t.Context(), s, &query.Selection{}, s, base, at(60))
+		if test.fits {
+			require.NoError(t, err, test.name)
+		} else {
+			require.ErrorContains(t, err, "a pprof has a value for each of its samples and sample types", test.name)
+		}
+	}
+}
+
+func TestManyChoicesAreNotAllListed(t *testing.T) {
+	of := make([]profileOf, 100)
+	for i := range of {
+		of[i] = cpu(0, 1)
+		of[i].typ = fmt.Sprintf("type_%02d", i)
+	}
+	result, err := source(t, payload(t, of...)).Merge(t.Context(), &query.Selection{}, true)
+	require.NoError(t, err)
+	_, err = result.Pprof(t.Context())
+	require.ErrorContains(t, err, "type_00; type_01")
+	require.ErrorContains(t, err, "type_19; and 80 more")
 }
 
 // Times are unsigned, and those after the year 2262 are no early ones.
@@ -476,7 +558,7 @@ func TestPprofUnitesDeltasAndSnapshots(t *testing.T) {
 	}
 	result, err := source(t, payloads...).Merge(t.Context(), &query.Selection{}, true)
 	require.NoError(t, err)
-	p, err := result.Pprof()
+	p, err := result.Pprof(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, map[string]int64{"alloc_space": 15, "inuse_space": 3}, pprofSums(p))
 }
@@ -496,16 +578,16 @@ func TestDifferenceScalesTheBase(t *testing.T) {
 	pprofOf := func(sel query.Selection) *profile.Profile {
 		result, err := s.Merge(t.Context(), &sel, true)
 		require.NoError(t, err)
-		p, err := result.Pprof()
+		p, err := result.Pprof(t.Context())
 		require.NoError(t, err)
 		return p
 	}
 	first, second := pprofOf(query.Selection{To: at(10)}), pprofOf(query.Selection{From: at(10)})
-	difference, err := query.Difference(second, first, 0.5)
+	difference, err := query.Difference(second, first, 0.5, math.MaxInt64)
 	require.NoError(t, err)
 	assert.Equal(t, map[string]int64{"cpu": -20}, pprofSums(difference))
 	assert.Equal(t, second.TimeNanos, difference.TimeNanos)
-	none, err := query.Difference(first, first, 1)
+	none, err := query.Difference(first, first, 1, math.MaxInt64)
 	require.NoError(t, err)
 	assert.Empty(t, none.Sample)
 }
@@ -544,7 +626,7 @@ func TestMergeRejectsSumsThatOverflow(t *testing.T) {
 			continue
 		}
 		require.NoError(t, err, values)
-		p, err := result.Pprof()
+		p, err := result.Pprof(t.Context())
 		require.NoError(t, err, values)
 		require.NoError(t, p.CheckValid())
 		assert.Equal(t, sum.Int64(), pprofSums(p)["cpu"], values)
@@ -567,7 +649,7 @@ func TestDifferenceIsExactOrRejected(t *testing.T) {
 		{1, 1 << 60, 8, 0},
 		{1, -1 << 60, 8, 0},
 	} {
-		difference, err := query.Difference(pprofOfValues(test.value), pprofOfValues(test.base), test.factor)
+		difference, err := query.Difference(pprofOfValues(test.value), pprofOfValues(test.base), test.factor, math.MaxInt64)
 		if test.want == 0 {
 			assert.EqualError(t, err, overflowMessage, test)
 			continue
@@ -575,14 +657,14 @@ func TestDifferenceIsExactOrRejected(t *testing.T) {
 		require.NoError(t, err, test)
 		assert.Equal(t, test.want, pprofSums(difference)["cpu"], test)
 	}
-	none, err := query.Difference(pprofOfValues(1<<61), pprofOfValues(1<<61), 1)
+	none, err := query.Difference(pprofOfValues(1<<61), pprofOfValues(1<<61), 1, math.MaxInt64)
 	require.NoError(t, err)
 	assert.Empty(t, none.Sample)
 
 	twice := pprofOfValues(math.MaxInt64)
 	twice.SampleType = append(twice.SampleType, twice.SampleType[0])
 	twice.Sample[0].Value = []int64{math.MaxInt64, 1}
-	_, err = query.Difference(twice, pprofOfValues(1), 1)
+	_, err = query.Difference(twice, pprofOfValues(1), 1, math.MaxInt64)
 	assert.EqualError(t, err, overflowMessage, "a pprof that has a sample type twice")
 }
 
@@ -605,7 +687,7 @@ func TestFailedRecordsAreLeftOut_V1(t *testing.T) {
 	s.Failed = func(err error) error { failed = append(failed, err); return nil }
 	result, err := s.Merge(t.Context(), &query.Selection{}, true)
 	require.NoError(t, err)
-	p, err := result.Pprof()
+	p, err := result.Pprof(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, map[string]int64{"cpu": 3}, pprofSums(p))
 	require.Len(t, failed, 1)

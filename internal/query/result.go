@@ -4,6 +4,7 @@
 package query
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +27,8 @@ type Result struct {
 	Profiles pprofile.Profiles
 	// Superseded is the number of Profiles that a later snapshot replaced.
 	Superseded int
+
+	maxMemory int64 // of the query
 }
 
 // WritePprof writes p as a gzipped pprof with all labels: see pproftranslator.WritePprof.
@@ -37,13 +40,14 @@ func WritePprof(w io.Writer, p *profile.Profile) error {
 // Snapshots reports whether a Profile of the result is a snapshot, and the sample types of those whose values count
 // since the start of a process.
 func (r *Result) Snapshots() (found bool, cumulative []string) {
-	dict := r.Profiles.Dictionary()
+	dict, named := r.Profiles.Dictionary(), map[string]bool{}
 	for _, rp := range r.Profiles.ResourceProfiles().All() {
 		for _, sp := range rp.ScopeProfiles().All() {
 			for _, p := range sp.Profiles().All() {
 				found = found || sampletypes.IsSnapshot(dict, p, sampletypes.SnapshotSampleTypes)
 				typ := dictionary.ValidString(dict.StringTable(), p.SampleType().TypeStrindex())
-				if sampletypes.TemporalityOf(dict, p.AttributeIndices()) == sampletypes.Cumulative && !slices.Contains(cumulative, typ) {
+				if sampletypes.TemporalityOf(dict, p.AttributeIndices()) == sampletypes.Cumulative && !named[typ] {
+					named[typ] = true
 					cumulative = append(cumulative, typ)
 				}
 			}
@@ -60,18 +64,31 @@ type TypesError struct {
 }
 
 func (e *TypesError) Error() string {
-	return "the selection has several " + e.Of + ": " + strings.Join(e.Choices, "; ")
+	return "the selection has several " + e.Of + ": " + several(e.Choices, "; ")
+}
+
+// several lists names, but not all of many.
+func several(names []string, separator string) string {
+	const most = 20
+	if more := len(names) - most; more > 1 {
+		names = append(slices.Clone(names[:most]), fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, separator)
 }
 
 // Pprof returns the result as one pprof: the sum of all resources, by sample type. The error is a
 // *TypesError if the result has several profile types, or profiles with different period types. A total
-// that overflows int64 is an error, too, unless the result is one pprof as it is: see CheckTotals.
-func (r *Result) Pprof() (*profile.Profile, error) {
+// that overflows int64 is an error, too, unless the result is one pprof as it is: see CheckTotals. So are more sample
+// types and values than a pprof may have.
+func (r *Result) Pprof(ctx context.Context) (*profile.Profile, error) {
 	kinds := r.kinds()
 	if slices.ContainsFunc(kinds, func(k recordfile.Key) bool { return k.Type != kinds[0].Type }) {
 		return nil, typesError(kinds, "profile types", "type", "service")
 	}
-	pprofs, err := pproftranslator.Marshaler{}.ConvertProfiles(r.Profiles)
+	if err := checkTypes(r.sampleTypes()); err != nil {
+		return nil, err
+	}
+	pprofs, err := r.convert(ctx)
 	switch {
 	case err != nil:
 		return nil, err
@@ -92,23 +109,58 @@ func (r *Result) Pprof() (*profile.Profile, error) {
 			end = max(end, p.TimeNanos+p.DurationNanos)
 		}
 	}
-	merged, err := mergePprofs(pprofs)
+	merged, err := mergePprofs(pprofs, r.maxMemory)
 	if err == nil {
 		merged.TimeNanos, merged.DurationNanos = start, max(0, end-start) // Merge adds durations
 	}
 	return merged, err
 }
 
+// convert returns the pprofs of the result.
+func (r *Result) convert(ctx context.Context) (pprofs []*profile.Profile, err error) {
+	for p, err := range (pproftranslator.Marshaler{MaxValues: maxValues(r.maxMemory)}).All(ctx, r.Profiles) {
+		if errors.Is(err, pproftranslator.ErrMaxValues) {
+			return nil, valuesError(r.maxMemory)
+		}
+		if err != nil {
+			return nil, err
+		}
+		pprofs = append(pprofs, p.Profile)
+	}
+	return pprofs, ctx.Err()
+}
+
+// sampleTypes returns the sample types of the result, each once.
+func (r *Result) sampleTypes() (types []*profile.ValueType) {
+	text, seen := r.text(), map[sampletypes.Type]bool{}
+	for _, rp := range r.Profiles.ResourceProfiles().All() {
+		for _, sp := range rp.ScopeProfiles().All() {
+			for _, t := range sampletypes.Of(sp, text) {
+				if !seen[t] {
+					seen[t] = true
+					types = append(types, &profile.ValueType{Type: t.Type, Unit: t.Unit})
+				}
+			}
+		}
+	}
+	return types
+}
+
+func (r *Result) text() func(int32) string {
+	return func(i int32) string { return dictionary.ValidString(r.Profiles.Dictionary().StringTable(), i) }
+}
+
 // kinds returns the keys of the result, each once. They have no Snapshot.
 func (r *Result) kinds() (kinds []recordfile.Key) {
-	text := func(i int32) string { return dictionary.ValidString(r.Profiles.Dictionary().StringTable(), i) }
+	text, seen := r.text(), map[recordfile.Key]bool{}
 	for _, rp := range r.Profiles.ResourceProfiles().All() {
 		for _, sp := range rp.ScopeProfiles().All() {
 			k := recordfile.Key{Service: textOf(rp.Resource().Attributes(), serviceName), Type: textOf(sp.Scope().Attributes(), sampletypes.ProfileTypeAttribute)}
 			for i, t := range sampletypes.Of(sp, text) {
 				period := sp.Profiles().At(i).PeriodType()
 				k.SampleType, k.Unit, k.PeriodType, k.PeriodUnit = t.Type, t.Unit, text(period.TypeStrindex()), text(period.UnitStrindex())
-				if !slices.Contains(kinds, k) {
+				if !seen[k] {
+					seen[k] = true
 					kinds = append(kinds, k)
 				}
 			}
@@ -121,14 +173,24 @@ func (r *Result) kinds() (kinds []recordfile.Key) {
 func typesError(kinds []recordfile.Key, of string, parameters ...string) error {
 	e := &TypesError{Of: of}
 	for _, e.Parameter = range parameters {
-		for _, k := range kinds {
-			values := []string{k.Type, k.Type + ":" + k.SampleType, TypeID(&k)}
-			if e.Parameter == "service" {
-				values = []string{k.Service}
+		selected := map[string]*recordfile.Key{} // by value: a key that it selects, nil if one pprof does not hold all of them
+		for i := range kinds {
+			k := &kinds[i]
+			for _, value := range append(choices(k, e.Parameter), k.SampleType) {
+				if first, known := selected[value]; !known {
+					selected[value] = k
+				} else if first != nil && (k.Type != first.Type || k.PeriodType != first.PeriodType || k.PeriodUnit != first.PeriodUnit) {
+					selected[value] = nil
+				}
 			}
-			i := slices.IndexFunc(values, func(value string) bool { return value != "" && selectsOne(kinds, e.Parameter, value) })
-			if i >= 0 && !slices.Contains(e.Choices, values[i]) {
-				e.Choices = append(e.Choices, values[i])
+		}
+		chosen := map[string]bool{}
+		for i := range kinds {
+			values := choices(&kinds[i], e.Parameter)
+			at := slices.IndexFunc(values, func(value string) bool { return value != "" && selected[value] != nil })
+			if at >= 0 && !chosen[values[at]] {
+				chosen[values[at]] = true
+				e.Choices = append(e.Choices, values[at])
 			}
 		}
 		if len(e.Choices) > 0 {
@@ -139,25 +201,12 @@ func typesError(kinds []recordfile.Key, of string, parameters ...string) error {
 	return fmt.Errorf("the selection has several %s; %s", of, narrow)
 }
 
-// selectsOne reports whether a value selects profiles that one pprof holds.
-func selectsOne(kinds []recordfile.Key, parameter, value string) bool {
-	sel := &Selection{Types: []string{value}}
+// choices are the values of a parameter that select k, those first that select more.
+func choices(k *recordfile.Key, parameter string) []string {
 	if parameter == "service" {
-		sel = &Selection{Services: []string{value}}
+		return []string{k.Service}
 	}
-	var first *recordfile.Key
-	for _, k := range kinds {
-		if !sel.MatchesKey(&k) {
-			continue
-		}
-		if first == nil {
-			first = &k
-		}
-		if k.Type != first.Type || k.PeriodType != first.PeriodType || k.PeriodUnit != first.PeriodUnit {
-			return false
-		}
-	}
-	return true
+	return []string{k.Type, k.Type + ":" + k.SampleType, TypeID(k)}
 }
 
 // periodType writes the period type of a pprof as type/unit.

@@ -156,7 +156,7 @@ func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (*Result
 	if window.Counts().Saturated > 0 {
 		return nil, fmt.Errorf("a sum does not fit into 64 bits; %s", narrow)
 	}
-	return &Result{Profiles: window.Emit(""), Superseded: window.Counts().Superseded}, nil
+	return &Result{Profiles: window.Emit(""), Superseded: window.Counts().Superseded, maxMemory: s.Options.MaxMemory}, nil
 }
 
 const narrow = "select less, by service, type or time"

@@ -29,9 +29,9 @@ const (
 	DefaultAttribute = "pprof.scope.default_sample_type"
 )
 
-// maxTypes is how many sample types pproftranslator reads. Each pprof of a scope gets
+// MaxTypes is how many sample types a pprof has at most. Each pprof of a scope gets
 // all of them.
-const maxTypes = 1024
+const MaxTypes = 1024
 
 // Type is a sample type.
 type Type struct{ Type, Unit string }
@@ -89,7 +89,7 @@ func Read(scope pcommon.Map, profiles []Type) (all []Type, order []int) {
 	} else {
 		all, ok = typesOf(profiles, order)
 	}
-	if !ok || len(all) > maxTypes {
+	if !ok || len(all) > MaxTypes {
 		return nil, nil
 	}
 	for i, t := range profiles {
@@ -131,7 +131,7 @@ func readOrder(scope pcommon.Map, n int) ([]int, bool) {
 }
 
 func parseList(list pcommon.Value) ([]Type, bool) {
-	if list.Type() != pcommon.ValueTypeSlice || list.Slice().Len() > maxTypes {
+	if list.Type() != pcommon.ValueTypeSlice || list.Slice().Len() > MaxTypes {
 		return nil, false
 	}
 	all := make([]Type, 0, list.Slice().Len())

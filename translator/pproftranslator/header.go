@@ -7,12 +7,13 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
 // Limits that are not worth a setting.
 const (
-	maxSampleTypes = 1024
+	maxSampleTypes = sampletypes.MaxTypes
 	maxComments    = 64 << 10
 )
 

@@ -4,6 +4,7 @@
 package pproftranslator
 
 import (
+	"context"
 	"io"
 	"iter"
 
@@ -46,7 +47,13 @@ import (
 type Marshaler struct {
 	// OmitEmpty leaves out the sample types whose Profiles have no samples, and pprofs without samples.
 	OmitEmpty bool
+	// MaxValues limits the values of all pprofs of a payload together, of which each has one for each of its samples and
+	// sample types. 0 is no limit.
+	MaxValues int
 }
+
+// ErrMaxValues says that the pprofs have more than MaxValues values.
+var ErrMaxValues = fromotlp.ErrMaxValues
 
 // ConvertProfiles returns the pprofs that pd holds, in the order of the first Profile of
 // each. WritePprof writes one without loss. They pass CheckValid, and equal input gives equal pprofs.
@@ -60,7 +67,7 @@ type Marshaler struct {
 // each value of the Profiles.
 func (m Marshaler) ConvertProfiles(pd pprofile.Profiles) ([]*profile.Profile, error) {
 	var converted []*profile.Profile
-	for p, err := range m.All(pd) {
+	for p, err := range m.All(context.Background(), pd) {
 		if err != nil {
 			return nil, err
 		}
@@ -80,7 +87,8 @@ type Converted = fromotlp.Pprof
 // All yields each pprof that ConvertProfiles returns. If one cannot be made, it yields
 // the error and continues with the next. A Profile with two attributes of one key is
 // excluded from its pprof, with an error of its own. An index outside its table is a
-// single error for all of pd, without Profiles. pd must not change meanwhile.
-func (m Marshaler) All(pd pprofile.Profiles) iter.Seq2[Converted, error] {
-	return fromotlp.All(pd, m.OmitEmpty)
+// single error for all of pd, without Profiles. Once ctx has ended, each pprof is an error of ctx. pd must not change
+// meanwhile.
+func (m Marshaler) All(ctx context.Context, pd pprofile.Profiles) iter.Seq2[Converted, error] {
+	return fromotlp.All(ctx, pd, fromotlp.Options{OmitEmpty: m.OmitEmpty, MaxValues: m.MaxValues})
 }

@@ -4,12 +4,15 @@
 package pproftranslator
 
 import (
+	"context"
 	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // TestAllGoesOn behind what cannot be a pprof, and ends when it is told to.
@@ -25,7 +28,7 @@ func TestAllGoesOn(t *testing.T) {
 		}
 	}
 	var got []int64
-	for p, err := range (Marshaler{}).All(pd) {
+	for p, err := range (Marshaler{}).All(t.Context(), pd) {
 		if err != nil {
 			require.ErrorContains(t, err, "resource_profiles[1].scope_profiles[0].profiles[0].samples[1]: sum of merged values overflows int64")
 			require.Nil(t, p.Profile)
@@ -39,15 +42,56 @@ func TestAllGoesOn(t *testing.T) {
 	assert.Equal(t, []int64{1, 0, 3}, got)
 	_, err := Marshaler{}.ConvertProfiles(pd)
 	require.ErrorContains(t, err, "resource_profiles[1]")
-	for _, err := range (Marshaler{}).All(pd) {
+	for _, err := range (Marshaler{}).All(t.Context(), pd) {
 		require.NoError(t, err)
 		break
 	}
 	pd.ResourceProfiles().At(2).ScopeProfiles().At(0).Profiles().At(0).SampleType().SetTypeStrindex(9)
 	n := 0
-	for _, err := range (Marshaler{}).All(pd) {
+	for _, err := range (Marshaler{}).All(t.Context(), pd) {
 		require.Error(t, err)
 		n++
 	}
 	assert.Equal(t, 1, n, "an index outside its table is the error of all")
+}
+
+// Each sample of a pprof has a value of each sample type, so a limit of samples would not bound the memory.
+func TestMaxValuesIsOfAllPprofsTogether(t *testing.T) {
+	pd := pprofile.NewProfiles()
+	pd.Dictionary().StringTable().Append("", "cpu", "samples")
+	for range 2 {
+		sp := pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty()
+		for sampleType := range int32(2) {
+			p := sp.Profiles().AppendEmpty()
+			p.SampleType().SetTypeStrindex(1 + sampleType)
+			p.Samples().AppendEmpty().Values().Append(1)
+		}
+	}
+	for limit := range 5 {
+		converted, err := Marshaler{MaxValues: limit}.ConvertProfiles(pd)
+		if 0 < limit && limit < 4 {
+			require.ErrorIs(t, err, ErrMaxValues)
+		} else {
+			require.NoError(t, err)
+			assert.Len(t, converted, 2)
+		}
+	}
+}
+
+func TestAllEndsWithItsContext(t *testing.T) {
+	pd := pprofile.NewProfiles()
+	samples := pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty().Samples()
+	samples.EnsureCapacity(20_000)
+	for range 20_000 {
+		samples.AppendEmpty().Values().Append(1)
+	}
+	looks, err := 0, error(nil)
+	for ; looks == 0 || err != nil; looks++ {
+		for _, err = range (Marshaler{}).All(profiletest.NewCountdown(looks), pd) {
+			if err != nil {
+				require.ErrorIs(t, err, context.Canceled)
+			}
+		}
+	}
+	assert.Greater(t, looks, 4, "also within a Profile")
 }

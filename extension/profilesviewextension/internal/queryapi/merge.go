@@ -133,7 +133,7 @@ func (a *api) selectMergeProfile(ctx context.Context, r *querierpb.SelectMergePr
 		return &querierpb.Profile{}, err
 	}
 	uniteTypes(sum.Profiles)
-	merged, err := sum.Pprof()
+	merged, err := sum.Pprof(ctx)
 	if err != nil {
 		return nil, err
 	}

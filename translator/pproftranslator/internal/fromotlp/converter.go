@@ -10,6 +10,8 @@
 package fromotlp
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -28,6 +30,7 @@ import (
 // repeat entries. The remap therefore numbers each entry by its value: these numbers
 // are called values below. The content is read from the payload.
 type converter struct {
+	ctx    context.Context
 	from   pprofile.ProfilesDictionary
 	tables *dictionary.Tables
 	remap  dictionary.Remap
@@ -35,7 +38,21 @@ type converter struct {
 	names  semconv.Labels
 	labels map[int32][]label // by attribute value
 	set    []int32
+	// valuesLeft is how many values further samples may have; negative without a limit.
+	valuesLeft int
 }
+
+// Options say what All yields.
+type Options struct {
+	// OmitEmpty leaves out sample types and pprofs without samples.
+	OmitEmpty bool
+	// MaxValues limits the values of all pprofs together: each has one for each of its samples and sample types. 0 is
+	// no limit.
+	MaxValues int
+}
+
+// ErrMaxValues says that the pprofs have more than MaxValues values.
+var ErrMaxValues = errors.New("the pprofs have too many values")
 
 // Pprof is a pprof, and where in the payload the Profiles are that it was made of.
 type Pprof struct {
@@ -46,8 +63,8 @@ type Pprof struct {
 }
 
 // All yields the pprofs of pd, in the order of the first Profile of each. An error stands for a Profile or a pprof that
-// cannot be converted, or for all of pd. omitEmpty leaves out sample types and pprofs without samples.
-func All(pd pprofile.Profiles, omitEmpty bool) iter.Seq2[Pprof, error] {
+// cannot be converted, or for all of pd. Once ctx has ended, that is its error.
+func All(ctx context.Context, pd pprofile.Profiles, options Options) iter.Seq2[Pprof, error] {
 	return func(yield func(Pprof, error) bool) {
 		if err := dictionary.Check(pd); err != nil {
 			yield(Pprof{}, err)
@@ -59,16 +76,19 @@ func All(pd pprofile.Profiles, omitEmpty bool) iter.Seq2[Pprof, error] {
 			return
 		}
 		c := &converter{
-			from: pd.Dictionary(), tables: dictionary.New(0), sets: dictionary.SetChecker{Dictionary: pd.Dictionary()},
-			names: semconv.NewLabels("", "", ""), labels: map[int32][]label{},
+			ctx: ctx, from: pd.Dictionary(), tables: dictionary.New(0), sets: dictionary.SetChecker{Dictionary: pd.Dictionary()},
+			names: semconv.NewLabels("", "", ""), labels: map[int32][]label{}, valuesLeft: -1,
+		}
+		if options.MaxValues > 0 {
+			c.valuesLeft = options.MaxValues
 		}
 		c.remap.Reset(c.from, c.tables)
 		for i, rp := range pd.ResourceProfiles().All() {
 			executable := semconv.BaseName(textOfAttribute(rp.Resource().Attributes(), semconv.ExecutableName))
 			for j, sp := range rp.ScopeProfiles().All() {
 				for _, g := range c.group(sp) {
-					columns := g.columns(omitEmpty)
-					if omitEmpty && len(columns) == 0 && g.err == nil {
+					columns := g.columns(options.OmitEmpty)
+					if options.OmitEmpty && len(columns) == 0 && g.err == nil {
 						continue
 					}
 					p, err := c.convert(g, columns, executable)
@@ -152,7 +172,10 @@ type event struct {
 // maxSparseness is how many zeros a pprof may hold for each value of the Profiles,
 // beyond the first freeValues. OTLP leaves zeros out: without a limit, a small payload
 // with thousands of sample types could take all memory.
+//
+// checkEvery is after how many samples the context is looked at.
 const (
+	checkEvery    = 4096
 	maxSparseness = 64
 	freeValues    = 1 << 20
 )
@@ -175,10 +198,16 @@ func (c *converter) convert(g *group, columns []int, executable string) (*profil
 	for _, number := range columns {
 		b.pprof.SampleType = append(b.pprof.SampleType, &profile.ValueType{Type: g.types[number].Type, Unit: g.types[number].Unit})
 	}
+	if err := c.ctx.Err(); err != nil {
+		return nil, err
+	}
 	for _, m := range g.members {
 		column, _ := slices.BinarySearch(columns, m.number)
 		repeats := map[event]int{} // how often the Profile had an event, by its first
 		for i, s := range m.profile.Samples().All() {
+			if i%checkEvery == checkEvery-1 && c.ctx.Err() != nil {
+				return nil, c.ctx.Err()
+			}
 			if err := b.add(s, column, repeats); err != nil {
 				return nil, fmt.Errorf("profiles[%d].samples[%d]: %w", m.index, i, err)
 			}

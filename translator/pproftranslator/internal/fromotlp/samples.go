@@ -87,6 +87,12 @@ func (b *builder) sample(e event) (*profile.Sample, error) {
 		return nil, fmt.Errorf("the %d sample types share too few samples for a pprof: it would hold over %d zeros for each value",
 			columns, maxSparseness)
 	}
+	if b.valuesLeft >= 0 {
+		if b.valuesLeft < columns {
+			return nil, ErrMaxValues
+		}
+		b.valuesLeft -= columns
+	}
 	of := b.parts[e.identity]
 	s := &profile.Sample{Location: slices.Clone(of.stack), Value: make([]int64, columns)}
 	if e.repeat >= 0 {
