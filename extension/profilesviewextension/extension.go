@@ -22,8 +22,12 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
 
-// drainTimeout is how long requests may take to finish at shutdown.
-const drainTimeout = 2 * time.Second
+const (
+	// drainTimeout is how long requests may take to finish at shutdown.
+	drainTimeout = 2 * time.Second
+	// cancelTimeout is how long they may take after they were cancelled: steps of google/pprof do not notice it.
+	cancelTimeout = 4 * time.Second
+)
 
 // view serves the page from Start to Shutdown.
 type view struct {
@@ -82,7 +86,8 @@ func (v *view) url() string {
 	return scheme + "://" + address
 }
 
-// Shutdown lets running requests finish, and cancels those that take longer.
+// Shutdown lets running requests finish, and cancels those that take longer. What runs on after a
+// few seconds only reads.
 func (v *view) Shutdown(ctx context.Context) error {
 	if v.telemetry != nil {
 		v.telemetry.builder.Shutdown()
@@ -90,15 +95,19 @@ func (v *view) Shutdown(ctx context.Context) error {
 	if v.cancel == nil { // not started, or shut down
 		return nil
 	}
-	draining, stop := context.WithTimeout(ctx, drainTimeout)
-	defer stop()
+	draining, stopDraining := context.WithTimeout(ctx, drainTimeout)
+	defer stopDraining()
 	err := v.server.Shutdown(draining)
 	v.cancel()
 	if err != nil {
 		err = v.server.Close()
 	}
 	v.serving.Wait()
-	v.page.Wait()
+	cancelled, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
+	defer stop()
+	if v.page.Wait(cancelled) != nil {
+		v.settings.Logger.Warn("Requests still run at shutdown", zap.Duration("cancelled_for", cancelTimeout))
+	}
 	v.cancel = nil
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/extension/extensionauth"
 	"go.opentelemetry.io/collector/extension/extensiontest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
@@ -28,6 +30,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/metadatatest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 // load reads and validates a configuration as the Collector does.
@@ -285,4 +289,53 @@ func TestTakenPortIsNamed(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorContains(t, e.Start(t.Context(), componenttest.NewNopHost()), taken.Addr().String())
 	require.NoError(t, e.Shutdown(t.Context()))
+}
+
+// TestShutdownDuringQueries: clients leave, and the extension stops, at any point of a query.
+func TestShutdownDuringQueries_V8(t *testing.T) {
+	dir := t.TempDir()
+	writer, err := recordfile.OpenWriter(recordfile.Options{
+		Directory: dir, MaxOpen: 1, Format: recordfile.Format{Content: recordfile.OTLPProto},
+		Failed: func(err error) { assert.NoError(t, err) },
+	})
+	require.NoError(t, err)
+	for range 20 {
+		pd := payloadtest.ManyStacks(2000, 0)
+		for _, p := range pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().All() {
+			p.SetTime(pcommon.NewTimestampFromTime(time.Now()))
+		}
+		require.NoError(t, writer.Append(recordfile.Record{Data: profiletest.Proto(t, pd)}))
+	}
+	require.NoError(t, writer.Close())
+	for range profiletest.Rounds(t, 5, 200) {
+		cfg, err := load(t, "endpoint: localhost:0")
+		require.NoError(t, err)
+		cfg.Directory = dir
+		set := extensiontest.NewNopSettings(NewFactory().Type())
+		core, logs := observer.New(zap.InfoLevel)
+		set.Logger = zap.New(core)
+		e, err := NewFactory().Create(t.Context(), set, cfg)
+		require.NoError(t, err)
+		require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
+		url := logs.All()[0].ContextMap()["url"].(string)
+		var clients sync.WaitGroup
+		for i, path := range []string{"/api/profile", "/flamegraph", "/", "/api/services", "/api/profile", "/api/profile"} {
+			clients.Go(func() {
+				ctx, leave := context.WithTimeout(t.Context(), time.Duration(i)*10*time.Millisecond)
+				defer leave()
+				r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+path, nil)
+				assert.NoError(t, err)
+				if response, err := http.DefaultClient.Do(r); err == nil {
+					_, _ = io.Copy(io.Discard, response.Body)
+					_ = response.Body.Close()
+				}
+			})
+		}
+		stopped, stop := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		_ = e.Shutdown(stopped) // an error is of connections that were closed
+		stop()
+		clients.Wait()
+		http.DefaultClient.CloseIdleConnections()
+		assert.Empty(t, logs.FilterMessage("Requests still run at shutdown").All())
+	}
 }

@@ -40,8 +40,8 @@ func Compare(ctx context.Context, source *Source, sel *Selection, baseSource *So
 	if result.Superseded > 0 {
 		c.Notes = append(c.Notes, fmt.Sprintf("Only the last snapshot of each resource counts; earlier Profiles skipped: %d", result.Superseded))
 	}
-	if base == nil {
-		return c, nil
+	if base == nil || ctx.Err() != nil {
+		return c, ctx.Err()
 	}
 	var p *profile.Profile
 	subtracted, err := baseSource.Merge(ctx, base, true)

@@ -478,7 +478,7 @@ func manyTypes(t *testing.T, n int, apart bool) pprofile.Profiles {
 	return pd
 }
 
-func TestPprofHasALimitOfSampleTypes_V8(t *testing.T) {
+func TestPprofHasALimitOfSampleTypes_V9(t *testing.T) {
 	of := func(pd pprofile.Profiles) (*query.Comparison, error) {
 		s := source(t, pd)
 		return query.Compare(t.Context(), s, &query.Selection{}, s, nil, at(60))
@@ -496,7 +496,7 @@ func TestPprofHasALimitOfSampleTypes_V8(t *testing.T) {
 }
 
 // TestPprofHasALimitOfValues: each sample has a value of each sample type, so the values grow with the product.
-func TestPprofHasALimitOfValues_V8(t *testing.T) {
+func TestPprofHasALimitOfValues_V9(t *testing.T) {
 	const types, value = 200, 8
 	for _, test := range []struct {
 		name      string

@@ -111,6 +111,9 @@ func (r *Result) Pprof(ctx context.Context) (*profile.Profile, error) {
 	}
 	merged, err := mergePprofs(pprofs, r.maxMemory)
 	if err == nil {
+		err = ctx.Err()
+	}
+	if err == nil {
 		merged.TimeNanos, merged.DurationNanos = start, max(0, end-start) // Merge adds durations
 	}
 	return merged, err

@@ -89,6 +89,9 @@ func (p *Page) mount(r *http.Request, values url.Values, other int64) (made moun
 	if err := query.CheckTotals(merged); err != nil {
 		return made, err
 	}
+	if r.Context().Err() != nil { // the following does not look at it
+		return made, r.Context().Err()
+	}
 	var bar bytes.Buffer
 	if err := templates.ExecuteTemplate(&bar, "bar", params.bar(viewFlamegraph, found)); err != nil {
 		return made, err

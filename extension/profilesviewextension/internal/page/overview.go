@@ -22,6 +22,9 @@ import (
 // servicesPerPage is how many services a page of the overview has.
 const servicesPerPage = 50
 
+// rowsPerService is how many sample types of a service a page shows at most.
+const rowsPerService = 100
+
 // overview is the content of the template of the same name.
 type overview struct {
 	*params
@@ -53,6 +56,7 @@ type service struct {
 	// Spans are those of a trace, and MoreSpans the number of further ones.
 	Spans     []tracedSpan
 	MoreSpans int
+	More      int // rows that are not shown
 
 	cpu  float64
 	last uint64
@@ -177,9 +181,10 @@ func (o *overview) addServices(totals, base []*total) {
 		for _, r := range standing {
 			o.Profiles += r.Profiles
 		}
-		if !o.One {
-			s.Rows = standing
+		if o.One {
+			standing = s.Rows
 		}
+		s.show(standing)
 	}
 	slices.SortFunc(o.Services, func(a, b *service) int {
 		byCPU, byLast := cmp.Compare(b.cpu, a.cpu), cmp.Compare(b.last, a.last)
@@ -223,6 +228,12 @@ func (s *service) order() (standing []*row) {
 		most[r.Type] = max(of, r.Profiles)
 	}
 	return standing
+}
+
+// show keeps the first of rows.
+func (s *service) show(rows []*row) {
+	s.Rows = rows[:min(len(rows), rowsPerService)]
+	s.More = len(rows) - len(s.Rows)
 }
 
 func newRow(params *params, t, base *total) *row {

@@ -107,8 +107,8 @@ func (p *Page) Memory() int64 {
 	return p.catalog.Memory() + p.mounts.memory.Load() + p.responses.used.Load() + p.queries.used.Load()*p.options().MaxMemory
 }
 
-// Wait waits for the requests that still run. Further ones are rejected.
-func (p *Page) Wait() { _ = p.requests.Acquire(context.Background(), maxRequests) } // without an end there is no error
+// Wait waits until no request runs, or until ctx ends, whose error it then returns. Further requests are rejected.
+func (p *Page) Wait(ctx context.Context) error { return p.requests.Acquire(ctx, maxRequests) }
 
 // handler serves a request, or returns an error before it has written anything.
 type handler func(http.ResponseWriter, *http.Request) error

@@ -6,6 +6,7 @@ package page
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -102,7 +103,7 @@ func newSite(t testing.TB) *site {
 	s := &site{t: t, dir: t.TempDir(), now: time.Now().Add(time.Second)}
 	s.Page = New(Settings{Directory: s.dir, MaxMemory: 256 << 20})
 	s.Page.now = func() time.Time { return s.now }
-	t.Cleanup(s.Wait)
+	t.Cleanup(func() { _ = s.Wait(context.Background()) })
 	return s
 }
 
@@ -660,6 +661,52 @@ func TestRequestsBeyondTheLimitAreRejected_V4(t *testing.T) {
 	w := s.get("/")
 	assert.Equal(t, http.StatusTooManyRequests, w.Code)
 	assert.Equal(t, "5", w.Header().Get("Retry-After"))
+	s.requests.Release(maxRequests)
+}
+
+func TestPagesOfManySampleTypesShowTheFirst_V9(t *testing.T) {
+	s := newSite(t)
+	var profiles []sent
+	for i := range 150 {
+		p := cpu("checkout", s.now.Add(-time.Minute), 1)
+		p.typ, p.sampleType, p.trace = fmt.Sprintf("type_%03d", i), "samples", exampleTrace
+		profiles = append(profiles, p)
+	}
+	s.write(payload(t, profiles...))
+	for path, rows := range map[string]int{"/": 100, "/?service=checkout": 100, "/trace/" + exampleTrace: 200} { // of the trace and of its span
+		page := s.page(path)
+		assert.Equal(t, rows, strings.Count(page, `class="number value"`), path)
+		assert.Contains(t, page, "50 more sample types of this service: select less", path)
+	}
+	assert.Len(t, s.services(""), 150)
+}
+
+func TestTotalsThatTakeTooMuchMemoryAreRejected_V9(t *testing.T) {
+	s := newSite(t)
+	var payloads []pprofile.Profiles
+	for i := range 10 {
+		p := cpu("checkout", s.now.Add(-time.Minute), 1)
+		p.typ, p.sampleType, p.trace = fmt.Sprint(i), strings.Repeat(fmt.Sprint(i), 100_000), exampleTrace
+		payloads = append(payloads, payload(t, p))
+	}
+	s.Page.settings.MaxMemory = 8 << 20
+	s.write(payloads...)
+	for _, path := range []string{"/", "/api/services", "/trace/" + exampleTrace} {
+		w := s.get(path)
+		assert.Equal(t, http.StatusUnprocessableEntity, w.Code, path)
+		assert.Contains(t, w.Body.String(), "the totals of more than 7 services and sample types take more than 3 MiB of memory", path)
+	}
+	assert.Len(t, s.services("type=1"), 1)
+}
+
+func TestWaitEndsWithItsContext(t *testing.T) {
+	s := newSite(t)
+	require.True(t, s.requests.TryAcquire(1)) // a request
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, s.Wait(ctx), context.Canceled)
+	s.requests.Release(1)
+	require.NoError(t, s.Wait(t.Context()))
 	s.requests.Release(maxRequests)
 }
 

@@ -32,32 +32,46 @@ type tracedSpan struct {
 	Rows []*row
 }
 
-// spanTotals are those of the spans of a trace.
-type spanTotals map[pcommon.SpanID]totals
+// spanTotals are those of the spans of a trace, which take the memory of a query together.
+type spanTotals struct {
+	of          map[pcommon.SpanID]*totals
+	size, limit int64 // in bytes
+}
 
-func (t spanTotals) add(ctx context.Context, pd pprofile.Profiles) error {
+func (p *Page) newSpanTotals() *spanTotals {
+	return &spanTotals{of: map[pcommon.SpanID]*totals{}, limit: p.options().MaxMemory}
+}
+
+func (t *spanTotals) add(ctx context.Context, pd pprofile.Profiles) error {
 	return query.EachSpan(pd, func(id pcommon.SpanID, pd pprofile.Profiles) error {
-		if t[id] == nil && len(t) == maxSpanSums || ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if t[id] == nil {
-			t[id] = totals{}
+		ofSpan := t.of[id]
+		if ofSpan == nil {
+			if len(t.of) == maxSpanSums || ctx.Err() != nil {
+				return ctx.Err()
+			}
+			ofSpan = &totals{of: map[kind]*total{}}
+			t.of[id] = ofSpan
 		}
 		summaries, err := recordfile.Summarize(pd)
 		for _, s := range summaries {
-			t[id].add(&s.Key, []recordfile.Total{catalog.TotalOf(&s)})
+			before := ofSpan.size
+			ofSpan.limit = t.limit - t.size + before
+			if err := ofSpan.add(&s.Key, []recordfile.Total{catalog.TotalOf(&s)}); err != nil {
+				return err
+			}
+			t.size += ofSpan.size - before
 		}
 		return err
 	})
 }
 
 // addSpans adds the spans of each service, the longest ones first.
-func (t *tracePage) addSpans(spans spanTotals) {
+func (t *tracePage) addSpans(spans *spanTotals) {
 	byName := map[string]*service{}
 	for _, s := range t.Services {
 		byName[s.Name] = s
 	}
-	for id, totals := range spans {
+	for id, totals := range spans.of {
 		text := hex.EncodeToString(id[:])
 		ofSpan := byService(totals.sorted(t.selected.To), func(total *total) *row {
 			shown := between("", t.selected.From, t.selected.To)
@@ -66,7 +80,8 @@ func (t *tracePage) addSpans(spans spanTotals) {
 		})
 		for _, s := range ofSpan {
 			of := byName[s.Name]
-			of.Spans = append(of.Spans, tracedSpan{text, s.order()})
+			rows := s.order()
+			of.Spans = append(of.Spans, tracedSpan{text, rows[:min(len(rows), rowsPerService)]})
 		}
 	}
 	for _, s := range t.Services {

@@ -6,6 +6,7 @@ package page
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -102,28 +103,57 @@ func (t *total) finish(to time.Time) {
 }
 
 // totals are those of all kinds.
-type totals map[kind]*total
+type totals struct {
+	of          map[kind]*total
+	size, limit int64 // in bytes
+}
 
-func (t totals) add(s *recordfile.Key, profiles []recordfile.Total) {
+// newTotals returns totals that take the memory of a query.
+func (p *Page) newTotals() *totals {
+	return &totals{of: map[kind]*total{}, limit: p.options().MaxMemory}
+}
+
+// totalSize estimates the bytes of a total with its row of a page or of JSON, and its place in a map.
+const totalSize = 1 << 10
+
+// add returns an error if there are more kinds than memory.
+func (t *totals) add(s *recordfile.Key, profiles []recordfile.Total) error {
 	k := kindOf(s)
-	if t[k] == nil {
-		t[k] = &total{kind: k, snapshots: map[uint64]recordfile.Total{}}
+	if t.of[k] == nil {
+		if t.size += totalSize + 4*int64(len(k.Service)+len(k.Type)+len(k.SampleType)+len(k.Unit)); t.size > t.limit {
+			return fmt.Errorf("the totals of more than %d services and sample types take more than %d MiB of memory, the part of max_memory that a query has: "+
+				"select less, by service, type or time", len(t.of), t.limit>>20)
+		}
+		t.of[k] = &total{kind: k, snapshots: map[uint64]recordfile.Total{}}
 	}
-	t[k].add(s, profiles)
+	t.of[k].add(s, profiles)
+	return nil
 }
 
 // sorted finishes the totals and sorts them by service, type and sample type.
-func (t totals) sorted(to time.Time) []*total {
-	for _, total := range t {
+func (t *totals) sorted(to time.Time) []*total {
+	for _, total := range t.of {
 		total.finish(to)
 	}
-	return slices.SortedFunc(maps.Values(t), compareTotals)
+	return slices.SortedFunc(maps.Values(t.of), compareTotals)
 }
 
 // totals returns those of all kinds that selects accepts, by service, type and sample type.
 func (p *Page) totals(ctx context.Context, sel *query.Selection, selects func(*recordfile.Key) bool) ([]*total, *catalog.Found, error) {
-	byKind := totals{}
-	found, err := p.catalog.Scan(ctx, sel.From, sel.To, selects, byKind.add)
+	byKind := p.newTotals()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	found, err := p.catalog.Scan(ctx, sel.From, sel.To, selects, func(s *recordfile.Key, profiles []recordfile.Total) {
+		if ctx.Err() != nil {
+			return
+		}
+		if err := byKind.add(s, profiles); err != nil {
+			cancel(err) // ends Scan
+		}
+	})
+	if ctx.Err() != nil {
+		return nil, nil, context.Cause(ctx)
+	}
 	return byKind.sorted(sel.To), found, err
 }
 

@@ -54,14 +54,16 @@ func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	byKind, spans := totals{}, spanTotals{}
+	byKind, spans := p.newTotals(), p.newSpanTotals()
 	err = source.Each(r.Context(), sel, func(record *archive.Record, pd pprofile.Profiles) error {
 		summaries, err := recordfile.Summarize(pd)
 		if err != nil {
 			return record.Fail(err)
 		}
 		for _, s := range summaries {
-			byKind.add(&s.Key, []recordfile.Total{catalog.TotalOf(&s)})
+			if err := byKind.add(&s.Key, []recordfile.Total{catalog.TotalOf(&s)}); err != nil {
+				return err
+			}
 		}
 		return spans.add(r.Context(), pd)
 	})
@@ -72,11 +74,11 @@ func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 	t.Services = byService(byKind.sorted(sel.To), func(total *total) *row { return &row{total: total, Value: total.quantity(float64(total.Sum))} })
 	types := map[string]bool{}
 	for _, s := range t.Services {
-		s.Rows = s.order()
+		s.show(s.order())
 		for _, r := range s.Rows {
 			selector, shown := r.selector(), between("", sel.From, sel.To)
 			shown["type"] = selector
-			if !types[selector] {
+			if !types[selector] && len(types) < rowsPerService {
 				types[selector] = true
 				t.Types = append(t.Types, link{Text: strings.TrimPrefix(selector, ":"), Query: params.with(shown, "service")})
 			}
