@@ -4,6 +4,8 @@
 package merge
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -12,14 +14,17 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 )
 
-// Add merges p, without the Profiles that p says to skip. The only error is a *dictionary.OverflowError: a table of w
-// could become full, and an empty window may have room for p. Then w is unchanged. If Add panics, w is only good
+// Add merges p, without the Profiles that p says to skip. The error is a *dictionary.OverflowError, if a table of w
+// could become full, or ErrTypes. Then w is unchanged, and another window may have room for p. If Add panics, w is only good
 // for its counts, which are without p.
 func (w *Window) Add(p *Payload) error { return w.add(p, false) }
 
 // add merges or subtracts p. Each entry of its dictionary is interned when a sample or a Profile first refers to it.
 func (w *Window) add(p *Payload, subtract bool) error {
 	if err := w.tables.HasRoom(p.growth); err != nil {
+		return err
+	}
+	if err := w.addTypes(p); err != nil {
 		return err
 	}
 	w.emitter = nil
@@ -51,6 +56,53 @@ func (w *Window) add(p *Payload, subtract bool) error {
 		}
 	}
 	a.count()
+	return nil
+}
+
+// ErrTypes says that a service would have more than MaxTypes sample types.
+var ErrTypes = errors.New("too many sample types")
+
+// addTypes adds the types of p that w does not have, or none of them if there would be too many of a service.
+func (w *Window) addTypes(p *Payload) error {
+	if w.options.MaxTypes <= 0 {
+		return nil
+	}
+	type newType struct {
+		service string
+		hash    uint64
+	}
+	var added []newType
+	for i := range p.resources {
+		r := &p.resources[i]
+		for j := range r.scopes {
+			for k := range r.scopes[j].profiles {
+				profile := &r.scopes[j].profiles[k]
+				if _, known := w.types[profile.typeHash]; known || profile.Skip {
+					continue
+				}
+				w.types[profile.typeHash] = struct{}{}
+				w.typesOf[r.service]++
+				added = append(added, newType{r.service, profile.typeHash})
+				if w.typesOf[r.service] <= w.options.MaxTypes {
+					continue
+				}
+				for _, t := range added {
+					delete(w.types, t.hash)
+					if w.typesOf[t.service]--; w.typesOf[t.service] == 0 {
+						delete(w.typesOf, t.service)
+					}
+				}
+				return fmt.Errorf("%w: the service %.100q would have more than %d in one window; one of them is %.100q",
+					ErrTypes, r.service, w.options.MaxTypes, p.text(profile.from.SampleType().TypeStrindex()))
+			}
+		}
+	}
+	for _, t := range added {
+		w.size += typeSize
+		if w.typesOf[t.service] == 1 {
+			w.size += serviceSize + len(t.service)
+		}
+	}
 	return nil
 }
 

@@ -49,6 +49,8 @@ type Options struct {
 	// SplitBy are keys of resource attributes that are not dropped. Each combination of
 	// their values is a partition.
 	SplitBy []string
+	// MaxTypes is how many sample types with their profile types a service may have in a window. 0 is no limit.
+	MaxTypes int
 	// ProfileKeys makes Check compute the Key of each Profile.
 	ProfileKeys bool
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/cespare/xxhash/v2"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -49,6 +50,7 @@ type Profile struct {
 	from     pprofile.Profile
 	slot     slot
 	snapshot bool
+	typeHash uint64 // of service, profile type and sample type, if these are limited
 }
 
 // Key identifies a Profile by profile_id, resource, scope and sample type: it is the
@@ -60,6 +62,7 @@ type incomingResource struct {
 	from      pprofile.ResourceProfiles
 	key       []byte // its content, without the attributes that resources lose
 	original  []byte // its content, if the latest snapshot of each counts
+	service   string
 	partition string
 	scopes    []incomingScope
 }
@@ -129,7 +132,7 @@ func (p *Payload) content(appendTo func(dst dictionary.Value) dictionary.Value) 
 func (p *Payload) describeResource(rp pprofile.ResourceProfiles, options *Options) incomingResource {
 	attributes, schemaURL := rp.Resource().Attributes(), dictionary.ValidUTF8(rp.SchemaUrl())
 	r := incomingResource{
-		from: rp, partition: options.partition(attributes), scopes: make([]incomingScope, 0, rp.ScopeProfiles().Len()),
+		from: rp, partition: options.partition(attributes), service: textOf(attributes, "service.name"), scopes: make([]incomingScope, 0, rp.ScopeProfiles().Len()),
 	}
 	r.key = p.content(func(key dictionary.Value) dictionary.Value {
 		return append(dictionary.AppendMapWithout(key, attributes, options.DropResourceAttributes), schemaURL...)
@@ -160,6 +163,7 @@ func (p *Payload) describeScope(r *incomingResource, sp pprofile.ScopeProfiles, 
 		key = dictionary.AppendMap(key, sp.Scope().Attributes())
 		content = sha256.Sum256(key.AppendKey(sp.SchemaUrl()).AppendKey(sp.Scope().Name()).AppendKey(sp.Scope().Version()))
 	}
+	profileType := textOf(sp.Scope().Attributes(), sampletypes.ProfileTypeAttribute)
 	slots, first := map[slot]bool{}, len(p.Profiles)
 	for _, from := range sp.Profiles().All() {
 		to := Profile{
@@ -173,11 +177,29 @@ func (p *Payload) describeScope(r *incomingResource, sp pprofile.ScopeProfiles, 
 		if options.ProfileKeys && !from.ProfileID().IsEmpty() {
 			to.Key = p.profileKey(content, from)
 		}
+		if options.MaxTypes > 0 {
+			to.typeHash = p.typeHash(r.service, profileType, from.SampleType())
+		}
 		p.Profiles = append(p.Profiles, to)
 	}
 	s.profiles = p.Profiles[first:]
 	p.Repeated += max(0, len(slots)-1) * scopeSize(len(s.key))
 	return s
+}
+
+// typeHash is equal for Profiles of one service, profile type and sample type.
+func (p *Payload) typeHash(service, profileType string, t pprofile.ValueType) uint64 {
+	key := p.contents[len(p.contents):].AppendKey(service).AppendKey(profileType).AppendKey(p.text(t.TypeStrindex())).AppendKey(p.text(t.UnitStrindex()))
+	return xxhash.Sum64(key)
+}
+
+// textOf returns the text of an attribute, or "".
+func textOf(attributes pcommon.Map, key string) string {
+	value, found := attributes.Get(key)
+	if !found {
+		return ""
+	}
+	return dictionary.ValidUTF8(value.AsString())
 }
 
 // profileKey returns the key of a Profile; content is that of its resource and scope.

@@ -19,8 +19,10 @@ type Window struct {
 	partitions map[string]*partition
 	counts     Counts
 	slots      map[slot]struct{}
-	scopes     int // ScopeProfiles that were added: snapshots of each are kept apart
-	size       int // bytes retained, without tables and remap: an estimate
+	types      map[uint64]struct{} // by Profile.typeHash, if they are limited
+	typesOf    map[string]int      // number of types, by service
+	scopes     int                 // ScopeProfiles that were added: snapshots of each are kept apart
+	size       int                 // bytes retained, without tables and remap: an estimate
 	// Memory that each Add uses again.
 	remap dictionary.Remap
 	key   dictionary.Value
@@ -88,15 +90,18 @@ func NewWindow(options *Options) *Window {
 	return &Window{
 		options: options, tables: dictionary.New(0), remap: dictionary.Remap{Granularity: options.Granularity},
 		resources: map[string]*resource{}, partitions: map[string]*partition{}, slots: map[slot]struct{}{},
+		types: map[uint64]struct{}{}, typesOf: map[string]int{},
 	}
 }
 
-// Estimates of the bytes that a resource, a scope or a profile, a slot
-// and a partition take besides their content.
+// Estimates of the bytes that a resource, a scope or a profile, a slot, a partition, a type
+// and a service take besides their content.
 const (
 	entrySize     = 512
 	slotSize      = 32
 	partitionSize = 256
+	typeSize      = 32
+	serviceSize   = 64
 )
 
 // scopeSize estimates the bytes that a scope with a key of this length takes.

@@ -183,6 +183,7 @@ func (c *Config) mergeOptions() *merge.Options {
 		DropSampleAttributes:   c.DropSampleAttributes,
 		DropResourceAttributes: c.DropResourceAttributes,
 		SplitBy:                c.SplitBy,
+		MaxTypes:               sampletypes.MaxTypes,
 		ProfileKeys:            c.DuplicateTTL > 0,
 	}
 }

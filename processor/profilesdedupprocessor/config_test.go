@@ -38,7 +38,7 @@ func TestConfig(t *testing.T) {
 		Snapshots: merge.SnapshotsSum, SnapshotSampleTypes: []string{"live"}, DropTimestamps: true,
 		Granularity:          dictionary.ByLine,
 		DropSampleAttributes: []string{"thread.id"}, DropResourceAttributes: []string{"service.instance.id"},
-		SplitBy: []string{"service.name"}, ProfileKeys: true,
+		SplitBy: []string{"service.name"}, MaxTypes: 1024, ProfileKeys: true,
 	}, cfg.mergeOptions())
 }
 

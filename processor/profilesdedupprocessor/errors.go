@@ -5,6 +5,7 @@ package profilesdedupprocessor
 
 import (
 	"errors"
+	"fmt"
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.uber.org/zap"
@@ -55,9 +56,12 @@ func (p *dedupProcessor) reject(err error) error {
 		why = reasonNoValues
 	case errors.Is(err, errTooLarge):
 		why = reasonTooLarge
+	case errors.Is(err, merge.ErrTypes):
+		why = reasonTypes
+		err = fmt.Errorf("profiles_dedup: %w", err)
 	}
 	p.telemetry.add(p.telemetry.ProcessorProfilesDedupRejectedPayloads, 1, why)
-	if why == reasonInvalid || why == reasonNoValues || why == reasonTooLarge {
+	if why == reasonInvalid || why == reasonNoValues || why == reasonTooLarge || why == reasonTypes {
 		return consumererror.NewPermanent(&clientError{err})
 	}
 	return err

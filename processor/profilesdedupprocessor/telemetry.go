@@ -30,6 +30,7 @@ const (
 	reasonNoValues         reason = "no_values"
 	reasonPanic            reason = "panic"
 	reasonTooLarge         reason = "too_large"
+	reasonTypes            reason = "too_many_types"
 )
 
 // telemetry has the metrics of one processor. It is safe for concurrent use.

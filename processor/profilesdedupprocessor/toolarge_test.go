@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -100,4 +101,62 @@ func TestResourcesOfOneLongStringTakeNoMemory_P5(t *testing.T) {
 func TestDefaultMemoryLimit(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
 	require.Equal(t, config.MemoryLimit()/4, cfg.MemoryLimit)
+}
+
+// Types that no program has would grow everything that lists them.
+func TestSampleTypesOfAServiceAreLimited_P16(t *testing.T) {
+	types := func(service string, first, n int) pprofile.Profiles {
+		pd := payloadtest.Interval(1, 1, 1)
+		rp := pd.ResourceProfiles().At(0)
+		rp.Resource().Attributes().PutStr("service.name", service)
+		profiles := rp.ScopeProfiles().At(0).Profiles()
+		for i := range n {
+			p := profiles.At(0)
+			if i > 0 {
+				p = profiles.AppendEmpty()
+				profiles.At(0).CopyTo(p)
+			}
+			pd.Dictionary().StringTable().Append(fmt.Sprint("type_", first+i))
+			p.SampleType().SetTypeStrindex(int32(pd.Dictionary().StringTable().Len() - 1))
+		}
+		return pd
+	}
+	for _, window := range []time.Duration{0, time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			var next downstream
+			p, metric := newCounted(t, &next, func(c *Config) { c.Window = window })
+			accepted := 0
+			for _, test := range []struct {
+				service   string
+				first, n  int
+				ofWindow0 bool // accepted without a window
+				ofWindow  bool
+			}{
+				{"many", 0, 1025, false, false},
+				{"many", 0, 1000, true, true},
+				{"many", 1000, 25, true, false},
+				{"other", 1000, 25, true, true},
+				{"many", 1000, 24, true, true},
+				{"many", 0, 1024, true, true},
+				{"many", 1024, 1, true, false},
+			} {
+				err := p.ConsumeProfiles(t.Context(), types(test.service, test.first, test.n))
+				if window == 0 && test.ofWindow0 || window > 0 && test.ofWindow {
+					require.NoError(t, err)
+					accepted += test.n
+					continue
+				}
+				require.True(t, consumererror.IsPermanent(err))
+				require.ErrorContains(t, err, `the service "many" would have more than 1024 in one window; one of them is "type_1024"`)
+			}
+			rejected := 1
+			if window > 0 {
+				rejected = 3
+			}
+			require.EqualValues(t, rejected, metric("rejected_payloads", string(reasonTypes)))
+			require.NoError(t, p.Shutdown(t.Context()))
+			require.EqualValues(t, accepted, next.total())
+			profiletest.Account(t, fmt.Sprintf("window %v", window), accepted, int(next.total()), 0)
+		})
+	}
 }
