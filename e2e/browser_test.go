@@ -352,7 +352,7 @@ func TestQuickstartInABrowser_V3(t *testing.T) {
 	const row = `//tr[.//th[contains(., 'checkout')]]`
 	b.click(row + `//a[.='Flame graph']`)
 	b.requireText("the flame graph", "checkout", "main.handle")
-	b.check("flamegraph", false)
+	b.check("flamegraph", true)
 	views := []string{"top", "peek"}
 	if _, err := exec.LookPath("dot"); err == nil { // of Graphviz
 		views = append(views, "graph")
@@ -371,7 +371,7 @@ func TestQuickstartInABrowser_V3(t *testing.T) {
 	b.check("trace", true)
 	b.click(`//tbody[.//th[contains(., 'checkout')]]//a[.='Flame graph']`)
 	b.requireText("the flame graph of the trace", "main.handle")
-	b.check("flamegraph-trace", false)
+	b.check("flamegraph-trace", true)
 
 	b.open(view)
 	b.choose("Compare with", "24 h ago")
@@ -379,7 +379,7 @@ func TestQuickstartInABrowser_V3(t *testing.T) {
 	b.check("compare", true)
 	b.click(row + `//a[.='Difference']`)
 	b.requireText("the difference", "main.handle")
-	b.check("difference", false)
+	b.check("difference", true)
 
 	b.open(view)
 	b.choose("Range", "Last 24 h")

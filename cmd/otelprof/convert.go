@@ -101,7 +101,7 @@ func (a *app) converted(ctx context.Context, paths []string, c *comparison, form
 		}
 		return marshal(result.Profiles, format)
 	}
-	compared, err := a.pprof(ctx, paths, c)
+	compared, err := a.pprof(ctx, paths, c, false)
 	if err != nil {
 		return nil, err
 	}

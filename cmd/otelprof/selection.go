@@ -69,8 +69,8 @@ func (c *comparison) ofBase() *query.Selection {
 	return &base
 }
 
-// pprof returns the selected profiles as one pprof, minus those of the base.
-func (a *app) pprof(ctx context.Context, paths []string, c *comparison) (*query.Comparison, error) {
+// pprof returns the selected profiles as one pprof, minus those of the base. apart is that of query.Difference.
+func (a *app) pprof(ctx context.Context, paths []string, c *comparison, apart bool) (*query.Comparison, error) {
 	base, pathsOfBase := c.ofBase(), c.base
 	if len(pathsOfBase) == 0 {
 		pathsOfBase = paths
@@ -86,7 +86,7 @@ func (a *app) pprof(ctx context.Context, paths []string, c *comparison) (*query.
 	if err != nil {
 		return nil, err
 	}
-	compared, err := query.Compare(ctx, source, c.Selection, baseSource, base, a.now)
+	compared, err := query.Compare(ctx, source, c.Selection, baseSource, base, a.now, apart)
 	if err != nil {
 		return nil, err
 	}

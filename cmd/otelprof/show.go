@@ -39,7 +39,7 @@ types, select one with --type.`,
 		if *nodes < 0 {
 			return fmt.Errorf("--nodes is %d: must be 0 or more", *nodes)
 		}
-		result, err := a.pprof(c.Context(), args, compared)
+		result, err := a.pprof(c.Context(), args, compared, false)
 		if err != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ this computer only, unless --http names another address.`,
 		if err != nil {
 			return fmt.Errorf("--http is %q: must be HOST:PORT", *address)
 		}
-		result, err := a.pprof(c.Context(), args, compared)
+		result, err := a.pprof(c.Context(), args, compared, true)
 		if err != nil {
 			return err
 		}

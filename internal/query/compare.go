@@ -23,8 +23,9 @@ type Comparison struct {
 }
 
 // Compare merges the selected profiles of a source, and subtracts those that base selects from baseSource, unless base
-// is nil. Of intervals the base is multiplied by the ratio of the time ranges, of which one without an end ends now.
-func Compare(ctx context.Context, source *Source, sel *Selection, baseSource *Source, base *Selection, now time.Time) (*Comparison, error) {
+// is nil. Of intervals the base is multiplied by the ratio of the time ranges, of which one without an end ends now. Apart
+// is that of Difference.
+func Compare(ctx context.Context, source *Source, sel *Selection, baseSource *Source, base *Selection, now time.Time, apart bool) (*Comparison, error) {
 	result, err := source.Merge(ctx, sel, true)
 	if err != nil {
 		return nil, err
@@ -54,7 +55,7 @@ func Compare(ctx context.Context, source *Source, sel *Selection, baseSource *So
 	if selected, ofBase := sel.length(now), base.length(now); !snapshots && selected > 0 && ofBase > 0 {
 		c.Factor = selected / ofBase
 	}
-	c.Pprof, err = Difference(c.Pprof, p, c.Factor, source.Options.MaxMemory)
+	c.Pprof, err = Difference(c.Pprof, p, c.Factor, source.Options.MaxMemory, apart)
 	return c, err
 }
 

@@ -111,9 +111,10 @@ func KeepDefault(p *profile.Profile) (string, error) {
 	return p.SampleType[0].Type, nil
 }
 
-// Difference returns p minus base times factor, with the time of p. Samples whose difference is 0 are left out.
-// Values whose total overflows int64 are an error, and so are more values than maxMemory has room for.
-func Difference(p, base *profile.Profile, factor float64, maxMemory int64) (*profile.Profile, error) {
+// Difference returns p minus base times factor, with the time of p. Samples whose difference is 0 are left out, unless
+// apart keeps those of the base apart, with the label of go tool pprof -diff_base. Values whose total overflows int64 are
+// an error, and so are more values than maxMemory has room for.
+func Difference(p, base *profile.Profile, factor float64, maxMemory int64, apart bool) (*profile.Profile, error) {
 	if periodType(p) != periodType(base) {
 		return nil, errors.New("the base has another profile type than the selection")
 	}
@@ -130,6 +131,9 @@ func Difference(p, base *profile.Profile, factor float64, maxMemory int64) (*pro
 				s.Value[i] = -int64(scaled)
 			}
 		}
+	}
+	if apart {
+		base.SetLabel("pprof::base", []string{"true"})
 	}
 	start, duration := p.TimeNanos, p.DurationNanos
 	merged, err := mergePprofs([]*profile.Profile{p, base}, maxMemory)

@@ -215,7 +215,7 @@ func TestOfCumulativeProfilesTheLastOneCounts(t *testing.T) {
 	require.NoError(t, err)
 	_, cumulative := result.Snapshots()
 	assert.Equal(t, []string{"alloc_space"}, cumulative)
-	compared, err := query.Compare(t.Context(), s, &query.Selection{}, nil, nil, at(20))
+	compared, err := query.Compare(t.Context(), s, &query.Selection{}, nil, nil, at(20), false)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"Values of alloc_space count since the start of each process",
 		"Only the last snapshot of each resource counts; earlier Profiles skipped: 1"}, compared.Notes)
@@ -481,7 +481,7 @@ func manyTypes(t *testing.T, n int, apart bool) pprofile.Profiles {
 func TestPprofHasALimitOfSampleTypes_V9(t *testing.T) {
 	of := func(pd pprofile.Profiles) (*query.Comparison, error) {
 		s := source(t, pd)
-		return query.Compare(t.Context(), s, &query.Selection{}, s, nil, at(60))
+		return query.Compare(t.Context(), s, &query.Selection{}, s, nil, at(60), false)
 	}
 	for _, apart := range []bool{false, true} {
 		compared, err := of(manyTypes(t, 1024, apart))
@@ -491,7 +491,7 @@ func TestPprofHasALimitOfSampleTypes_V9(t *testing.T) {
 		require.EqualError(t, err, "the selection has 1025 sample types, and a pprof at most 1024: select some by type, such as type_0000, type_0001 or type_0002")
 	}
 	s, base := source(t, manyTypes(t, 1024, false)), source(t, payload(t, cpu(0, 1)))
-	_, err := query.Compare(t.Context(), s, &query.Selection{}, base, &query.Selection{}, at(60))
+	_, err := query.Compare(t.Context(), s, &query.Selection{}, base, &query.Selection{}, at(60), false)
 	require.ErrorContains(t, err, "the selection has 1025 sample types", "of both together")
 }
 
@@ -517,7 +517,7 @@ func TestPprofHasALimitOfValues_V9(t *testing.T) {
 		if test.withBase {
 			base = &query.Selection{}
 		}
-		_, err := query.Compare(t.Context(), s, &query.Selection{}, s, base, at(60))
+		_, err := query.Compare(t.Context(), s, &query.Selection{}, s, base, at(60), false)
 		if test.fits {
 			require.NoError(t, err, test.name)
 		} else {
@@ -583,11 +583,15 @@ func TestDifferenceScalesTheBase(t *testing.T) {
 		return p
 	}
 	first, second := pprofOf(query.Selection{To: at(10)}), pprofOf(query.Selection{From: at(10)})
-	difference, err := query.Difference(second, first, 0.5, math.MaxInt64)
+	difference, err := query.Difference(second, first, 0.5, math.MaxInt64, false)
 	require.NoError(t, err)
 	assert.Equal(t, map[string]int64{"cpu": -20}, pprofSums(difference))
 	assert.Equal(t, second.TimeNanos, difference.TimeNanos)
-	none, err := query.Difference(first, first, 1, math.MaxInt64)
+	apart, err := query.Difference(second, first, 0.5, math.MaxInt64, true)
+	require.NoError(t, err)
+	assert.True(t, apart.Sample[len(apart.Sample)-1].DiffBaseSample())
+	assert.Greater(t, len(apart.Sample), len(difference.Sample))
+	none, err := query.Difference(first, first, 1, math.MaxInt64, false)
 	require.NoError(t, err)
 	assert.Empty(t, none.Sample)
 }
@@ -649,7 +653,7 @@ func TestDifferenceIsExactOrRejected(t *testing.T) {
 		{1, 1 << 60, 8, 0},
 		{1, -1 << 60, 8, 0},
 	} {
-		difference, err := query.Difference(pprofOfValues(test.value), pprofOfValues(test.base), test.factor, math.MaxInt64)
+		difference, err := query.Difference(pprofOfValues(test.value), pprofOfValues(test.base), test.factor, math.MaxInt64, false)
 		if test.want == 0 {
 			assert.EqualError(t, err, overflowMessage, test)
 			continue
@@ -657,14 +661,14 @@ func TestDifferenceIsExactOrRejected(t *testing.T) {
 		require.NoError(t, err, test)
 		assert.Equal(t, test.want, pprofSums(difference)["cpu"], test)
 	}
-	none, err := query.Difference(pprofOfValues(1<<61), pprofOfValues(1<<61), 1, math.MaxInt64)
+	none, err := query.Difference(pprofOfValues(1<<61), pprofOfValues(1<<61), 1, math.MaxInt64, false)
 	require.NoError(t, err)
 	assert.Empty(t, none.Sample)
 
 	twice := pprofOfValues(math.MaxInt64)
 	twice.SampleType = append(twice.SampleType, twice.SampleType[0])
 	twice.Sample[0].Value = []int64{math.MaxInt64, 1}
-	_, err = query.Difference(twice, pprofOfValues(1), 1, math.MaxInt64)
+	_, err = query.Difference(twice, pprofOfValues(1), 1, math.MaxInt64, false)
 	assert.EqualError(t, err, overflowMessage, "a pprof that has a sample type twice")
 }
 

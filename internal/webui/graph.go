@@ -35,14 +35,14 @@ const graphTimeout = 10 * time.Second
 func graph(p *profile.Profile) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
-		shown, err := filtered(p, query)
+		shown, index, err := filtered(p, query)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), graphTimeout)
 		defer cancel()
-		svg, err := draw(ctx, shown)
+		svg, err := draw(ctx, shown.Copy(), index)
 		var page bytes.Buffer
 		if err == nil {
 			err = graphPage.Execute(&page, map[string]any{
@@ -65,28 +65,28 @@ func graph(p *profile.Profile) http.HandlerFunc {
 	}
 }
 
-// filtered returns the part of a profile that the parameters of pprof's menu Refine leave.
-func filtered(p *profile.Profile, query url.Values) (*profile.Profile, error) {
-	shown := p.Copy()
+// filtered returns the part of a profile that the parameters of pprof's menu Refine leave, p itself if that is all of it,
+// and the index of the sample type to show.
+func filtered(p *profile.Profile, query url.Values) (shown *profile.Profile, index int, err error) {
+	if index, err = p.SampleIndexByName(query.Get("si")); err != nil {
+		return nil, 0, err
+	}
 	compiled := map[string]*regexp.Regexp{}
-	for _, key := range []string{"f", "i", "h", "s", "sf"} {
-		if text := query.Get(key); text != "" {
-			expression, err := regexp.Compile(text)
-			if err != nil {
-				return nil, fmt.Errorf("%s is %q: must be a regular expression", key, text)
-			}
-			compiled[key] = expression
+	for _, f := range filtersOf(query) {
+		if f.Value == "" {
+			continue
+		}
+		if compiled[f.Key], err = regexp.Compile(f.Value); err != nil {
+			return nil, 0, fmt.Errorf("%s is %q: must be a regular expression", f.Key, f.Value)
 		}
 	}
+	if len(compiled) == 0 {
+		return p, index, nil
+	}
+	shown = p.Copy()
 	shown.FilterSamplesByName(compiled["f"], compiled["i"], compiled["h"], compiled["s"])
 	shown.ShowFrom(compiled["sf"])
-	if sampleType := query.Get("si"); sampleType != "" {
-		if _, err := shown.SampleIndexByName(sampleType); err != nil {
-			return nil, err
-		}
-		shown.DefaultSampleType = sampleType
-	}
-	return shown, nil
+	return shown, index, nil
 }
 
 // plain replaces characters with a meaning in Graphviz's language. pprof does not escape all names, and some
@@ -110,9 +110,10 @@ func makePlain(p *profile.Profile) {
 	p.DefaultSampleType, p.Comments, p.DocURL = plain.Replace(p.DefaultSampleType), nil, ""
 }
 
-// draw returns the graph of p, which it changes, as SVG.
-func draw(ctx context.Context, p *profile.Profile) ([]byte, error) {
+// draw returns the graph of a sample type of p, which it changes, as SVG.
+func draw(ctx context.Context, p *profile.Profile, index int) ([]byte, error) {
 	makePlain(p)
+	p.DefaultSampleType = p.SampleType[index].Type
 	var dot, svg, stderr bytes.Buffer
 	if err := run(p, []string{"-dot", "-output=dot", "-flat", "-nodecount=" + strconv.Itoa(defaultNodes)}, &driver.Options{Writer: writer{&dot}}); err != nil {
 		return nil, err

@@ -42,7 +42,7 @@ func Handler(p *profile.Profile, options Options) (http.Handler, error) {
 	mux, own := http.NewServeMux(), p.Copy()
 	err := run(p, []string{"-http=localhost:0", "-no_browser", "-flat", "-nodecount=" + strconv.Itoa(defaultNodes)}, &driver.Options{
 		HTTPServer: func(args *driver.HTTPServerArgs) error {
-			args.Handlers["/graph"] = graph(own)
+			args.Handlers["/graph"], args.Handlers["/flamegraph"] = graph(own), flamegraph(own, options)
 			for path, handler := range args.Handlers {
 				if path == "/" {
 					path = "/{$}"
@@ -118,6 +118,7 @@ func (w *pageWriter) Write(page []byte) (int, error) {
 		title = append(title[:start:start], "<title>"+template.HTMLEscapeString(w.Title)...)
 	}
 	for _, part := range [][]byte{title, []byte("</title>" + additions), style, []byte("<body>" + w.Banner), body} {
+		// #nosec G705 -- html/template has escaped it
 		if _, err := w.ResponseWriter.Write(part); err != nil {
 			return 0, err
 		}

@@ -54,7 +54,11 @@ func Prune(p *profile.Profile, limit int64) (pruned *profile.Profile, lost float
 		}
 	}
 	for _, s := range p.Sample {
+		label := s.Label["pprof::base"] // of the samples that a difference subtracts
 		s.Label, s.NumLabel, s.NumUnit = nil, nil, nil
+		if label != nil {
+			s.Label = map[string][]string{"pprof::base": label}
+		}
 	}
 	start, duration := p.TimeNanos, p.DurationNanos
 	if p, err = profile.Merge([]*profile.Profile{p}); err != nil { // sums samples that have become equal

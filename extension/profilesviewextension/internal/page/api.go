@@ -81,7 +81,7 @@ func (p *Page) apiProfile(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	merged, notes, err := p.pprof(r, params)
+	merged, notes, err := p.pprof(r, params, false)
 	if err != nil {
 		return err
 	}
@@ -93,8 +93,9 @@ func (p *Page) apiProfile(w http.ResponseWriter, r *http.Request) error {
 	return query.WritePprof(w, merged)
 }
 
-// pprof returns the selected profiles as one, minus those of the base, and notes for the reader.
-func (p *Page) pprof(r *http.Request, params *params) (merged *profile.Profile, notes []string, err error) {
+// pprof returns the selected profiles as one, minus those of the base, and notes for the reader. apart is
+// that of query.Difference.
+func (p *Page) pprof(r *http.Request, params *params, apart bool) (merged *profile.Profile, notes []string, err error) {
 	var missed missing
 	source, err := p.source(r, params.selected, &missed)
 	base := source
@@ -104,7 +105,7 @@ func (p *Page) pprof(r *http.Request, params *params) (merged *profile.Profile, 
 	if err != nil {
 		return nil, nil, err
 	}
-	compared, err := query.Compare(r.Context(), source, params.selected, base, params.base, params.now)
+	compared, err := query.Compare(r.Context(), source, params.selected, base, params.base, params.now, apart)
 	notes = missed.notes()
 	switch {
 	case errors.Is(err, query.ErrEmpty) && len(missed.failed) > 0:

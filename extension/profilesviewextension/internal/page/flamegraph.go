@@ -82,7 +82,7 @@ func (p *Page) mount(r *http.Request, values url.Values, other int64) (made moun
 	if err != nil {
 		return made, err
 	}
-	merged, notes, err := p.pprof(r, params)
+	merged, notes, err := p.pprof(r, params, true)
 	if err != nil {
 		return made, withChoices(err, params)
 	}

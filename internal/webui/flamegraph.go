@@ -1,0 +1,220 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package webui
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/google/pprof/profile"
+)
+
+//go:embed flamegraph.html
+var flamegraphText string
+
+//go:embed flamegraph.css
+var flamegraphStyle string
+
+//go:embed flamegraph.js
+var flamegraphScript string
+
+var flamegraphPage = template.Must(template.New("").Parse(flamegraphText))
+
+// flamegraphPolicy is the Content-Security-Policy of the flame graph: no script runs but that of the page, by its hash,
+// and those of this server.
+var flamegraphPolicy = func() string {
+	hash := sha256.Sum256([]byte(flamegraphScript))
+	return "default-src 'none'; script-src 'self' 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'; style-src 'self' 'unsafe-inline'; " +
+		"img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+}()
+
+const (
+	// maxNodes bounds the boxes of a flame graph. Each is about 20 bytes of the page.
+	maxNodes = 200_000
+	// topFunctions is how many functions the table of the page has. The script finds others.
+	topFunctions = 50
+	// fewSamples is below how many samples, in the selection and the base together, a change may be chance.
+	fewSamples = 20
+	// fewPart is the part of the total below which it may be, if the value of a sample is not known.
+	fewPart = 0.001
+)
+
+// drawing is what the script draws. Its slices of numbers have one for each node or frame, and those of sides have one
+// slice of these for the selection and in a difference one for the base.
+type drawing struct {
+	Scales []scale   `json:"scales"`
+	Names  []string  `json:"names"`
+	Places []string  `json:"places"` // file and line of frames
+	Frames []int32   `json:"frames"`
+	Parent []int32   `json:"parents"`
+	Self   [][]int64 `json:"self"`
+
+	FunctionSelf  [][]int64 `json:"functionSelf"`
+	FunctionTotal [][]int64 `json:"functionTotal"`
+
+	// Few is the value, of both sides together, below which a change is grey.
+	Few float64 `json:"few"`
+}
+
+func newDrawing(t *stacks, scales []scale, few float64, difference bool) *drawing {
+	d := &drawing{Scales: scales, Few: few}
+	for _, f := range t.frames {
+		d.Names, d.Places = append(d.Names, f.name), append(d.Places, f.place())
+	}
+	for _, n := range t.nodes {
+		d.Frames, d.Parent = append(d.Frames, n.frame), append(d.Parent, n.parent)
+	}
+	of := []func(sides) int64{func(s sides) int64 { return s.now }}
+	if difference {
+		of = append(of, func(s sides) int64 { return s.base })
+	}
+	for _, side := range of {
+		self := make([]int64, len(t.nodes))
+		for i, n := range t.nodes {
+			self[i] = side(n.self)
+		}
+		functionSelf, functionTotal := make([]int64, len(t.functions)), make([]int64, len(t.functions))
+		for i, f := range t.functions {
+			functionSelf[i], functionTotal[i] = side(f.self), side(f.total)
+		}
+		d.Self, d.FunctionSelf, d.FunctionTotal = append(d.Self, self), append(d.FunctionSelf, functionSelf), append(d.FunctionTotal, functionTotal)
+	}
+	return d
+}
+
+// place writes the file and the line of a function.
+func (f frame) place() string {
+	if f.line > 0 {
+		return fmt.Sprintf("%s:%d", f.file, f.line)
+	}
+	return f.file
+}
+
+// tableRow is a function in the table of the page.
+type tableRow struct{ Name, Place, Self, SelfShare, Total, TotalShare, Before, After, Change, Relative string }
+
+// flamegraph returns the page of the flame graph of p.
+func flamegraph(p *profile.Profile, options Options) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		shown, index, err := filtered(p, r.URL.Query())
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		page, err := flamegraphOf(r.Context(), shown, index, r.URL.Query(), options)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Content-Security-Policy", flamegraphPolicy)
+		// #nosec G705 -- html/template and Marshal have escaped it
+		_, _ = w.Write(page) // an error is that of the client's connection
+	}
+}
+
+func flamegraphOf(ctx context.Context, p *profile.Profile, index int, query url.Values, options Options) ([]byte, error) {
+	t, err := newStacks(ctx, p, index)
+	if err != nil {
+		return nil, err
+	}
+	sampleType, total := p.SampleType[index], t.functions[root].total
+	difference := total.base > 0 || slices.ContainsFunc(p.Sample, (*profile.Sample).DiffBaseSample)
+	scales := scalesOf(sampleType.Unit)
+	table := t.table(scales, difference)
+	t.fold(maxNodes)
+	few := fewPart * float64(max(total.now, total.base))
+	if value := valueOfSample(p, sampleType); value > 0 {
+		few = fewSamples * float64(value)
+	}
+	data, err := json.Marshal(newDrawing(t, scales, few, difference))
+	if err != nil {
+		return nil, err
+	}
+	var page bytes.Buffer
+	err = flamegraphPage.Execute(&page, map[string]any{
+		"Title": cmp.Or(options.Title, sampleType.Type), "Banner": options.Banner,
+		"Views": []string{"top", "peek", "graph"}, "Query": template.URL(query.Encode()), // #nosec G203 -- Encode escapes keys and values
+		"SampleTypes": p.SampleType, "SampleType": sampleType.Type, "Filters": filtersOf(query),
+		"Total": totalRow(total, total, scales), "Difference": difference, "Few": quantity(few, scales), "Table": table,
+		"Style":  template.CSS(flamegraphStyle), // #nosec G203 -- it is ours
+		"Data":   template.JS(data),             // #nosec G203 -- Marshal escapes what ends a script
+		"Script": template.JS(flamegraphScript), // #nosec G203 -- it is ours
+	})
+	return page.Bytes(), err
+}
+
+// valueOfSample returns the value of one sample, 0 if it is not known.
+func valueOfSample(p *profile.Profile, t *profile.ValueType) int64 {
+	switch {
+	case t.Type == "samples":
+		return 1
+	case p.PeriodType != nil && p.PeriodType.Unit == t.Unit:
+		return p.Period
+	}
+	return 0
+}
+
+// table returns the functions with the largest values of their own, or with the largest changes.
+func (t *stacks) table(scales []scale, difference bool) (rows []tableRow) {
+	order := make([]int, 0, len(t.functions))
+	for i := 1; i < len(t.functions); i++ {
+		order = append(order, i)
+	}
+	key := func(i int) float64 {
+		if total := t.functions[i].total; difference {
+			return math.Abs(float64(total.now) - float64(total.base))
+		}
+		return t.functions[i].self.weight()
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(key(b), key(a)) })
+	all := t.functions[root].total
+	for _, i := range order[:min(len(order), topFunctions)] {
+		row := totalRow(t.functions[i].total, all, scales)
+		row.Name, row.Place = t.frames[i].name, t.frames[i].place()
+		self := t.functions[i].self.weight()
+		row.Self, row.SelfShare = quantity(self, scales), percentage(self, all.weight())
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// totalRow writes the total of a function.
+func totalRow(total, all sides, scales []scale) tableRow {
+	change := float64(total.now) - float64(total.base)
+	row := tableRow{
+		Total: quantity(total.weight(), scales), TotalShare: percentage(total.weight(), all.weight()),
+		Before: quantity(float64(total.base), scales), After: quantity(float64(total.now), scales),
+		Change: quantity(change, scales), Relative: "new",
+	}
+	if change > 0 {
+		row.Change = "+" + row.Change
+	}
+	if total.base > 0 {
+		row.Relative = percentage(change, float64(total.base))
+	}
+	return row
+}
+
+// filter is a parameter of pprof's menu Refine.
+type filter struct{ Key, Name, Value string }
+
+func filtersOf(query url.Values) (filters []filter) {
+	for _, f := range []filter{{Key: "f", Name: "Focus"}, {Key: "i", Name: "Ignore"}, {Key: "h", Name: "Hide"}, {Key: "s", Name: "Show"}, {Key: "sf", Name: "Show from"}} {
+		f.Value = query.Get(f.Key)
+		filters = append(filters, f)
+	}
+	return filters
+}

@@ -1,0 +1,574 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// This script draws the flame graph. Its data is a tree of stacks: each node has a frame, which is a function, and
+// a parent before it. A value has a side 0, and in a difference a side 1, the base.
+'use strict';
+(async () => {
+
+const data = JSON.parse(document.getElementById('data').textContent);
+const sides = data.self.length, difference = sides > 1;
+const byID = id => document.getElementById(id);
+const canvas = byID('canvas'), chart = byID('chart'), search = byID('search'), tip = byID('tip');
+const rowHeight = 19, smallest = 0.5, smallBox = 2;
+
+// Long work is cut into tasks, so that the page answers meanwhile.
+const longest = 40; // milliseconds
+let taskStart = performance.now();
+async function breathe() {
+	if (performance.now() - taskStart > longest) {
+		await new Promise(resolve => setTimeout(resolve));
+		taskStart = performance.now();
+	}
+}
+
+// ---- Trees
+
+// layout returns a tree with what drawing needs. Parents stand before children, and node 0 is the root. Levels have
+// their nodes from left to right, and children the heaviest first.
+async function layout(frames, parents, self) {
+	const count = frames.length, totals = self.map(values => Float64Array.from(values));
+	const weights = new Float64Array(count), starts = new Float64Array(count), depths = new Int32Array(count);
+	const heights = new Int32Array(count), first = new Int32Array(count).fill(-1), next = new Int32Array(count);
+	for (let i = count - 1; i >= 0; i--) {
+		const parent = parents[i];
+		for (const total of totals) {
+			weights[i] += total[i];
+			if (i > 0) total[parent] += total[i];
+		}
+		if (i > 0) {
+			heights[parent] = Math.max(heights[parent], heights[i] + 1);
+			next[i] = first[parent];
+			first[parent] = i;
+		}
+		if (i % 10000 === 0) await breathe();
+	}
+	const levels = [[0]];
+	for (let depth = 0; levels[depth].length > 0; depth++) {
+		const below = [];
+		for (const i of levels[depth]) {
+			const children = [];
+			for (let child = first[i]; child >= 0; child = next[child]) children.push(child);
+			children.sort((a, b) => weights[b] - weights[a] || a - b);
+			let start = starts[i];
+			for (const child of children) {
+				starts[child] = start;
+				start += weights[child];
+				depths[child] = depth + 1;
+				below.push(child);
+			}
+		}
+		levels.push(below);
+		await breathe();
+	}
+	levels.pop();
+	return { frames, parents, totals, self, weights, starts, depths, heights, levels };
+}
+
+// grower makes a tree from paths.
+function grower(frame) {
+	const frames = [frame], parents = [-1], self = Array.from({ length: sides }, () => [0]), known = new Map();
+	return {
+		frames, parents, self,
+		child(parent, frame) {
+			const key = parent * data.names.length + frame;
+			let node = known.get(key);
+			if (node === undefined) {
+				node = frames.length;
+				known.set(key, node);
+				frames.push(frame);
+				parents.push(parent);
+				for (const values of self) values.push(0);
+			}
+			return node;
+		},
+	};
+}
+
+// outermost returns the nodes of a frame that are not below another one of it.
+function outermost(frame) {
+	const inside = new Uint8Array(all.frames.length), found = [];
+	for (let i = 0; i < inside.length; i++) {
+		inside[i] = i > 0 ? inside[all.parents[i]] : 0;
+		if (all.frames[i] === frame && !inside[i]) {
+			inside[i] = 1;
+			found.push(i);
+		}
+	}
+	return { inside, found };
+}
+
+// calleesOf merges what all nodes of a frame call.
+async function calleesOf(frame) {
+	const { inside, found } = outermost(frame), grown = grower(frame), places = new Int32Array(inside.length);
+	const isTop = new Uint8Array(inside.length);
+	for (const i of found) isTop[i] = 1;
+	for (let i = 0; i < inside.length; i++) {
+		if (!inside[i]) continue;
+		if (!isTop[i]) places[i] = grown.child(places[all.parents[i]], all.frames[i]);
+		for (let side = 0; side < sides; side++) grown.self[side][places[i]] += all.self[side][i];
+		if (i % 1000 === 0) await breathe();
+	}
+	return layout(grown.frames, grown.parents, grown.self);
+}
+
+// callersOf merges the paths to all nodes of a frame. Values are at the ends of paths, which are their roots.
+async function callersOf(frame) {
+	const grown = grower(frame), most = 400000;
+	let steps = 0;
+	for (const i of outermost(frame).found) {
+		let node = 0;
+		for (let caller = all.parents[i]; caller > 0 && grown.frames.length < most; caller = all.parents[caller]) {
+			node = grown.child(node, all.frames[caller]);
+			if (++steps % 1000 === 0) await breathe();
+		}
+		for (let side = 0; side < sides; side++) grown.self[side][node] += all.totals[side][i];
+	}
+	return layout(grown.frames, grown.parents, grown.self);
+}
+
+// ---- Texts
+
+// shown makes characters visible that are not, or that change the direction of text.
+function shown(text) {
+	return text.replace(/[\u0000-\u001f\u007f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, c => c < ' ' ? String.fromCharCode(0x2400 + c.charCodeAt(0)) : '\ufffd');
+}
+
+function digits(v) {
+	return Math.abs(v) >= 100 ? v.toFixed(0) : String(Number(v.toPrecision(3)));
+}
+
+function quantity(v) {
+	let chosen = data.scales[0];
+	for (const s of data.scales) if (s.size <= Math.abs(v)) chosen = s;
+	return digits(v / chosen.size) + chosen.name;
+}
+
+const percentage = (v, total) => total ? digits(100 * v / total) + ' %' : '';
+const signed = v => (v > 0 ? '+' : '') + quantity(v);
+const relative = (now, base) => base > 0 ? (now > base ? '+' : '') + percentage(now - base, base) : now > 0 ? 'new' : 'no change';
+const withShare = (v, total) => quantity(v) + (total ? ' (' + percentage(v, total) + ')' : '');
+
+// values writes the values of a node, or of a function.
+function values(name, now, base) {
+	const [allNow, allBase] = all.totals.map(total => total[0]);
+	if (!difference) return name + ' ' + withShare(now, allNow);
+	return name + ' before ' + withShare(base, allBase) + ', after ' + withShare(now, allNow) + ', change ' + signed(now - base) + ' (' + relative(now, base) + ')';
+}
+
+function describe(pane, node) {
+	const tree = pane.tree, frame = tree.frames[node], lines = [shown(data.names[frame])];
+	if (data.places[frame]) lines.push(shown(data.places[frame]));
+	lines.push(values('Total', ...tree.totals.map(total => total[node])));
+	if (pane.direction > 0) lines.push(values('Self', ...tree.self.map(self => self[node])));
+	else if (node > 0) lines.push('Of the calls of ' + shortName(tree.frames[0]));
+	if (difference && tree.weights[node] < data.few) lines.push('Too little to tell a change from chance');
+	return lines;
+}
+
+function setLines(element, lines) {
+	element.replaceChildren(...lines.map(line => {
+		const row = document.createElement('div');
+		row.textContent = line;
+		return row;
+	}));
+}
+
+function shortName(frame) {
+	const text = shown(data.names[frame]);
+	return text.length > 60 ? text.slice(0, 60) + '…' : text;
+}
+
+// ---- State
+
+// A pane is a tree that grows down (direction 1) or up (-1), of which the part below zoom is drawn.
+let panes = [], focus = -1, selected = { pane: 0, node: 0 }, hovered = null, matched = null, covered = 0;
+const all = await layout(data.frames, data.parents, data.self);
+const wholePanes = [{ tree: all, direction: 1, zoom: 0 }];
+panes = wholePanes;
+
+// show draws the whole tree (frame -1), or the callers and callees of a frame.
+let showing = 0;
+async function show(frame, zooms) {
+	const current = ++showing;
+	let made = wholePanes;
+	if (frame >= 0) {
+		taskStart = performance.now();
+		const callees = await calleesOf(frame), callers = await callersOf(frame);
+		if (current !== showing) return; // another one was chosen meanwhile
+		made = [{ tree: callees, direction: 1, zoom: 0 }, { tree: callers, direction: -1, zoom: 0 }];
+	}
+	panes = made;
+	focus = frame;
+	panes.forEach((pane, i) => { pane.zoom = zooms[i] < pane.tree.frames.length ? zooms[i] : 0; });
+	hovered = null;
+	tip.hidden = true;
+	select(0, panes[0].zoom);
+	showPath();
+	draw(); // sets the height
+	if (frame >= 0) chart.scrollTop = (upRows() + 0.5) * rowHeight - chart.clientHeight / 2;
+}
+
+// open shows something else and adds it to the history of the browser.
+function open(frame, zooms) {
+	const hash = frame >= 0 ? '#' + new URLSearchParams({ f: data.names[frame] }) : '';
+	history.pushState({ frame, zooms }, '', location.pathname + location.search + hash);
+	return show(frame, zooms);
+}
+
+function restore() {
+	const name = new URLSearchParams(location.hash.slice(1)).get('f');
+	const state = history.state || { frame: name === null ? -1 : data.names.indexOf(name, 1), zooms: [0, 0] };
+	return show(state.frame, state.zooms);
+}
+
+const zoomTo = (pane, node) => open(focus, panes.map((p, i) => i === pane ? node : p.zoom));
+
+function select(pane, node) {
+	selected = { pane, node };
+	const frame = panes[pane].tree.frames[node], name = data.names[frame];
+	setLines(byID('details'), describe(panes[pane], node));
+	byID('actions').hidden = frame === 0;
+	for (const [id, key] of [['focus', 'f'], ['ignore', 'i'], ['hide', 'h'], ['peek', 'f']]) {
+		const query = new URLSearchParams(location.search);
+		query.set(key, '^' + name.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&') + '$');
+		byID(id).href = (id === 'peek' ? './peek?' : '?') + query;
+	}
+}
+
+// showPath shows where the zoom is.
+function showPath() {
+	const steps = [];
+	panes.forEach((pane, p) => {
+		const tree = pane.tree, ancestors = [];
+		for (let i = pane.zoom; i > 0; i = tree.parents[i]) ancestors.unshift(i);
+		for (const i of ancestors.slice(-3)) steps.push([shortName(tree.frames[i]), () => zoomTo(p, i)]);
+	});
+	if (focus >= 0) steps.unshift(['callers and callees of ' + shortName(focus), () => open(focus, [0, 0])]);
+	steps.unshift(['all', () => open(-1, [0])]);
+	byID('path').replaceChildren(...steps.map(([text, action]) => button(text, action)));
+}
+
+function button(text, action) {
+	const made = document.createElement('button');
+	made.type = 'button';
+	made.textContent = text;
+	made.addEventListener('click', action);
+	return made;
+}
+
+// find marks the frames that the search matches, and sums their samples, each once.
+function find() {
+	const text = search.value;
+	matched = null;
+	let share = '';
+	if (text !== '') {
+		let expression;
+		try {
+			expression = new RegExp(text, 'i');
+		} catch {
+			expression = { test: name => name.includes(text) };
+		}
+		matched = Uint8Array.from(data.names, (name, i) => i > 0 && expression.test(name) ? 1 : 0);
+		const inside = new Uint8Array(all.frames.length), sums = all.totals.map(() => 0);
+		for (let i = 1; i < inside.length; i++) {
+			inside[i] = inside[all.parents[i]];
+			if (inside[i] || !matched[all.frames[i]]) continue;
+			inside[i] = 1;
+			all.totals.forEach((total, side) => { sums[side] += total[i]; });
+		}
+		const count = matched.reduce((sum, match) => sum + match, 0);
+		share = count + (count === 1 ? ' function: ' : ' functions: ') + values('Total', ...sums);
+	}
+	byID('matches').textContent = share;
+	showTable();
+	redraw();
+}
+
+// ---- Drawing
+
+let colors = {}, frameColors = [], charWidth = 7;
+
+// readColors takes those of the style, and gives each package one of its own.
+function readColors() {
+	const style = getComputedStyle(document.documentElement), dark = matchMedia('(prefers-color-scheme: dark)').matches;
+	for (const name of ['bg', 'fg', 'muted', 'match', 'small', 'link', 'c0', 'c1', 'c2', 'c3', 'c4', 'c5', 'c6', 'c7']) colors[name] = style.getPropertyValue('--' + name);
+	frameColors = data.names.map(name => {
+		const end = name.search(/[.:(<]/, name.lastIndexOf('/')), start = name.lastIndexOf('/') + 1;
+		const dot = name.indexOf('.', start), packageName = name.slice(0, Math.min(200, dot < 0 ? end < 0 ? name.length : end : dot));
+		let hash = 0;
+		for (let i = 0; i < packageName.length; i++) hash = (hash * 31 + packageName.charCodeAt(i)) >>> 0;
+		const hue = hash % 36 * 10;
+		return dark ? `hsl(${hue} 30% 28%)` : `hsl(${hue} 55% 82%)`;
+	});
+}
+
+// changeClass is the number of a color of the legend.
+function changeClass(tree, node) {
+	const [now, base] = tree.totals.map(total => total[node]);
+	if (tree.weights[node] < data.few) return 7;
+	if (now === 0) return 0;
+	if (base === 0) return 6;
+	const ratio = now / base;
+	return ratio < 0.5 ? 1 : ratio < 0.9 ? 2 : ratio <= 1.1 ? 3 : ratio <= 2 ? 4 : 5;
+}
+
+const upRows = () => panes.length > 1 ? rowsOf(panes[1]) - 1 : 0;
+const rowsOf = pane => pane.tree.depths[pane.zoom] + pane.tree.heights[pane.zoom] + 1;
+
+// firstFrom returns the index in a level of the first node that starts at x or later, from an index on.
+function firstFrom(tree, level, x, from) {
+	let low = from, high = level.length;
+	while (low < high) {
+		const middle = (low + high) >> 1;
+		if (tree.starts[level[middle]] < x) low = middle + 1;
+		else high = middle;
+	}
+	return low;
+}
+
+// boxes calls box for each node of a row that is wide enough, and small for each run of those that are not.
+function boxes(pane, depth, width, box, small) {
+	const { starts, weights, levels, depths } = pane.tree, level = levels[depth] || [];
+	const from = starts[pane.zoom], pixels = width / weights[pane.zoom];
+	let i = depth <= depths[pane.zoom] ? Math.max(0, firstFrom(pane.tree, level, from, 0) - 1) : firstFrom(pane.tree, level, from, 0);
+	for (; i < level.length && (starts[level[i]] - from) * pixels < width;) {
+		const node = level[i], left = Math.max(0, (starts[node] - from) * pixels);
+		const right = Math.min(width, (starts[node] + weights[node] - from) * pixels);
+		if (right - left >= smallBox) {
+			box(node, left, right - left);
+			i++;
+			continue;
+		}
+		let end = right;
+		while (i < level.length) {
+			const start = (starts[level[i]] - from) * pixels, size = weights[level[i]] * pixels;
+			if (size >= smallBox || start > end + smallest || start >= width) break;
+			end = Math.max(end, start + size);
+			i = size < smallest ? Math.max(i + 1, firstFrom(pane.tree, level, starts[level[i]] + smallest / pixels, i)) : i + 1;
+		}
+		if (end - left >= smallest) small(left, Math.min(width, end) - left);
+		if (i < level.length && level[i] === node) i++;
+	}
+}
+
+let drawn = 0;
+function redraw() {
+	if (!drawn) drawn = requestAnimationFrame(draw);
+}
+
+function draw() {
+	cancelAnimationFrame(drawn);
+	drawn = 0;
+	const rows = upRows() + rowsOf(panes[0]), height = rows * rowHeight;
+	byID('rows').style.height = height + 'px';
+	const width = chart.clientWidth, visible = chart.clientHeight, ratio = window.devicePixelRatio || 1;
+	canvas.style.height = visible + 'px';
+	if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(visible * ratio)) {
+		canvas.width = Math.round(width * ratio);
+		canvas.height = Math.round(visible * ratio);
+	}
+	const context = canvas.getContext('2d');
+	context.setTransform(ratio, 0, 0, ratio, 0, -chart.scrollTop * ratio);
+	context.clearRect(0, chart.scrollTop, width, visible);
+	context.font = '12px ui-monospace, monospace';
+	context.textBaseline = 'middle';
+	charWidth = context.measureText('m').width;
+	const lastRow = Math.min(rows - 1, Math.floor((chart.scrollTop + visible) / rowHeight));
+	for (let row = Math.floor(chart.scrollTop / rowHeight); row <= lastRow; row++) {
+		const [pane, depth] = placeOf(row);
+		if (panes[pane].tree.weights[panes[pane].zoom] === 0) continue;
+		const top = row * rowHeight;
+		boxes(panes[pane], depth, width, (node, left, size) => drawBox(context, pane, node, left, top, size), (left, size) => {
+			context.globalAlpha = 1;
+			context.fillStyle = colors.small;
+			context.fillRect(left, top, Math.max(size, smallest), rowHeight - 1);
+		});
+	}
+}
+
+function drawBox(context, pane, node, left, top, size) {
+	const tree = panes[pane].tree, frame = tree.frames[node], isMatch = matched && matched[frame];
+	const change = difference ? changeClass(tree, node) : -1;
+	context.globalAlpha = matched && !isMatch ? 0.45 : 1;
+	context.fillStyle = isMatch ? colors.match : difference ? colors['c' + change] : frame === 0 ? colors.small : frameColors[frame];
+	context.fillRect(left, top, size - (size > 3 ? 1 : 0), rowHeight - 1);
+	if (selected.pane === pane && selected.node === node || hovered && panes[hovered.pane].tree.frames[hovered.node] === frame) {
+		context.globalAlpha = 1;
+		context.strokeStyle = selected.node === node && selected.pane === pane ? colors.link : colors.fg;
+		context.lineWidth = 2;
+		context.strokeRect(left + 1, top + 1, size - 3, rowHeight - 3);
+	}
+	const room = Math.floor((size - 8) / charWidth);
+	if (room < 3) return;
+	context.fillStyle = isMatch ? '#fff' : change === 7 ? colors.muted : colors.fg;
+	context.fillText(fitting(shown(data.names[frame].slice(0, 400)), room), left + 4, top + rowHeight / 2);
+}
+
+// fitting shortens a name to what fits: without the path of its package, or else at its end.
+function fitting(text, room) {
+	if (/[^\u0020-\u024f…]/.test(text)) room = Math.floor(room / 2); // wide characters
+	if (text.length > room) text = text.slice(text.lastIndexOf('/') + 1);
+	return text.length > room ? text.slice(0, Math.max(1, room - 1)) + '…' : text;
+}
+
+// placeOf returns the pane and the depth of a row.
+function placeOf(row) {
+	const up = upRows();
+	return row < up ? [1, up - row] : [0, row - up];
+}
+
+// nodeAt returns the box at a place of the window.
+function nodeAt(event) {
+	const area = canvas.getBoundingClientRect(), x = event.clientX - area.left, y = event.clientY - area.top + chart.scrollTop;
+	const [pane, depth] = placeOf(Math.floor(y / rowHeight));
+	let found = null;
+	boxes(panes[pane], depth, area.width, (node, left, size) => {
+		if (left <= x && x < left + size) found = { pane, node };
+	}, () => {});
+	return found;
+}
+
+// ---- Table
+
+const columns = difference ? [
+	['Before', f => quantity(data.functionTotal[1][f]), f => data.functionTotal[1][f]],
+	['After', f => quantity(data.functionTotal[0][f]), f => data.functionTotal[0][f]],
+	['Change', f => signed(data.functionTotal[0][f] - data.functionTotal[1][f]), f => Math.abs(data.functionTotal[0][f] - data.functionTotal[1][f])],
+	['%', f => relative(data.functionTotal[0][f], data.functionTotal[1][f]), null],
+] : [
+	['Self', f => quantity(data.functionSelf[0][f]), f => data.functionSelf[0][f]],
+	['%', f => percentage(data.functionSelf[0][f], data.functionTotal[0][0]), null],
+	['Total', f => quantity(data.functionTotal[0][f]), f => data.functionTotal[0][f]],
+	['%', f => percentage(data.functionTotal[0][f], data.functionTotal[0][0]), null],
+];
+let sorted = difference ? 2 : 0;
+
+// showTable shows the functions that the search matches, or all, those with the largest values.
+function showTable() {
+	const key = columns[sorted][2], table = byID('functions'), most = 50;
+	const found = [];
+	for (let f = 1; f < data.names.length; f++) if ((!matched || matched[f]) && data.names[f] !== '(other)') found.push(f);
+	found.sort((a, b) => key(b) - key(a) || a - b);
+	const heads = columns.map(([name, , order], i) => {
+		const head = cell('th', order ? button(name, () => { sorted = i; showTable(); }) : name, name === '%');
+		head.scope = 'col';
+		if (i === sorted) head.setAttribute('aria-sort', 'descending');
+		return head;
+	});
+	table.tHead.rows[0].replaceChildren(cell('th', 'Function'), ...heads);
+	table.tBodies[0].replaceChildren(...found.slice(0, most).map(f => {
+		const row = document.createElement('tr'), name = document.createElement('bdi'), place = document.createElement('span');
+		name.className = 'name';
+		name.append(button(shown(data.names[f]), () => {
+			open(f, [0, 0]);
+			byID('flame').scrollIntoView();
+		}));
+		place.className = 'place';
+		place.textContent = shown(data.places[f]);
+		const head = cell('th', name);
+		head.scope = 'row';
+		head.append(' ', place);
+		row.append(head, ...columns.map(([title, text]) => cell('td', text(f), title === '%')));
+		return row;
+	}));
+}
+
+function cell(kind, content, isShare) {
+	const made = document.createElement(kind);
+	made.append(content);
+	if (isShare) made.className = 'share';
+	return made;
+}
+
+// ---- Input
+
+canvas.addEventListener('pointermove', event => {
+	const found = nodeAt(event);
+	if ((found && found.pane) !== (hovered && hovered.pane) || (found && found.node) !== (hovered && hovered.node)) {
+		hovered = found;
+		if (found) setLines(tip, describe(panes[found.pane], found.node));
+		redraw();
+	}
+	tip.hidden = !found || event.pointerType === 'touch';
+	if (tip.hidden) return;
+	const { width, height } = tip.getBoundingClientRect();
+	tip.style.left = Math.max(4, Math.min(event.clientX + 12, innerWidth - width - 4)) + 'px';
+	tip.style.top = (event.clientY + 16 + height > innerHeight ? Math.max(4, event.clientY - height - 12) : event.clientY + 16) + 'px';
+});
+canvas.addEventListener('pointerleave', () => {
+	hovered = null;
+	tip.hidden = true;
+	redraw();
+});
+canvas.addEventListener('click', event => {
+	const found = nodeAt(event);
+	if (found) zoomTo(found.pane, found.node);
+});
+chart.addEventListener('scroll', redraw);
+search.addEventListener('input', find);
+search.addEventListener('keydown', event => {
+	if (event.key === 'Enter') event.preventDefault();
+	if (event.key === 'Escape') canvas.focus();
+});
+byID('sandwich').addEventListener('click', () => sandwich());
+byID('reset').addEventListener('click', () => {
+	search.value = '';
+	find();
+	open(-1, [0]);
+});
+addEventListener('popstate', restore);
+new ResizeObserver(redraw).observe(chart);
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
+	readColors();
+	redraw();
+});
+document.addEventListener('keydown', event => {
+	if (event.key === '/' && !/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) {
+		event.preventDefault();
+		search.focus();
+	}
+});
+
+function sandwich() {
+	const frame = panes[selected.pane].tree.frames[selected.node];
+	if (frame > 0) open(frame, [0, 0]);
+}
+
+// move selects the box in a direction, if there is one.
+function move(key) {
+	const { pane, node } = selected, { tree, direction } = panes[pane], level = tree.levels[tree.depths[node]];
+	const place = level.indexOf(node), childOf = (other, of) => (panes[other].tree.levels[panes[other].tree.depths[of] + 1] || []).find(i => panes[other].tree.parents[i] === of);
+	const away = direction > 0 ? 'ArrowDown' : 'ArrowUp';
+	let target;
+	if (key === 'Home') target = [pane, panes[pane].zoom];
+	else if (key === 'ArrowLeft') target = [pane, level[place - 1]];
+	else if (key === 'ArrowRight') target = [pane, level[place + 1]];
+	else if (key === away) target = [pane, childOf(pane, node)];
+	else if (node > 0) target = [tree.parents[node] === 0 ? 0 : pane, tree.parents[node]];
+	else if (panes.length > 1) target = [1 - pane, childOf(1 - pane, 0)];
+	if (!target || target[1] === undefined) return;
+	select(...target);
+	const row = target[0] === 1 ? upRows() - panes[1].tree.depths[target[1]] : upRows() + panes[0].tree.depths[target[1]];
+	if (row * rowHeight < chart.scrollTop) chart.scrollTop = row * rowHeight;
+	if ((row + 1) * rowHeight > chart.scrollTop + chart.clientHeight) chart.scrollTop = (row + 1) * rowHeight - chart.clientHeight;
+	redraw();
+}
+
+canvas.addEventListener('keydown', event => {
+	if (event.ctrlKey || event.altKey || event.metaKey) return;
+	if (/^(Arrow|Home)/.test(event.key)) move(event.key);
+	else if (event.key === 'Enter') zoomTo(selected.pane, selected.node);
+	else if (event.key === 's' || event.key === 'S') sandwich();
+	else if (event.key === 'Escape') open(panes.some(pane => pane.zoom > 0) ? focus : -1, [0, 0]);
+	else return;
+	event.preventDefault();
+});
+
+byID('flame').hidden = false;
+await breathe();
+readColors();
+await breathe();
+showTable();
+await restore();
+})();
