@@ -23,6 +23,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -43,6 +45,7 @@ func TestStatuses_R10(t *testing.T) {
 	otlp := profiletest.Proto(t, pd)
 	away := consumertest.NewErr(errors.New("backend is away"))
 	never := consumertest.NewErr(consumererror.NewPermanent(errors.New("backend says no")))
+	invalid := consumertest.NewErr(consumererror.NewPermanent(fmt.Errorf("profiles_dedup: %w", status.Error(codes.InvalidArgument, "too many sample types"))))
 	both := consumertest.NewErr(errors.Join(consumererror.NewPermanent(errors.New("backend says no")), errors.New("backend is away")))
 
 	parameters := func(n int) string {
@@ -97,6 +100,7 @@ func TestStatuses_R10(t *testing.T) {
 		{name: "Content-Encoding gzip, gzip", body: good, headers: []string{"Content-Encoding", "gzip, gzip"}, status: 415},
 
 		{name: "permanent", body: good, next: never, status: 500, says: "backend says no"},
+		{name: "invalid for the pipeline", body: good, next: invalid, status: 400, says: "too many sample types", reason: "pipeline_permanent"},
 		{name: "retryable", body: good, next: away, status: 503, says: "backend is away"},
 		{name: "one of two pipelines unavailable", body: good, next: both, status: 503, says: "backend is away"},
 		{name: "bad before retryable", body: []byte("hello world"), next: away, status: 400},

@@ -17,6 +17,7 @@ import (
 
 	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
@@ -61,7 +62,11 @@ func rejectionOf(err error) *Rejection {
 	case outcome == ingest.OutcomeRetryable:
 		return &Rejection{http.StatusServiceUnavailable, reasonRetryable, "pipeline temporarily unavailable, retry: " + err.Error()}
 	case outcome == ingest.OutcomeRejected:
-		return &Rejection{http.StatusInternalServerError, "pipeline_permanent", "pipeline rejected the profile permanently: " + err.Error()}
+		code := http.StatusInternalServerError
+		if status.Code(err) == codes.InvalidArgument { // the profile itself is at fault
+			code = http.StatusBadRequest
+		}
+		return &Rejection{code, "pipeline_permanent", "pipeline rejected the profile permanently: " + err.Error()}
 	case outcome == ingest.OutcomePanic:
 		return &Rejection{http.StatusInternalServerError, "panic", "internal error"} // the log has the panic
 	case outcome == ingest.OutcomeInFlight:
