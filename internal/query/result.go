@@ -172,36 +172,50 @@ func (r *Result) kinds() (kinds []recordfile.Key) {
 	return kinds
 }
 
-// typesError tells kinds apart by the first parameter that does it.
+// typesError tells kinds apart by the first parameter that selects each of them, or else by the first that selects some.
 func typesError(kinds []recordfile.Key, of string, parameters ...string) error {
-	e := &TypesError{Of: of}
-	for _, e.Parameter = range parameters {
-		selected := map[string]*recordfile.Key{} // by value: a key that it selects, nil if one pprof does not hold all of them
-		for i := range kinds {
-			k := &kinds[i]
-			for _, value := range append(choices(k, e.Parameter), k.SampleType) {
-				if first, known := selected[value]; !known {
-					selected[value] = k
-				} else if first != nil && (k.Type != first.Type || k.PeriodType != first.PeriodType || k.PeriodUnit != first.PeriodUnit) {
-					selected[value] = nil
-				}
-			}
-		}
-		chosen := map[string]bool{}
-		for i := range kinds {
-			values := choices(&kinds[i], e.Parameter)
-			at := slices.IndexFunc(values, func(value string) bool { return value != "" && selected[value] != nil })
-			if at >= 0 && !chosen[values[at]] {
-				chosen[values[at]] = true
-				e.Choices = append(e.Choices, values[at])
-			}
-		}
-		if len(e.Choices) > 0 {
-			slices.Sort(e.Choices)
+	var partly *TypesError
+	for _, parameter := range parameters {
+		chosen, all := choicesOf(kinds, parameter)
+		e := &TypesError{of, parameter, chosen}
+		if all {
 			return e
 		}
+		if partly == nil && len(chosen) > 0 {
+			partly = e
+		}
+	}
+	if partly != nil {
+		return partly
 	}
 	return fmt.Errorf("the selection has several %s; %s", of, narrow)
+}
+
+// choicesOf returns values of a parameter each of which selects kinds that one pprof holds, and whether they select all.
+func choicesOf(kinds []recordfile.Key, parameter string) (chosen []string, all bool) {
+	selected := map[string]*recordfile.Key{} // by value: a key that it selects, nil if one pprof does not hold all of them
+	for i := range kinds {
+		k := &kinds[i]
+		for _, value := range append(choices(k, parameter), k.SampleType) {
+			if first, known := selected[value]; !known {
+				selected[value] = k
+			} else if first != nil && (k.Type != first.Type || k.PeriodType != first.PeriodType || k.PeriodUnit != first.PeriodUnit) {
+				selected[value] = nil
+			}
+		}
+	}
+	all = true
+	for i := range kinds {
+		values := choices(&kinds[i], parameter)
+		at := slices.IndexFunc(values, func(value string) bool { return value != "" && selected[value] != nil })
+		if at < 0 {
+			all = false
+		} else {
+			chosen = append(chosen, values[at])
+		}
+	}
+	slices.Sort(chosen)
+	return slices.Compact(chosen), all
 }
 
 // choices are the values of a parameter that select k, those first that select more.

@@ -201,6 +201,7 @@ func (o *overview) addServices(totals, base []*total) {
 
 // byService returns the rows of totals, which are sorted by service.
 func byService(totals []*total, newRow func(*total) *row) (services []*service) {
+	markAmbiguous(totals)
 	for _, t := range totals {
 		if n := len(services); n == 0 || services[n-1].Name != t.Service {
 			services = append(services, &service{Name: t.Service})
@@ -219,13 +220,18 @@ func byService(totals []*total, newRow func(*total) *row) (services []*service) 
 // several, so all that stand for one are returned, and those of more Profiles.
 func (s *service) order() (standing []*row) {
 	slices.SortStableFunc(s.Rows, func(a, b *row) int { return cmp.Compare(a.stands(), b.stands()) })
-	most := map[string]int{} // Profiles of a returned row, by profile type
+	type name struct{ typ, period string }
+	most := map[name]int{} // Profiles of a returned row, by profile type and, if that is ambiguous, period type
 	for _, r := range s.Rows {
-		of, found := most[r.Type]
+		n := name{typ: r.Type}
+		if r.Ambiguous {
+			n.period = r.period()
+		}
+		of, found := most[n]
 		if !found || r.Type == "" && (r.stands() < len(preferred) || r.Profiles > of) {
 			standing = append(standing, r)
 		}
-		most[r.Type] = max(of, r.Profiles)
+		most[n] = max(of, r.Profiles)
 	}
 	return standing
 }

@@ -50,6 +50,7 @@ type sent struct {
 	value                          int64
 	function                       string
 	trace, span, label             string
+	period, periodUnit             string // its type
 }
 
 func cpu(service string, at time.Time, value int64) sent {
@@ -79,9 +80,10 @@ func payload(t testing.TB, profiles ...sent) pprofile.Profiles {
 			sample.Attributes = []expand.Attribute{{Key: "thread", Value: p.label}}
 		}
 		expanded = append(expanded, expand.Profile{
-			Resource: expand.Entity{Attributes: []expand.Attribute{{Key: "service.instance.id", Value: p.instance}, {Key: "service.name", Value: p.service}}},
-			Scope:    expand.Entity{Attributes: []expand.Attribute{{Key: "profile.type", Value: p.typ}}},
-			Type:     p.sampleType, Unit: p.unit, Time: uint64(p.at.UnixNano()), Duration: uint64(p.duration),
+			Resource:   expand.Entity{Attributes: []expand.Attribute{{Key: "service.instance.id", Value: p.instance}, {Key: "service.name", Value: p.service}}},
+			Scope:      expand.Entity{Attributes: []expand.Attribute{{Key: "profile.type", Value: p.typ}}},
+			PeriodType: p.period, PeriodUnit: p.periodUnit,
+			Type: p.sampleType, Unit: p.unit, Time: uint64(p.at.UnixNano()), Duration: uint64(p.duration),
 			Samples: []*expand.Sample{sample},
 		})
 	}
@@ -422,6 +424,44 @@ func TestOverviewHidesNoProfileWithoutAType(t *testing.T) {
 	assert.Contains(t, s.page("/"), "1 service, 1 profile,", "samples are those of time")
 	s.write(payload(t, untyped("samples", "count")))
 	assert.Contains(t, s.page("/"), "type=%3Asamples", "one has no time")
+}
+
+// A service of two languages has profiles of both under one type.
+func TestRowsAndErrorsTellProfilersOfOneTypeApart(t *testing.T) {
+	s := newSite(t)
+	first, second := cpu("checkout", s.now.Add(-time.Minute), 10e9), cpu("checkout", s.now.Add(-time.Minute), 4e9)
+	first.period, first.periodUnit, first.function = "cpu", "nanoseconds", "of.Go"
+	second.period, second.periodUnit, second.function = "itimer", "count", "of.Java"
+	s.write(payload(t, first, second))
+	page := s.page("/")
+	var tops []string
+	for _, link := range regexp.MustCompile(`href="/flamegraph\?([^"]*)&amp;si=cpu"`).FindAllStringSubmatch(page, -1) {
+		tops = append(tops, s.get(s.mount(html.UnescapeString(link[1]))+"/top").Body.String())
+	}
+	require.Len(t, tops, 2, page)
+	for _, top := range tops {
+		assert.NotEqual(t, strings.Contains(top, "of.Go"), strings.Contains(top, "of.Java"))
+	}
+	assert.NotEqual(t, tops[0], tops[1])
+	assert.Contains(t, page, "cpu/nanoseconds, period itimer/count")
+	assert.Contains(t, page, "0.40 cores")
+
+	first.service, first.trace, second.trace = "cart", exampleTrace, exampleTrace
+	s.write(payload(t, first, second))
+	links := regexp.MustCompile(`href="/flamegraph\?([^"]*)"`).FindAllStringSubmatch(html.UnescapeString(s.page("/trace/"+exampleTrace)), -1)
+	require.Len(t, links, 6, "of all services, of each, and of its span")
+	for _, link := range links {
+		assert.Equal(t, http.StatusOK, s.get(s.get("/flamegraph?"+link[1]).Header().Get("Location")).Code, link[1])
+	}
+
+	w := s.get(s.mount("type=cpu") + "/flamegraph")
+	assert.Equal(t, http.StatusBadRequest, w.Code)
+	links = regexp.MustCompile(`<li><a href="(/flamegraph\?[^"]*)">`).FindAllStringSubmatch(w.Body.String(), -1)
+	require.Len(t, links, 2, w.Body)
+	for _, link := range links {
+		w := s.get(html.UnescapeString(link[1]))
+		assert.Equal(t, http.StatusOK, s.get(w.Header().Get("Location")).Code, link[1])
+	}
 }
 
 func TestOverviewComparesRanges(t *testing.T) {

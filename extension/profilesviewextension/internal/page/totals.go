@@ -24,9 +24,15 @@ func kindOf(s *recordfile.Key) kind { return kind(query.KindOf(s)) }
 // isCPU reports whether the values are CPU time.
 func (k kind) isCPU() bool { return k.SampleType == "cpu" && isNanoseconds(k.Unit) }
 
+// period is the period type with its unit.
+func (k kind) period() string { return k.PeriodType + "/" + k.PeriodUnit }
+
 // total sums the Profiles of a kind in a range.
 type total struct {
 	kind
+	// Ambiguous: the service has Profiles with the same selector and another period type, such as those of profilers of two
+	// languages. One pprof cannot hold both.
+	Ambiguous         bool
 	Profiles, Samples int
 	// Sum is that of the intervals, or of the last snapshot of each series.
 	Sum int64 // saturated
@@ -159,3 +165,35 @@ func (p *Page) totals(ctx context.Context, sel *query.Selection, selects func(*r
 
 // compareTotals sorts by service, type and sample type, and then snapshots come last.
 func compareTotals(a, b *total) int { return query.Kind(a.kind).Compare(query.Kind(b.kind)) }
+
+// markAmbiguous sets Ambiguous.
+func markAmbiguous(totals []*total) {
+	type name struct{ service, selector string }
+	periods := map[name]string{}
+	for range 2 { // the first of several is known to be ambiguous only after the others
+		for _, t := range totals {
+			n := name{t.Service, t.kind.selector()}
+			if _, known := periods[n]; !known {
+				periods[n] = t.period()
+			} else if periods[n] != t.period() {
+				periods[n] = ""
+			}
+			t.Ambiguous = periods[n] == ""
+		}
+	}
+}
+
+// selector selects the Profiles of the total, and no others of its service that one pprof cannot hold with them.
+func (t *total) selector() string {
+	if !t.Ambiguous {
+		return t.kind.selector()
+	}
+	return query.TypeID(&recordfile.Key{
+		Type: t.Type, SampleType: t.SampleType, Unit: t.Unit, PeriodType: t.PeriodType, PeriodUnit: t.PeriodUnit,
+	})
+}
+
+// Differs says what tells an ambiguous total from others of its type.
+func (t *total) Differs() string {
+	return t.SampleType + "/" + t.Unit + ", period " + t.period()
+}

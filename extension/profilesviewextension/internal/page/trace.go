@@ -72,20 +72,7 @@ func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 	}
 	t.Errors = missed.notes()
 	t.Services = byService(byKind.sorted(sel.To), func(total *total) *row { return &row{total: total, Value: total.quantity(float64(total.Sum))} })
-	types := map[string]bool{}
-	for _, s := range t.Services {
-		s.show(s.order())
-		for _, r := range s.Rows {
-			selector, shown := r.selector(), between("", sel.From, sel.To)
-			shown["type"] = selector
-			if !types[selector] && len(types) < rowsPerService {
-				types[selector] = true
-				t.Types = append(t.Types, link{Text: strings.TrimPrefix(selector, ":"), Query: params.with(shown, "service")})
-			}
-			shown["service"] = s.Name
-			r.Query = params.with(shown)
-		}
-	}
+	t.addLinks()
 	t.addSpans(spans)
 	found, err := p.offer(r.Context(), params)
 	if err != nil {
@@ -94,4 +81,31 @@ func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 	t.Bar, t.URL = params.bar(viewTrace, found), strings.ReplaceAll(p.settings.TraceURL, TraceIDInURL, hex.EncodeToString(sel.TraceID[:]))
 	writePage(w, http.StatusOK, "trace", t)
 	return nil
+}
+
+// addLinks adds those to flame graphs, of a service and of all together.
+func (t *tracePage) addLinks() {
+	var together []*total
+	shown := between("", t.selected.From, t.selected.To)
+	for _, s := range t.Services {
+		s.show(s.order())
+		for _, r := range s.Rows {
+			shown["service"], shown["type"] = s.Name, r.selector()
+			r.Query = t.with(shown)
+			of := *r.total
+			of.Service = ""
+			together = append(together, &of)
+		}
+	}
+	delete(shown, "service")
+	markAmbiguous(together)
+	types := map[string]bool{}
+	for _, of := range together {
+		selector := of.selector()
+		if !types[selector] && len(types) < rowsPerService {
+			types[selector] = true
+			shown["type"] = selector
+			t.Types = append(t.Types, link{Text: strings.TrimPrefix(selector, ":"), Query: t.with(shown, "service")})
+		}
+	}
 }
