@@ -183,13 +183,7 @@ func (p *dedupProcessor) sendAtOnce(ctx context.Context, payload *merge.Payload,
 		return p.reject(invalid)
 	}
 
-	profiles, samples := 0, 0 // that the next consumer has accepted
-	for i := range payload.Profiles {
-		if profile := &payload.Profiles[i]; !profile.Skip && w.partitions[profile.Partition].err == nil {
-			profiles++
-			samples += profile.Samples
-		}
-	}
+	profiles, samples, bytes := w.accepted(payload, bytes)
 	err := await(ctx, waits)
 	if len(waits) == 1 && len(w.unsent) == 1 { // it may say which part of the payload failed
 		err = partialerror.ForCaller(w.unsent[0].err)

@@ -110,27 +110,31 @@ func TestPartOfJoinedErrorsIsNotRetriedAlone_P8(t *testing.T) {
 	})
 }
 
-// The failed part of a window, or of one of several partitions, is not that of the caller's payload.
+// The failed part of a window, or of one of several partitions, is not that of the caller's payload. Without a window, the
+// other part is counted as accepted.
 func TestErrorForCallersHasNoPart(t *testing.T) {
 	for _, test := range []struct {
-		change  func(*Config)
-		fail    func(error) error
-		partial bool
+		change   func(*Config)
+		fail     func(error) error
+		partial  bool
+		accepted int
 	}{
-		{func(c *Config) { c.Window = 0 }, same, true},
-		{func(c *Config) { c.Window, c.SplitBy = 0, []string{"tenant"} }, same, false},
-		{onFlush, same, false},
-		{onFlush, consumererror.NewPermanent, false},
+		{func(c *Config) { c.Window = 0 }, same, true, 1},
+		{func(c *Config) { c.Window, c.SplitBy = 0, []string{"tenant"} }, same, false, 2},
+		{onFlush, same, false, 3},
+		{onFlush, consumererror.NewPermanent, false, 3},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			next := half{fail: test.fail}
-			p := newTestProcessor(t, nextFunc(next.consume), func(c *Config) { test.change(c); c.RetryOnFailure.Enabled = false })
+			p, metric := newCounted(t, nextFunc(next.consume), func(c *Config) { test.change(c); c.RetryOnFailure.Enabled = false })
 			err := p.ConsumeProfiles(t.Context(), payloadtest.InOne(t, ofTwoServices(t), payloadtest.With(payloadtest.Interval(1, 1, 100), "tenant", "2")))
 			require.NoError(t, p.Shutdown(t.Context()))
 			require.ErrorContains(t, err, "unavailable")
 			require.Equal(t, consumererror.IsPermanent(test.fail(errors.New(""))), consumererror.IsPermanent(err))
 			_, partial := errors.AsType[xconsumererror.Profiles](err)
 			require.Equal(t, test.partial, partial)
+			require.EqualValues(t, test.accepted, metric("incoming_profiles", ""))
+			require.EqualValues(t, test.accepted, metric("incoming_samples", ""))
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/partialerror"
 )
 
 // window is a merge.Window with the Profiles that depend on its outcome. The processor's mutex guards
@@ -91,6 +92,31 @@ func (w *window) close() {
 	for _, part := range w.unsent {
 		part.counts = w.merged.PartitionCounts(part.key)
 	}
+}
+
+// accepted counts what the next consumer has accepted of the only payload of a window, which has so many bytes: of a
+// partition that was rejected in part, all but that part.
+func (w *window) accepted(payload *merge.Payload, of int) (profiles, samples, bytes int) {
+	bytes = of
+	for i := range payload.Profiles {
+		profile := &payload.Profiles[i]
+		if profile.Skip {
+			continue
+		}
+		err := w.partitions[profile.Partition].err
+		if _, partial := partialerror.Profiles(err); err == nil || partial {
+			profiles++
+			samples += profile.Samples
+		}
+	}
+	for _, part := range w.unsent {
+		if rest, partial := partialerror.Profiles(part.err); partial {
+			profiles = max(0, profiles-rest.ProfileCount())
+			samples = max(0, samples-rest.SampleCount())
+			bytes = max(0, bytes-sizeOf(rest))
+		}
+	}
+	return profiles, samples, bytes
 }
 
 // partitionSet is a set of partitions, such as those that a caller waits for.
