@@ -1,0 +1,17 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package symbols gives functions, files and lines to addresses of ELF files.
+//
+// [Build] reads the debug information of a file once and writes a table; [Open] opens the table for look-ups, which
+// parse no DWARF. A table has ranges of addresses, each with a line and a node of the tree of inlined calls, and
+// the symbols of the file. The frames of an address are those that llvm-symbolizer prints: the innermost inlined
+// call first, the function whose code it is last, with the name of its symbol if it has one.
+//
+// Sources are DWARF 2 to 5, also compressed and in a separate debug file, .symtab or else .dynsym, and Go's pclntab if
+// there is no DWARF. Names are as in the file, not demangled.
+//
+// Files are untrusted. Build copies the sections to temporary files that it maps, takes at most the memory that its
+// caller allows, and a number of steps in proportion to the size of the sections. Whatever is wrong with a file is an
+// error. An address that does not lie in executable sections has no frames.
+package symbols

@@ -1,0 +1,393 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package symbols
+
+import (
+	"cmp"
+	"debug/dwarf"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+)
+
+// A DIE is an entry of .debug_info.
+
+// dwarfReader reads the units of one file.
+type dwarfReader struct {
+	*builder
+	data   *dwarf.Data
+	origin *dwarf.Reader           // for DIEs that others refer to
+	names  map[dwarf.Offset]uint32 // of functions
+}
+
+// readDWARF adds the ranges of all units.
+func (b *builder) readDWARF(f *elf.File) error {
+	content := map[string][]byte{}
+	total := 0
+	for _, name := range []string{"abbrev", "info", "str", "line", "ranges", "addr", "line_str", "str_offsets", "rnglists"} {
+		data, err := b.sections.read(f, "debug_"+name)
+		if err != nil {
+			return err
+		}
+		content[name] = data
+		total += len(data)
+	}
+	if len(content["info"]) == 0 {
+		return nil
+	}
+	// An entry of .debug_info has up to about 30 attributes, of which some take no bytes.
+	b.budget.steps = 32*int64(total) + 1<<20
+	if err := b.checkAbbreviations(content["info"], content["abbrev"], f.ByteOrder); err != nil {
+		return err
+	}
+	data, err := dwarf.New(content["abbrev"], nil, nil, content["info"], content["line"], nil, content["ranges"], content["str"])
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"addr", "line_str", "str_offsets", "rnglists"} {
+		if err := data.AddSection(".debug_"+name, content[name]); err != nil {
+			return err
+		}
+	}
+	r := &dwarfReader{builder: b, data: data, origin: data.Reader(), names: map[dwarf.Offset]uint32{}}
+	units := data.Reader()
+	for {
+		unit, err := units.Next()
+		if err != nil || unit == nil {
+			return err
+		}
+		if unit.Tag == dwarf.TagCompileUnit || unit.Tag == dwarf.TagSkeletonUnit {
+			err = r.readUnit(units, unit)
+		} else {
+			units.SkipChildren()
+		}
+		if err != nil {
+			return fmt.Errorf("the unit at offset %#x of .debug_info: %w", unit.Offset, err)
+		}
+	}
+}
+
+// scope is a range of addresses with the code of a function or an inlined call. Those with a larger depth are inside.
+type scope struct {
+	span
+	node, depth uint32
+}
+
+// row is a range of addresses with one line.
+type row struct {
+	span
+	file, line uint32
+}
+
+const (
+	scopeSize = 24
+	rowSize   = 24
+)
+
+// unit is what is known of one compilation unit.
+type unit struct {
+	*dwarfReader
+	name   string // of the main file
+	files  []*dwarf.LineFile
+	known  map[*dwarf.LineFile]uint32
+	scopes []scope
+	rows   []row
+	taken  int64 // of the budget
+}
+
+func (u *unit) take(bytes int64) error {
+	u.taken += bytes
+	return u.budget.take(bytes)
+}
+
+func (r *dwarfReader) readUnit(dies *dwarf.Reader, entry *dwarf.Entry) error {
+	u := &unit{dwarfReader: r, known: map[*dwarf.LineFile]uint32{}}
+	u.name, _ = entry.Val(dwarf.AttrName).(string)
+	defer func() { r.budget.give(u.taken) }()
+	lines, err := r.data.LineReader(entry)
+	if err != nil {
+		return err
+	}
+	if lines != nil {
+		if err := u.readRows(lines); err != nil {
+			return err
+		}
+		u.files = lines.Files()
+	}
+	if entry.Children {
+		if err := u.readScopes(dies); err != nil {
+			return err
+		}
+	}
+	return r.addRanges(overlay(flatten(u.scopes), u.rows))
+}
+
+// readRows reads the line table.
+func (u *unit) readRows(lines *dwarf.LineReader) error {
+	var entry, before dwarf.LineEntry
+	open := false
+	for {
+		if err := lines.Next(&entry); err != nil {
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			return err
+		}
+		if err := u.budget.step(1); err != nil {
+			return err
+		}
+		if open && entry.Address > before.Address && inText(u.text, before.Address) {
+			file, err := u.file(before.File)
+			if err != nil {
+				return err
+			}
+			if err := u.take(2 * rowSize); err != nil {
+				return err
+			}
+			u.rows = append(u.rows, row{span{before.Address, entry.Address}, file, uint32(before.Line)})
+		}
+		before, open = entry, !entry.EndSequence
+	}
+	slices.SortStableFunc(u.rows, func(a, b row) int { return compareSpans(a.span, b.span) })
+	return nil
+}
+
+// file returns the number of the path of a file.
+func (u *unit) file(f *dwarf.LineFile) (uint32, error) {
+	if f == nil {
+		return 0, nil
+	}
+	if n, ok := u.known[f]; ok {
+		return n, nil
+	}
+	name := path.Clean(f.Name)
+	if path.IsAbs(u.name) && strings.HasSuffix(name, u.name) {
+		name = u.name // debug/dwarf puts the directory of the unit before it, in DWARF 5
+	}
+	n, err := u.strings.intern(name)
+	u.known[f] = n
+	return n, err
+}
+
+// readScopes reads the DIEs below that of the unit.
+func (u *unit) readScopes(dies *dwarf.Reader) error {
+	parents := []uint32{0} // the node of each DIE that is open
+	for len(parents) > 0 {
+		e, err := dies.Next()
+		if err != nil {
+			return err
+		}
+		if e == nil {
+			return nil
+		}
+		if err := u.budget.step(1 + len(e.Field)); err != nil {
+			return err
+		}
+		node := parents[len(parents)-1]
+		switch e.Tag {
+		case 0:
+			parents = parents[:len(parents)-1]
+			continue
+		case dwarf.TagSubprogram:
+			node, err = u.function(e, len(parents))
+		case dwarf.TagInlinedSubroutine:
+			node, err = u.inlined(e, node, len(parents))
+		case dwarf.TagStructType, dwarf.TagClassType, dwarf.TagUnionType, dwarf.TagEnumerationType, dwarf.TagSubroutineType:
+			dies.SkipChildren()
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if e.Children {
+			if err := u.take(4); err != nil {
+				return err
+			}
+			parents = append(parents, node)
+		}
+	}
+	return nil
+}
+
+// function returns the node of a function with code, 0 if it has none.
+func (u *unit) function(e *dwarf.Entry, depth int) (uint32, error) {
+	return u.addScopes(e, depth, func() (n node, err error) {
+		n.name, err = u.nameOf(e, 0)
+		return n, err
+	})
+}
+
+// inlined returns the node of an inlined call, and that of its parent if the call has no code.
+func (u *unit) inlined(e *dwarf.Entry, parent uint32, depth int) (uint32, error) {
+	number, err := u.addScopes(e, depth, func() (node, error) {
+		n := node{parent: parent}
+		if line, ok := e.Val(dwarf.AttrCallLine).(int64); ok {
+			n.callLine = uint32(line)
+		}
+		if i, ok := e.Val(dwarf.AttrCallFile).(int64); ok && i >= 0 && i < int64(len(u.files)) {
+			file, err := u.file(u.files[i])
+			if err != nil {
+				return n, err
+			}
+			n.callFile = file
+		}
+		var err error
+		n.name, err = u.nameOf(e, 0)
+		return n, err
+	})
+	if number == 0 {
+		number = parent
+	}
+	return number, err
+}
+
+// addScopes adds the ranges of a DIE. If it has some, it also adds its node, and returns its number.
+func (u *unit) addScopes(e *dwarf.Entry, depth int, newNode func() (node, error)) (number uint32, err error) {
+	ranges, err := u.data.Ranges(e)
+	if err != nil {
+		return 0, err
+	}
+	if err := u.budget.step(len(ranges)); err != nil {
+		return 0, err
+	}
+	for _, r := range ranges {
+		if r[0] >= r[1] || !inText(u.text, r[0]) {
+			continue
+		}
+		if number == 0 {
+			n, err := newNode()
+			if err != nil {
+				return 0, err
+			}
+			number = u.addNode(n)
+		}
+		if err := u.take(2 * scopeSize); err != nil {
+			return 0, err
+		}
+		u.scopes = append(u.scopes, scope{span{r[0], r[1]}, number, uint32(depth)})
+	}
+	return number, nil
+}
+
+const (
+	attrMIPSLinkageName = dwarf.Attr(0x2007) // DW_AT_linkage_name before DWARF 4
+	maxReferences       = 16                 // from a DIE to the one with its name
+)
+
+// nameOf returns the number of the name of a function: the linkage name of a DIE or of one that it refers to, or else the
+// plain name.
+func (u *unit) nameOf(e *dwarf.Entry, references int) (uint32, error) {
+	for _, attr := range [...]dwarf.Attr{dwarf.AttrLinkageName, attrMIPSLinkageName} {
+		if s, ok := e.Val(attr).(string); ok {
+			return u.strings.intern(s)
+		}
+	}
+	for _, attr := range [...]dwarf.Attr{dwarf.AttrAbstractOrigin, dwarf.AttrSpecification} {
+		at, ok := e.Val(attr).(dwarf.Offset)
+		if !ok || references == maxReferences {
+			continue
+		}
+		if n, err := u.nameAt(at, references+1); n != 0 || err != nil {
+			return n, err
+		}
+	}
+	plain, _ := e.Val(dwarf.AttrName).(string)
+	return u.strings.intern(plain)
+}
+
+// nameAt returns the number of the name of the function whose DIE is at an offset.
+func (u *unit) nameAt(at dwarf.Offset, references int) (uint32, error) {
+	if n, ok := u.names[at]; ok {
+		return n, nil
+	}
+	u.origin.Seek(at)
+	e, err := u.origin.Next()
+	if err != nil || e == nil {
+		return 0, err
+	}
+	if err := errors.Join(u.budget.step(1+len(e.Field)), u.budget.take(40)); err != nil {
+		return 0, err
+	}
+	n, err := u.nameOf(e, references)
+	u.names[at] = n
+	return n, err
+}
+
+// flatten returns ranges that do not overlap: at each address the node of the innermost scope. What reaches beyond the
+// scope around it is cut.
+func flatten(scopes []scope) []scope {
+	slices.SortStableFunc(scopes, func(a, b scope) int {
+		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.depth, b.depth), cmp.Compare(b.end, a.end))
+	})
+	var flat, open []scope
+	var at uint64
+	upTo := func(address uint64) {
+		for len(open) > 0 && at < address {
+			top := open[len(open)-1]
+			end := min(top.end, address)
+			if at < end {
+				flat = append(flat, scope{span: span{at, end}, node: top.node})
+				at = end
+			}
+			if top.end > address {
+				break
+			}
+			open = open[:len(open)-1]
+		}
+		at = address
+	}
+	for _, s := range scopes {
+		upTo(s.start)
+		for len(open) > 0 && open[len(open)-1].end <= s.start {
+			open = open[:len(open)-1]
+		}
+		if len(open) > 0 {
+			s.end = min(s.end, open[len(open)-1].end)
+		}
+		open = append(open, s)
+	}
+	if len(open) > 0 {
+		upTo(open[0].end)
+	}
+	return flat
+}
+
+// overlay returns the ranges with the node of scopes and the line of rows. Both are sorted; of rows that overlap, the
+// first counts.
+func overlay(scopes []scope, rows []row) []lineRange {
+	var all []lineRange
+	var at uint64
+	for len(scopes) > 0 || len(rows) > 0 {
+		r := lineRange{}
+		next := uint64(1<<64 - 1)
+		if len(scopes) > 0 {
+			if s := scopes[0]; s.end <= at {
+				scopes = scopes[1:]
+				continue
+			} else if s.start <= at {
+				r.node, next = s.node, min(next, s.end)
+			} else {
+				next = min(next, s.start)
+			}
+		}
+		if len(rows) > 0 {
+			if l := rows[0]; l.end <= at {
+				rows = rows[1:]
+				continue
+			} else if l.start <= at {
+				r.file, r.line, next = l.file, l.line, min(next, l.end)
+			} else {
+				next = min(next, l.start)
+			}
+		}
+		r.start = at
+		all = append(all, r)
+		at = next
+	}
+	return append(all, lineRange{start: at})
+}

@@ -1,0 +1,502 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package symbols_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"debug/elf"
+	"debug/gosym"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
+)
+
+// run runs a tool in dir, and skips the test if the tool is not installed.
+func run(tb testing.TB, dir, tool string, args ...string) {
+	tb.Helper()
+	if _, err := exec.LookPath(tool); err != nil {
+		tb.Skipf("%s is not installed", tool)
+	}
+	cmd := exec.CommandContext(tb.Context(), tool, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := cmd.CombinedOutput()
+	require.NoError(tb, err, "%s %v: %s", tool, args, out)
+}
+
+// source returns the absolute path of a file of testdata.
+func source(tb testing.TB, name string) string {
+	tb.Helper()
+	path, err := filepath.Abs(filepath.Join("testdata", name))
+	require.NoError(tb, err)
+	return path
+}
+
+func compile(tb testing.TB, compiler string, args ...string) (program string) {
+	tb.Helper()
+	dir := tb.TempDir()
+	switch compiler {
+	case "rustc":
+		args = append(args, source(tb, "program.rs"))
+	case "go":
+		text, err := os.ReadFile(source(tb, "program.go.txt"))
+		require.NoError(tb, err)
+		require.NoError(tb, os.WriteFile(filepath.Join(dir, "main.go"), text, 0o600))
+		args = append(append([]string{"build"}, args...), "-o", "program", "main.go")
+	default:
+		args = append(args, source(tb, "program.cc"))
+	}
+	if compiler != "go" {
+		args = append(args, "-g", "-o", "program")
+	}
+	run(tb, dir, compiler, args...)
+	return filepath.Join(dir, "program")
+}
+
+// optimized is a program of g++ -O2, which is compiled once. Tests do not change it.
+var optimized struct {
+	once sync.Once
+	path string
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if optimized.path != "" {
+		os.RemoveAll(filepath.Dir(optimized.path))
+	}
+	os.Exit(code)
+}
+
+func optimizedProgram(tb testing.TB) string {
+	tb.Helper()
+	optimized.once.Do(func() {
+		compiled := compile(tb, "g++", "-O2")
+		dir, err := os.MkdirTemp("", "symbols") //nolint:usetesting // it outlives the test
+		require.NoError(tb, err)
+		optimized.path = filepath.Join(dir, "program")
+		require.NoError(tb, os.Rename(compiled, optimized.path))
+	})
+	if optimized.path == "" {
+		tb.Skip("g++ is not installed")
+	}
+	return optimized.path
+}
+
+// build makes the table of a file of code and one of debug information, either of which may be "".
+func build(tb testing.TB, program, debugFile string) (*symbols.Table, error) {
+	tb.Helper()
+	var files [2]io.ReaderAt
+	for i, path := range []string{program, debugFile} {
+		if path != "" {
+			f, err := os.Open(path)
+			require.NoError(tb, err)
+			defer f.Close()
+			files[i] = f
+		}
+	}
+	return buildFrom(tb, files[0], files[1])
+}
+
+func buildFrom(tb testing.TB, program, debugFile io.ReaderAt) (*symbols.Table, error) {
+	tb.Helper()
+	var out bytes.Buffer
+	o := symbols.Options{Directory: tb.TempDir(), MaxMemory: 64 << 20, MaxFileSize: 1 << 30}
+	if err := symbols.Build(tb.Context(), program, debugFile, o, &out); err != nil {
+		return nil, err
+	}
+	return symbols.Open(bytes.NewReader(out.Bytes()), int64(out.Len()))
+}
+
+// oracle returns the frames that llvm-symbolizer prints for addresses of a program.
+func oracle(t *testing.T, program string, addresses []uint64) [][]symbols.Frame {
+	t.Helper()
+	tool, err := exec.LookPath("llvm-symbolizer")
+	if err != nil {
+		t.Skip("llvm-symbolizer is not installed")
+	}
+	var in bytes.Buffer
+	for _, a := range addresses {
+		fmt.Fprintf(&in, "%#x\n", a)
+	}
+	cmd := exec.CommandContext(t.Context(), tool, "--obj="+program, "--inlines", "--no-demangle", "--output-style=JSON")
+	cmd.Stdin = &in
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	decoder := json.NewDecoder(bufio.NewReader(bytes.NewReader(out)))
+	var all [][]symbols.Frame
+	for range addresses {
+		var answer struct {
+			Symbol []struct {
+				FunctionName, FileName string
+				Line                   int64
+			}
+		}
+		require.NoError(t, decoder.Decode(&answer))
+		var frames []symbols.Frame
+		for _, s := range answer.Symbol {
+			f := symbols.Frame{Function: s.FunctionName, File: s.FileName, Line: s.Line}
+			if f.File != "" {
+				f.File = filepath.Clean(f.File)
+			}
+			if !filepath.IsAbs(f.File) && f.Line == 0 {
+				f.File = "" // the name of the unit in .symtab, for code without debug information
+			}
+			if f != (symbols.Frame{}) {
+				frames = append(frames, f)
+			}
+		}
+		all = append(all, frames)
+	}
+	return all
+}
+
+// addressesOf returns every step-th address of the functions of a program.
+func addressesOf(t *testing.T, program string, step uint64) (addresses []uint64) {
+	t.Helper()
+	f, err := elf.Open(program)
+	require.NoError(t, err)
+	defer f.Close()
+	all, err := f.Symbols()
+	require.NoError(t, err)
+	for _, s := range all {
+		if elf.ST_TYPE(s.Info) == elf.STT_FUNC && s.Section != elf.SHN_UNDEF {
+			for at := s.Value; at < s.Value+s.Size; at += step {
+				addresses = append(addresses, at)
+			}
+		}
+	}
+	require.NotEmpty(t, addresses)
+	return addresses
+}
+
+// requireFrames requires that tables give the frames of the program as llvm-symbolizer does.
+func requireFrames(t *testing.T, program string, step uint64, tables ...*symbols.Table) {
+	t.Helper()
+	addresses := addressesOf(t, program, step)
+	inlined := 0
+	for i, want := range oracle(t, program, addresses) {
+		inlined += max(0, len(want)-1)
+		for _, table := range tables {
+			got, err := table.Frames(nil, addresses[i])
+			require.NoError(t, err)
+			for j, f := range got { // llvm-symbolizer has files of assembler without their directory
+				if f.Line == 0 && j < len(want) && want[j].File == "" {
+					got[j].File = ""
+				}
+			}
+			require.Equal(t, want, got, "%#x", addresses[i])
+		}
+	}
+	t.Logf("%d addresses, %d inlined calls", len(addresses), inlined)
+}
+
+func TestFramesEqualThoseOfLLVMSymbolizer(t *testing.T) {
+	for name, c := range map[string]struct {
+		compiler string
+		args     []string
+		step     uint64
+	}{
+		"g++ O0 DWARF 4":      {"g++", []string{"-O0", "-gdwarf-4"}, 1},
+		"g++ O2 DWARF 5":      {"g++", []string{"-O2", "-gdwarf-5"}, 1},
+		"g++ O3 no PIE":       {"g++", []string{"-O3", "-no-pie"}, 1},
+		"g++ O2 compressed":   {"g++", []string{"-O2", "-gz=zlib"}, 1},
+		"g++ O2 zdebug":       {"g++", []string{"-O2", "-gz=zlib-gnu"}, 1},
+		"g++ functions apart": {"g++", []string{"-O2", "-ffunction-sections", "-Wl,--gc-sections"}, 1},
+		"clang++ O0 DWARF 5":  {"clang++", []string{"-O0", "-gdwarf-5"}, 1},
+		"clang++ O2 DWARF 4":  {"clang++", []string{"-O2", "-gdwarf-4"}, 1},
+		"clang++ O3 DWARF 5":  {"clang++", []string{"-O3", "-gdwarf-5", "-no-pie"}, 1},
+		"clang++ lines only":  {"clang++", []string{"-O2", "-gline-tables-only"}, 1},
+		"rustc O":             {"rustc", []string{"-O"}, 13},
+		"rustc O0":            {"rustc", nil, 17},
+		"go":                  {"go", nil, 19},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			program := compile(t, c.compiler, c.args...)
+			table, err := build(t, program, "")
+			require.NoError(t, err)
+			requireFrames(t, program, c.step, table)
+		})
+	}
+}
+
+// separate splits a program in code and debug information.
+func separate(t *testing.T, program string) (code, debugFile string) {
+	t.Helper()
+	dir := filepath.Dir(program)
+	run(t, dir, "objcopy", "--only-keep-debug", "program", "program.debug")
+	run(t, dir, "strip", "-o", "program.stripped", "program")
+	return program + ".stripped", program + ".debug"
+}
+
+func TestSeparateDebugInformationGivesTheSame(t *testing.T) {
+	for _, pie := range []string{"-pie", "-no-pie"} {
+		program := compile(t, "g++", "-O2", pie)
+		code, debugFile := separate(t, program)
+		whole, err := build(t, program, "")
+		require.NoError(t, err)
+		both, err := build(t, code, debugFile)
+		require.NoError(t, err)
+		alone, err := build(t, "", debugFile)
+		require.NoError(t, err)
+		requireFrames(t, program, 3, both, alone)
+		require.Equal(t, whole.Segments, both.Segments)
+		require.Len(t, alone.Segments, 1)
+		assert.True(t, alone.Segments[0].Guessed)
+		assert.Equal(t, whole.Segments[0].Offset, alone.Segments[0].Offset)
+		assert.Equal(t, whole.Segments[0].Address, alone.Segments[0].Address)
+
+		f, err := os.Open(code)
+		require.NoError(t, err)
+		defer f.Close()
+		info, err := symbols.ReadInfo(f)
+		require.NoError(t, err)
+		assert.Len(t, info.BuildID, 40)
+		assert.Equal(t, symbols.Info{BuildID: info.BuildID, HasCode: true}, info)
+		d, err := os.Open(debugFile)
+		require.NoError(t, err)
+		defer d.Close()
+		ofDebug, err := symbols.ReadInfo(d)
+		require.NoError(t, err)
+		assert.Equal(t, symbols.Info{BuildID: info.BuildID, HasDWARF: true}, ofDebug)
+	}
+}
+
+// TestDebugInformationOfOtherLinkersHasNoGuessedSegments: lld does not place segments in the file as in memory.
+func TestDebugInformationOfOtherLinkersHasNoGuessedSegments(t *testing.T) {
+	if _, err := exec.LookPath("ld.lld"); err != nil {
+		t.Skip("lld is not installed")
+	}
+	_, debugFile := separate(t, compile(t, "clang++", "-O2", "-fuse-ld=lld"))
+	table, err := build(t, "", debugFile)
+	require.NoError(t, err)
+	assert.Empty(t, table.Segments)
+}
+
+func TestGoWithoutDWARFHasFunctionsAndLinesOfPclntab(t *testing.T) {
+	for _, mode := range []string{"-buildmode=exe", "-buildmode=pie"} {
+		program := compile(t, "go", "-ldflags=-s -w", mode)
+		table, err := build(t, program, "")
+		require.NoError(t, err)
+		f, err := elf.Open(program)
+		require.NoError(t, err)
+		defer f.Close()
+		section := f.Section(".gopclntab")
+		if section == nil {
+			section = f.Section(".data.rel.ro.gopclntab")
+		}
+		data, err := section.Data()
+		require.NoError(t, err)
+		want, err := gosym.NewTable(nil, gosym.NewLineTable(data, f.Section(".text").Addr))
+		require.NoError(t, err)
+		require.Greater(t, len(want.Funcs), 1000)
+		for _, function := range want.Funcs {
+			for pc := function.Entry; pc < function.End; pc += 11 {
+				file, line, _ := want.PCToLine(pc)
+				got, err := table.Frames(nil, pc)
+				require.NoError(t, err)
+				require.Equal(t, []symbols.Frame{{Function: function.Name, File: file, Line: int64(max(0, line))}}, got, "%#x", pc)
+			}
+		}
+	}
+}
+
+func TestAddressesAreThoseOfTheFile(t *testing.T) {
+	program := optimizedProgram(t)
+	table, err := build(t, program, "")
+	require.NoError(t, err)
+	s := table.Segments[0]
+	text := addressesOf(t, program, 64)[0]
+	const base = 0x5555_0000_0000
+	process := symbols.Mapping{Start: base + s.Offset, Limit: base + s.Offset + 0x1000, Offset: s.Offset}
+	for name, c := range map[string]struct {
+		mapping symbols.Mapping
+		address uint64
+		want    uint64
+	}{
+		"mapping of a process":               {process, base + s.Offset + text - s.Address, text},
+		"mapping of the whole file":          {symbols.Mapping{Start: base, Limit: base + 0x10000}, base + s.Offset + text - s.Address, text},
+		"mapping with addresses of the file": {symbols.Mapping{Start: s.Address, Limit: s.Address + s.Size, Offset: s.Offset}, text, text},
+		"outside of the mapping":             {process, text, 0},
+		"offset of data":                     {symbols.Mapping{Start: base, Limit: base + 0x1000, Offset: s.Offset + s.FileSize + 0x1000}, base + 8, 0},
+		"offset that overflows":              {symbols.Mapping{Start: base, Limit: base + 0x1000, Offset: 1<<64 - 8}, base + 8, 0},
+		"no mapping":                         {symbols.Mapping{}, text, 0},
+	} {
+		got, ok := table.Address(c.mapping, c.address)
+		assert.Equal(t, c.want != 0, ok, name)
+		if ok {
+			assert.Equal(t, c.want, got, name)
+		}
+	}
+	frames, err := table.Frames(nil, 0x100)
+	require.NoError(t, err)
+	assert.Empty(t, frames, "an address outside of executable sections")
+}
+
+func TestLimitsAreErrors(t *testing.T) {
+	program := optimizedProgram(t)
+	f, err := os.Open(program)
+	require.NoError(t, err)
+	defer f.Close()
+	for name, o := range map[string]symbols.Options{
+		"max_memory allows":    {MaxMemory: 16 << 10, MaxFileSize: 1 << 30},
+		"largest allowed file": {MaxMemory: 1 << 30, MaxFileSize: 16 << 10},
+	} {
+		o.Directory = t.TempDir()
+		err := symbols.Build(t.Context(), f, nil, o, io.Discard)
+		var limit *symbols.LimitError
+		require.ErrorAs(t, err, &limit)
+		assert.ErrorContains(t, err, name)
+		left, err := os.ReadDir(o.Directory)
+		require.NoError(t, err)
+		assert.Empty(t, left)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	assert.ErrorIs(t, symbols.Build(ctx, f, nil, symbols.Options{Directory: t.TempDir(), MaxMemory: 1 << 30, MaxFileSize: 1 << 30}, io.Discard), context.Canceled)
+	assert.ErrorIs(t, symbols.Build(t.Context(), nil, nil, symbols.Options{Directory: t.TempDir()}, io.Discard), symbols.ErrNoSymbols)
+}
+
+// tryDamaged builds a table of data that may be damaged, and looks up addresses: it must not panic.
+func tryDamaged(t *testing.T, data []byte) {
+	table, err := buildFrom(t, bytes.NewReader(data), nil)
+	if err != nil {
+		return
+	}
+	for _, s := range table.Segments {
+		for i := range uint64(16) {
+			frames, err := table.Frames(nil, s.Address+s.Size*i/16)
+			require.NoError(t, err)
+			require.LessOrEqual(t, len(frames), 1000)
+		}
+	}
+}
+
+func TestDamagedFilesAreErrors(t *testing.T) {
+	for _, program := range []string{optimizedProgram(t), compile(t, "clang++", "-O1", "-gdwarf-4")} {
+		data, err := os.ReadFile(program)
+		require.NoError(t, err)
+		seed := rand.Uint64()
+		t.Logf("seed %d", seed)
+		random := rand.New(rand.NewPCG(seed, 0))
+		f, err := elf.NewFile(bytes.NewReader(data))
+		require.NoError(t, err)
+		var places []uint64 // half of the damage is in the sections that are read
+		for _, s := range f.Sections {
+			if s.Type == elf.SHT_SYMTAB || len(s.Name) > 6 && s.Name[:6] == ".debug" {
+				places = append(places, s.Offset, s.Offset+s.Size/2)
+			}
+		}
+		for i := range 120 {
+			damaged := bytes.Clone(data)
+			for range 1 + i%4 {
+				at := random.Uint64N(uint64(len(damaged)))
+				if i%2 == 0 {
+					at = places[random.IntN(len(places))] + random.Uint64N(200)
+				}
+				damaged[min(at, uint64(len(damaged)-1))] = byte(random.Uint32())
+			}
+			tryDamaged(t, damaged)
+			if i < 20 {
+				tryDamaged(t, data[:random.IntN(len(data))])
+			}
+		}
+	}
+}
+
+func FuzzBuild(f *testing.F) {
+	data, err := os.ReadFile(optimizedProgram(f))
+	require.NoError(f, err)
+	f.Add(data)
+	f.Fuzz(func(t *testing.T, data []byte) { tryDamaged(t, data) })
+}
+
+// TestDamagedTablesAreErrors: every flipped bit is noticed.
+func TestDamagedTablesAreErrors(t *testing.T) {
+	f, err := os.Open(optimizedProgram(t))
+	require.NoError(t, err)
+	defer f.Close()
+	var out bytes.Buffer
+	require.NoError(t, symbols.Build(t.Context(), f, nil, symbols.Options{Directory: t.TempDir(), MaxMemory: 64 << 20, MaxFileSize: 1 << 30}, &out))
+	for at := range out.Len() {
+		if at > 200 && at%97 != 0 {
+			continue
+		}
+		damaged := bytes.Clone(out.Bytes())
+		damaged[at] ^= 1 << (at % 8)
+		_, err := symbols.Open(bytes.NewReader(damaged), int64(len(damaged)))
+		require.Error(t, err, at)
+		_, err = symbols.Open(bytes.NewReader(out.Bytes()[:at]), int64(at))
+		require.Error(t, err, at)
+	}
+}
+
+// BenchmarkBuild reads the program with debug information that SYMBOLS_FILE names, or this test.
+func BenchmarkBuild(b *testing.B) {
+	path := os.Getenv("SYMBOLS_FILE")
+	if path == "" {
+		path = compile(b, "go", "-ldflags=-compressdwarf=false")
+	}
+	f, err := os.Open(path)
+	require.NoError(b, err)
+	defer f.Close()
+	info, err := f.Stat()
+	require.NoError(b, err)
+	b.SetBytes(info.Size())
+	for b.Loop() {
+		out, err := os.Create(filepath.Join(b.TempDir(), "table"))
+		require.NoError(b, err)
+		require.NoError(b, symbols.Build(b.Context(), f, nil, symbols.Options{Directory: b.TempDir(), MaxMemory: 256 << 20, MaxFileSize: 8 << 30}, out))
+		size, err := out.Seek(0, io.SeekCurrent)
+		require.NoError(b, err)
+		out.Close()
+		b.ReportMetric(float64(size)/float64(info.Size()), "table/file")
+	}
+}
+
+// BenchmarkFrames looks up random addresses of a Go program, and those of llvm-symbolizer.
+func BenchmarkFrames(b *testing.B) {
+	program := compile(b, "go")
+	table, err := build(b, program, "")
+	require.NoError(b, err)
+	s := table.Segments[0]
+	addresses := make([]uint64, 20_000)
+	var in bytes.Buffer
+	for i := range addresses {
+		addresses[i] = s.Address + rand.Uint64N(s.Size)
+		fmt.Fprintf(&in, "%#x\n", addresses[i])
+	}
+	b.Run("table", func(b *testing.B) {
+		var frames []symbols.Frame
+		for i := 0; b.Loop(); i++ {
+			frames, err = table.Frames(frames[:0], addresses[i%len(addresses)])
+			require.NoError(b, err)
+		}
+	})
+	b.Run("llvm-symbolizer", func(b *testing.B) {
+		tool, err := exec.LookPath("llvm-symbolizer")
+		if err != nil {
+			b.Skip("llvm-symbolizer is not installed")
+		}
+		for b.Loop() {
+			cmd := exec.CommandContext(b.Context(), tool, "--obj="+program, "--inlines", "--no-demangle")
+			cmd.Stdin = bytes.NewReader(in.Bytes())
+			require.NoError(b, cmd.Run())
+		}
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(addresses)), "ns/address")
+	})
+}
