@@ -122,13 +122,19 @@ func (p *dedupProcessor) add(ctx context.Context, payload *merge.Payload, bytes 
 // The caller holds mu, except meanwhile.
 func (p *dedupProcessor) awaitRoom(ctx context.Context, timeout <-chan time.Time) error {
 	if p.room == nil {
-		p.room = make(chan struct{})
+		p.room = &room{free: make(chan struct{})}
 	}
-	room := p.room
+	awaited := p.room
+	awaited.waiting++
 	p.mu.Unlock()
-	defer p.mu.Lock()
+	defer func() {
+		p.mu.Lock()
+		if awaited.waiting--; awaited.waiting == 0 && p.room == awaited {
+			p.room = nil
+		}
+	}()
 	select {
-	case <-room:
+	case <-awaited.free:
 		return nil
 	case <-timeout:
 		return errMemoryLimit

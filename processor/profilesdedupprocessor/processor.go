@@ -34,11 +34,11 @@ type dedupProcessor struct {
 
 	mu        sync.Mutex // guards the following
 	seen      *seenProfiles
-	open      *window       // nil if nothing is in it
-	exporting *window       // closed, until each of its partitions has been sent once
-	retries   []*partition  // sent in vain; the one that is due first comes first
-	retrySize int           // bytes of retries, and of the one being sent
-	room      chan struct{} // closed when the open window has been closed; nil unless payloads wait for it, or have waited in vain
+	open      *window      // nil if nothing is in it
+	exporting *window      // closed, until each of its partitions has been sent once
+	retries   []*partition // sent in vain; the one that is due first comes first
+	retrySize int          // bytes of retries, and of the one being sent
+	room      *room        // that payloads wait for; nil if none does
 	stopping  bool
 	lost      int // acknowledged partitions that were dropped during shutdown
 }

@@ -255,6 +255,31 @@ func TestOnlyASinglePayloadExceedsAThirdOfMemoryLimit(t *testing.T) {
 	})
 }
 
+// If a payload has waited for room in vain, the open window is not closed for it.
+func TestAWindowIsNotClosedForAPayloadThatWaitedInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hang := make(chan struct{})
+		next := downstream{answer: func(int) error { <-hang; return nil }}
+		p, metric := newCounted(t, &next, func(c *Config) { c.MemoryLimit = 4 << 20 })
+		accepted := int64(0)
+		var err error
+		for n := 0; err == nil; n++ {
+			if err = p.ConsumeProfiles(t.Context(), large(n)); err == nil {
+				accepted += 2001
+			}
+		}
+		require.ErrorIs(t, err, errMemoryLimit)
+		close(hang)
+		synctest.Wait()
+		require.EqualValues(t, 1, metric("flushes", ""), "the window that was full before")
+		time.Sleep(time.Hour)
+		require.EqualValues(t, 1, metric("flushes", string(reasonWindow)))
+		require.EqualValues(t, 2, metric("flushes", ""))
+		require.NoError(t, p.Shutdown(t.Context()))
+		require.Equal(t, accepted, next.total())
+	})
+}
+
 // 32 producers and windows of 5 ms: the sums are exact.
 func TestConcurrentProducers_P12(t *testing.T) {
 	failures := 0

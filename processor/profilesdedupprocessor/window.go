@@ -177,10 +177,16 @@ func (p *dedupProcessor) closeWindow(why reason) (closed bool) {
 	return true
 }
 
+// room is what payloads wait for if the open window has no room for them.
+type room struct {
+	free    chan struct{} // closed when the window has been closed
+	waiting int
+}
+
 // freeRoom wakes the payloads that wait for room: there is no open window any more. The caller holds mu.
 func (p *dedupProcessor) freeRoom() {
 	if p.room != nil {
-		close(p.room)
+		close(p.room.free)
 		p.room = nil
 	}
 }
