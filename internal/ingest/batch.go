@@ -156,9 +156,12 @@ func (b *Batch) decompress(ctx context.Context, results []*Result, limit int) er
 			if p.Data, err = b.held.decompressWithin(ctx, p.Data, left, sizes[i]); err == nil {
 				p.Recording.Labels, err = b.held.decompressWithin(ctx, p.Recording.Labels, limit, 0)
 			}
+			exceeded, tooLarge := err.(*pproftranslator.LimitError) //nolint:errorlint // those of max_in_flight are wrapped
+			if tooLarge && left < limit && exceeded.Limit == int64(left) {
+				return ofAll
+			}
 			return err
 		})
-		_, tooLarge := r.Err.(*pproftranslator.LimitError) //nolint:errorlint // those of max_in_flight are wrapped
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -167,8 +170,6 @@ func (b *Batch) decompress(ctx context.Context, results []*Result, limit int) er
 		case r.Err == nil:
 			left -= len(r.payload.Data)
 			continue
-		case tooLarge && left < limit:
-			r.Err = ofAll
 		}
 		wasted += len(r.payload.Data)
 		r.payload.Data = nil // which the reservation does not hold

@@ -1,0 +1,35 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ingest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// The error of a payload after another one names the limit that it exceeds: not always that of all together.
+func TestErrorOfALaterPayloadNamesItsLimit(t *testing.T) {
+	const limit = 1000
+	plain := func(n int) []byte { return make([]byte, n) }
+	for name, row := range map[string]struct {
+		later Payload
+		err   string
+	}{
+		"all together, plain":      {Payload{Data: plain(901)}, "decompressed size in bytes of all profiles of the request: more than the limit of 1000"},
+		"all together, compressed": {Payload{Data: profiletest.Gzip(t, plain(901))}, "decompressed size in bytes of all profiles of the request: more than the limit of 1000"},
+		"window":                   {Payload{Data: []byte("\x28\xb5\x2f\xfd\x00\x90\x01\x00\x00")}, "zstd window in bytes: more than the limit of 134217728"},
+		"labels":                   {Payload{Recording: Recording{Labels: profiletest.Gzip(t, plain(1001))}}, "decompressed size in bytes: more than the limit of 1000"},
+	} {
+		held := NewInFlight(64 << 20).Reserve(0)
+		b := New(Settings{}, nil).NewBatch(held)
+		b.results = []*Result{{payload: Payload{Data: plain(100)}}, {payload: row.later}}
+		require.NoError(t, b.decompress(t.Context(), b.results, limit))
+		require.NoError(t, b.results[0].Err, name)
+		require.EqualError(t, b.results[1].Err, row.err, name)
+		held.Release()
+	}
+}
