@@ -171,8 +171,8 @@ func TestFullTableIsAnError(t *testing.T) {
 		}
 		require.NoError(t, tables.Err())
 		require.NoError(t, tables.HasRoom(Growth{Content: 100}))
-		require.Error(t, tables.HasRoom(Growth{Entries: 1}))
-		require.Error(t, tables.HasRoom(Growth{Content: math.MaxUint32}))
+		require.ErrorContains(t, tables.HasRoom(Growth{Entries: 1}), "s: more than the limit of 10 entries")
+		require.ErrorContains(t, tables.HasRoom(Growth{Content: math.MaxUint32 + 1}), "table of strings: more than the limit of 4294967295 bytes")
 		require.EqualValues(t, 5, intern(tables, 5), "what is there is found in a full table")
 		require.Zero(t, intern(tables, 10))
 		var overflow *OverflowError

@@ -48,10 +48,11 @@ var tableNames = [8]string{"string", "attribute", "mapping", "function", "locati
 type OverflowError struct {
 	Table string
 	Limit int
+	Of    string // that the limit counts: entries or bytes
 }
 
 func (e *OverflowError) Error() string {
-	return fmt.Sprintf("%s_table is full: it holds %d entries, and an index may not exceed int32", e.Table, e.Limit)
+	return fmt.Sprintf("table of %ss: more than the limit of %d %s", e.Table, e.Limit, e.Of)
 }
 
 // New returns tables that hold the zero values alone. limit is how many entries a
@@ -124,12 +125,22 @@ func (t *Tables) Grow(n Room) {
 
 // HasRoom returns an *OverflowError if this growth could fill a table.
 func (t *Tables) HasRoom(g Growth) error {
-	for i, table := range t.all() {
+	for _, table := range t.all() {
 		if table.len()+g.Entries > t.limit || len(table.content)+g.Content > maxContent {
-			return &OverflowError{Table: tableNames[i], Limit: t.limit}
+			return t.overflow(table, g.Entries)
 		}
 	}
 	return nil
+}
+
+// overflow returns the error of a table without room for so many more entries, or if it has that, for their content.
+func (t *Tables) overflow(full *table, entries int) error {
+	tables := t.all()
+	e := &OverflowError{Table: tableNames[slices.Index(tables[:], full)], Limit: t.limit, Of: "entries"}
+	if full.len()+entries <= t.limit {
+		e.Limit, e.Of = maxContent, "bytes"
+	}
+	return e
 }
 
 // Err returns the *OverflowError of the first entry that could not be added, or nil.
@@ -174,22 +185,22 @@ func (t *Tables) StringsOutputSize() int {
 }
 
 // intern returns the index of an entry and whether it is to be written. Its size in pdata is given.
-func (t *Tables) intern(table *table, name string, entry []byte, size int) (i int32, write bool) {
+func (t *Tables) intern(table *table, entry []byte, size int) (i int32, write bool) {
 	if i, ok := table.likely(entry); ok {
 		return i, false
 	}
 	i, added := table.intern(t.limit, entry)
-	return t.index(i, added, name, size), added && t.writes
+	return t.index(i, added, table, size), added && t.writes
 }
 
 // index returns i, the number of an entry in a table, or 0 if the table is full.
-func (t *Tables) index(i int32, added bool, table string, size int) int32 {
+func (t *Tables) index(i int32, added bool, table *table, size int) int32 {
 	if added {
 		t.outputSize += size
 	}
 	if i < 0 {
 		if t.err == nil {
-			t.err = &OverflowError{Table: table, Limit: t.limit}
+			t.err = t.overflow(table, 1)
 		}
 		return 0
 	}
@@ -206,7 +217,7 @@ func (t *Tables) StringBytes(s []byte) int32 {
 	if i, ok := t.strings.likely(s); ok {
 		return i
 	}
-	i, _ := t.intern(&t.strings, "string", t.Valid(s), 0)
+	i, _ := t.intern(&t.strings, t.Valid(s), 0)
 	return i
 }
 
@@ -217,7 +228,7 @@ func (t *Tables) StringAt(i int32) string { return string(t.strings.at(i)) }
 func (t *Tables) Function(f Function) int32 {
 	if !t.writes {
 		t.key = f.AppendKey(t.key[:0])
-		i, _ := t.intern(&t.functions, "function", t.key, functionSize)
+		i, _ := t.intern(&t.functions, t.key, functionSize)
 		return i
 	}
 	table := t.dst.FunctionTable()
@@ -225,14 +236,14 @@ func (t *Tables) Function(f Function) int32 {
 	if added {
 		f.Write(table.AppendEmpty())
 	}
-	return t.index(i, added, "function", functionSize)
+	return t.index(i, added, &t.functions, functionSize)
 }
 
 // Mapping interns m, whose attributes it takes as a set.
 func (t *Tables) Mapping(m Mapping) int32 {
 	m.Attributes = t.set(m.Attributes)
 	t.key = m.AppendKey(t.key[:0])
-	i, write := t.intern(&t.mappings, "mapping", t.key, mappingSize)
+	i, write := t.intern(&t.mappings, t.key, mappingSize)
 	if write {
 		m.Write(t.dst.MappingTable().AppendEmpty())
 	}
@@ -247,7 +258,7 @@ func (t *Tables) Location(l *Location) int32 {
 	size := locationSize + lineSize*len(l.Lines)
 	if !t.writes {
 		t.key = l.AppendKey(t.key[:0])
-		i, _ := t.intern(&t.locations, "location", t.key, size)
+		i, _ := t.intern(&t.locations, t.key, size)
 		return i
 	}
 	table := t.dst.LocationTable()
@@ -255,13 +266,13 @@ func (t *Tables) Location(l *Location) int32 {
 	if added {
 		l.Write(table.AppendEmpty())
 	}
-	return t.index(i, added, "location", size)
+	return t.index(i, added, &t.locations, size)
 }
 
 // Link interns a link. Both ids all zero is no link, index 0.
 func (t *Tables) Link(traceID [16]byte, spanID [8]byte) int32 {
 	t.key = AppendLink(t.key[:0], traceID, spanID)
-	i, write := t.intern(&t.links, "link", t.key, 0)
+	i, write := t.intern(&t.links, t.key, 0)
 	if write {
 		WriteLink(t.dst.LinkTable().AppendEmpty(), t.links.at(i))
 	}
@@ -273,7 +284,7 @@ func (t *Tables) Link(traceID [16]byte, spanID [8]byte) int32 {
 func (t *Tables) Attribute(key, unit int32, value Value) int32 {
 	a := Attribute{Key: key, Unit: unit, Value: value}
 	t.key = a.AppendKey(t.key[:0])
-	i, write := t.intern(&t.attributes, "attribute", t.key, attributeSize+len(value))
+	i, write := t.intern(&t.attributes, t.key, attributeSize+len(value))
 	if write {
 		a.Write(t.dst.AttributeTable().AppendEmpty())
 	}
@@ -284,7 +295,7 @@ func (t *Tables) Attribute(key, unit int32, value Value) int32 {
 func (t *Tables) Stack(locations []int32) int32 {
 	size := stackSize + 4*len(locations)
 	if !t.writes {
-		i, _ := t.intern(&t.stacks, "stack", bytesOf(locations), size)
+		i, _ := t.intern(&t.stacks, bytesOf(locations), size)
 		return i
 	}
 	table := t.dst.StackTable()
@@ -292,13 +303,13 @@ func (t *Tables) Stack(locations []int32) int32 {
 	if added {
 		WriteStack(table.AppendEmpty(), locations)
 	}
-	return t.index(i, added, "stack", size)
+	return t.index(i, added, &t.stacks, size)
 }
 
 // AttributeSet interns a set of indices into the attribute table and returns its
 // number, which only this package knows; the empty set is 0.
 func (t *Tables) AttributeSet(indices []int32) int32 {
-	i, _ := t.intern(&t.sets, "attribute set", bytesOf(t.set(indices)), 0)
+	i, _ := t.intern(&t.sets, bytesOf(t.set(indices)), 0)
 	return i
 }
 
