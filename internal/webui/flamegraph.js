@@ -466,6 +466,7 @@ function showTable() {
 		}));
 		place.className = 'place';
 		place.textContent = shown(data.places[f]);
+		if (data.places[f].length > 300) place.tabIndex = 0; // it may scroll
 		const head = cell('th', name);
 		head.scope = 'row';
 		head.append(' ', place);
