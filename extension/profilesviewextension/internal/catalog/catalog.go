@@ -9,9 +9,10 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
@@ -29,7 +30,7 @@ type Catalog struct {
 	maxMemory int64 // of all details
 	options   archive.Options
 
-	mu     sync.Mutex
+	mu     *semaphore.Weighted // guards the following; a request whose client has left does not wait for it
 	listed time.Time
 	files  map[string]*file // by path
 	failed []error          // of the last listing
@@ -39,7 +40,10 @@ type Catalog struct {
 // New returns the catalog of a directory, which may not exist yet. The details of its files take maxMemory
 // bytes. options say how to read them.
 func New(directory string, maxMemory int64, options archive.Options) *Catalog {
-	return &Catalog{ReadingTime: time.Second / 2, directory: directory, maxMemory: maxMemory, options: options, files: map[string]*file{}}
+	return &Catalog{
+		ReadingTime: time.Second / 2, directory: directory, maxMemory: maxMemory, options: options,
+		mu: semaphore.NewWeighted(1), files: map[string]*file{},
+	}
 }
 
 // Memory returns the bytes that the details of files take. It does not wait for a Scan.
@@ -47,13 +51,16 @@ func (c *Catalog) Memory() int64 { return c.memory.Load() }
 
 // Refresh lists the directory again, unless the last list is recent, and reads further files for a short time. Other
 // methods use the last list, so that all parts of a page show the same.
-func (c *Catalog) Refresh(ctx context.Context) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (c *Catalog) Refresh(ctx context.Context) error {
+	if err := c.mu.Acquire(ctx, 1); err != nil {
+		return err
+	}
+	defer c.mu.Release(1)
 	if time.Since(c.listed) >= maxAge {
 		c.list()
 	}
 	c.readFurther(ctx, time.Now().Add(c.ReadingTime))
+	return ctx.Err()
 }
 
 // list lists the directory. c.mu is held.
@@ -179,8 +186,10 @@ type Found struct {
 // Scan calls visit for the Profiles of each selected series of a file that start in [from, to). Of those of
 // which a part is in the range it estimates that part.
 func (c *Catalog) Scan(ctx context.Context, from, to time.Time, selects func(*recordfile.Key) bool, visit func(*recordfile.Key, []recordfile.Total)) (*Found, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	if err := c.mu.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer c.mu.Release(1)
 	start, end := from.UnixNano(), to.UnixNano()
 	found := &Found{Errors: slices.Clone(c.failed)}
 	for _, f := range c.between(start, end, true) {
@@ -222,8 +231,10 @@ func (c *Catalog) Scan(ctx context.Context, from, to time.Time, selects func(*re
 // Files returns the files that may have selected Profiles in [from, to), by path, and the number that Found.Pending has.
 // A file of that time of which a part cannot be read may have them.
 func (c *Catalog) Files(ctx context.Context, from, to time.Time, selects func(*recordfile.Key) bool) (selected []archive.File, pending int, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	if err := c.mu.Acquire(ctx, 1); err != nil {
+		return nil, 0, err
+	}
+	defer c.mu.Release(1)
 	for _, f := range c.between(from.UnixNano(), to.UnixNano(), true) {
 		if ctx.Err() != nil {
 			return nil, 0, ctx.Err()

@@ -4,6 +4,7 @@
 package catalog
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/big"
@@ -63,7 +64,7 @@ func record(t *testing.T, service string, at time.Time, value int64) recordfile.
 func (s *store) sum(from, to time.Time) (sums map[string]int64) {
 	s.t.Helper()
 	s.listed = time.Time{}
-	s.Refresh(s.t.Context())
+	require.NoError(s.t, s.Refresh(s.t.Context()))
 	sums = map[string]int64{}
 	found, err := s.Scan(s.t.Context(), from, to, all, func(series *recordfile.Key, profiles []recordfile.Total) {
 		for _, p := range profiles {
@@ -154,7 +155,7 @@ func TestFilesThatWereNotReadAreCounted(t *testing.T) {
 	require.NoError(t, w.Append(record(t, "cart", old, 1)))
 	require.NoError(t, w.Close())
 	for _, want := range []int{1, 1, 1, 0} { // cart, and a record of checkout
-		s.Refresh(t.Context())
+		require.NoError(t, s.Refresh(t.Context()))
 		_, pending, err := s.Files(t.Context(), now.Add(time.Hour), now.Add(2*time.Hour), all)
 		require.NoError(t, err)
 		assert.Equal(t, want, pending)
@@ -197,7 +198,7 @@ func TestAnIndexIsNotAddedToTheRecordsThatWereRead_V1(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.Chtimes(files[0], now, now.Add(time.Second)))
 	s.listed = time.Time{}
-	s.Refresh(s.t.Context()) // for a request that reads no file
+	require.NoError(s.t, s.Refresh(s.t.Context())) // for a request that reads no file
 	require.NoError(t, w.Close())
 	sums = s.sum(from, to)
 	assert.Equal(t, map[string]int64{"checkout": 1}, sums)
@@ -222,7 +223,7 @@ func TestARemovedOrReplacedFileIsNoticed_V1(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(files[0], []byte("damaged"), 0o600))
 	s.listed = time.Time{}
-	s.Refresh(s.t.Context())
+	require.NoError(s.t, s.Refresh(s.t.Context()))
 	found, err := s.Scan(t.Context(), from, to, all, func(*recordfile.Key, []recordfile.Total) {})
 	require.NoError(t, err)
 	require.Len(t, found.Errors, 1)
@@ -251,6 +252,31 @@ func TestDetailsTakeBoundedMemory_V2(t *testing.T) {
 		}
 		assert.Equal(t, held, s.Memory())
 	}
+}
+
+// A request whose client has left does not wait for the one that uses the catalog.
+func TestWaitingEndsWithTheRequest(t *testing.T) {
+	s, now := newStore(t, 1<<20), time.Now()
+	require.NoError(t, s.mu.Acquire(t.Context(), 1))
+	for name, wait := range map[string]func(context.Context) error{
+		"Refresh": s.Refresh,
+		"Scan": func(ctx context.Context) error {
+			_, err := s.Scan(ctx, now, now, all, nil)
+			return err
+		},
+		"Files": func(ctx context.Context) error {
+			_, _, err := s.Files(ctx, now, now, all)
+			return err
+		},
+	} {
+		ctx, leave := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- wait(ctx) }()
+		leave()
+		require.ErrorIs(t, <-ended, context.Canceled, name)
+	}
+	s.mu.Release(1)
+	require.NoError(t, s.Refresh(t.Context()))
 }
 
 func all(*recordfile.Key) bool { return true }

@@ -245,7 +245,7 @@ func TestGraphvizIsStoppedAfterTheTimeOfTheRequest(t *testing.T) {
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	s := newSite(t)
 	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 2e9)))
-	s.catalog.Refresh(t.Context())
+	require.NoError(t, s.catalog.Refresh(t.Context()))
 	merged, _, err := s.pprof(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), mustParse(t, "service=checkout"), true)
 	require.NoError(t, err)
 	handler, err := webui.Handler(merged, webui.Options{})

@@ -167,7 +167,9 @@ func (p *Page) response(r *http.Request, serve handler, held []*slots) (complete
 		}
 		defer release()
 	}
-	p.catalog.Refresh(r.Context())
+	if err := p.catalog.Refresh(r.Context()); err != nil {
+		return nil, nil, err
+	}
 	complete = &response{header: http.Header{}}
 	gzhttp.GzipHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { err = serve(w, r) })).ServeHTTP(complete, r)
 	if err != nil {
