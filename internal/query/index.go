@@ -60,7 +60,7 @@ func (s *Source) selectedPart(file archive.File, sel *Selection) (part archive.P
 // indexed returns the selected summaries of a file from its index. ok is false if the file must be read, because it has
 // no index or that cannot tell what is selected.
 func (s *Source) indexed(file archive.File, sel *Selection) (selected []recordfile.Summary, ok bool) {
-	if sel.selectsSamples() {
+	if sel.SelectsSamples() {
 		return nil, false
 	}
 	x := s.Options.StoredIndex(file)

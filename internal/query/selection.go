@@ -45,8 +45,8 @@ var (
 	traceAttributes = []string{"trace_id", "trace id", "otel_traceid", "otel.traceid"}
 )
 
-// selectsSamples reports whether parts of a Profile may be selected for more than their time.
-func (s *Selection) selectsSamples() bool {
+// SelectsSamples reports whether parts of a Profile may be selected for more than their time.
+func (s *Selection) SelectsSamples() bool {
 	return s.selectsIDs() || slices.ContainsFunc(s.Labels, isAttribute)
 }
 

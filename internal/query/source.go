@@ -91,7 +91,7 @@ func (s *Source) visit(record *archive.Record, sel *Selection, visit func(*archi
 	if err != nil {
 		return err
 	}
-	if sel.selectsSamples() { // attributes must show their values
+	if sel.SelectsSamples() { // attributes must show their values
 		if err := dictionary.Check(pd); err != nil {
 			return record.Fail(err)
 		}

@@ -178,7 +178,7 @@ func (s *Source) Labels(ctx context.Context, sel *Selection) (*labels.Set, error
 // indexedLabels returns the attributes of a file from its index, if all of its profiles are selected and the index has all
 // attributes.
 func (s *Source) indexedLabels(file archive.File, sel *Selection) (of *labels.Set, ok bool) {
-	if sel.selectsSamples() {
+	if sel.SelectsSamples() {
 		return nil, false
 	}
 	x := s.Options.StoredIndex(file)

@@ -71,7 +71,7 @@ func (s *Source) EachStep(ctx context.Context, sel *Selection, steps Steps, by [
 // indexedSteps returns the selected summaries of the records of a file, each of one step, from its index. ok is false if the
 // file must be read.
 func (s *Source) indexedSteps(file archive.File, sel *Selection, steps Steps, by []string) (selected []recordfile.Summary, ok bool) {
-	if len(by) > 0 || sel.selectsSamples() {
+	if len(by) > 0 || sel.SelectsSamples() {
 		return nil, false
 	}
 	x := s.Options.StoredIndex(file)

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
@@ -78,7 +79,7 @@ func (c *Catalog) list() {
 		case known == nil && before != nil && before.continues(&f) && before.readEnd == f.Size:
 			closed := *before // and so renamed: it keeps the details
 			closed.File, closed.partial, closed.grown = f, false, false
-			known, before.details = &closed, nil
+			known, before.details, before.labels = &closed, nil, nil
 		default:
 			known = newFile(f)
 		}
@@ -114,8 +115,8 @@ func (c *Catalog) readFurther(ctx context.Context, deadline time.Time) {
 
 // drop forgets the details of a file. c.mu is held.
 func (c *Catalog) drop(f *file) {
-	c.memory.Add(-f.details.size())
-	f.details = nil
+	c.memory.Add(-f.size())
+	f.details, f.labels = nil, nil
 }
 
 // use loads the details of a file, until the deadline if there is one, and drops those of other files if all take too much
@@ -124,13 +125,13 @@ func (c *Catalog) use(f *file, deadline time.Time) details {
 	if f.details != nil && !f.grown {
 		return f.details
 	}
-	c.memory.Add(-f.details.size())
+	c.memory.Add(-f.size())
 	if gone := f.load(&c.options, deadline); gone {
-		f.details = nil
+		f.details, f.labels = nil, nil
 		delete(c.files, f.Path)
 		return nil
 	}
-	c.memory.Add(f.details.size())
+	c.memory.Add(f.size())
 	loaded := f.details
 	if c.memory.Load() > c.maxMemory {
 		for _, f := range c.files {
@@ -239,12 +240,8 @@ func (c *Catalog) Files(ctx context.Context, from, to time.Time, selects func(*r
 		if ctx.Err() != nil {
 			return nil, 0, ctx.Err()
 		}
-		profiles := c.use(f, time.Time{})
-		found := len(f.errs) > 0 && f.writtenIn(from.UnixNano(), to.UnixNano())
-		for key := range profiles {
-			found = found || selects(&key) && f.mayStartIn(from.UnixNano(), to.UnixNano())
-		}
-		if found {
+		has := c.use(f, time.Time{}).has(selects)
+		if has && f.mayStartIn(from.UnixNano(), to.UnixNano()) || len(f.errs) > 0 && f.writtenIn(from.UnixNano(), to.UnixNano()) {
 			selected = append(selected, f.File)
 		}
 	}
@@ -254,4 +251,35 @@ func (c *Catalog) Files(ctx context.Context, from, to time.Time, selects func(*r
 		}
 	}
 	return selected, pending, nil
+}
+
+// maxLabelFiles is how many files Labels looks at: those that were written last.
+const maxLabelFiles = 20
+
+// Labels returns attributes of the files that may have selected Profiles in [from, to), not all of many files.
+func (c *Catalog) Labels(ctx context.Context, from, to time.Time, selects func(*recordfile.Key) bool) (*labels.Set, error) {
+	if err := c.mu.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer c.mu.Release(1)
+	files := c.between(from.UnixNano(), to.UnixNano(), false)
+	slices.SortStableFunc(files, func(a, b *file) int { return cmp.Compare(b.Modified, a.Modified) })
+	found, looked := &labels.Set{}, 0
+	for _, f := range files {
+		if looked == maxLabelFiles || ctx.Err() != nil {
+			break
+		}
+		if !c.use(f, time.Time{}).has(selects) {
+			continue
+		}
+		looked++
+		if f.labels == nil && f.details != nil {
+			if x := c.options.StoredIndex(f.File); x != nil {
+				f.labels = &x.Labels
+				c.memory.Add(f.labels.Size())
+			}
+		}
+		found.Merge(f.labels)
+	}
+	return found, ctx.Err()
 }

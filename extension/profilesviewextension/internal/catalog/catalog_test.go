@@ -247,7 +247,7 @@ func TestDetailsTakeBoundedMemory_V2(t *testing.T) {
 		var held int64
 		for _, f := range s.files {
 			if f.details != nil {
-				held += f.details.size()
+				held += f.size()
 			}
 		}
 		assert.Equal(t, held, s.Memory())

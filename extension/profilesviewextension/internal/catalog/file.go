@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
@@ -56,6 +57,16 @@ func (d details) size() int64 {
 	return int64(size)
 }
 
+// has reports whether some of the Profiles are selected.
+func (d details) has(selects func(*recordfile.Key) bool) bool {
+	for key := range d {
+		if selects(&key) {
+			return true
+		}
+	}
+	return false
+}
+
 func (d details) add(summaries []recordfile.Summary) {
 	for i := range summaries {
 		s := &summaries[i]
@@ -73,10 +84,19 @@ type file struct {
 	grown    bool   // there is more in the file, which was not read
 	profiles Extent // all Profiles
 	errs     []error
-	details  details // nil if they were dropped
+	details  details     // nil if they were dropped
+	labels   *labels.Set // of the records that were read for the details or, after a call of Catalog.Labels, of the index; may be nil
 	// readEnd is the offset after the records that were read, and records is their number.
 	readEnd int64
 	records int
+}
+
+// size estimates the bytes of the details and labels.
+func (f *file) size() int64 {
+	if f.labels == nil {
+		return f.details.size()
+	}
+	return f.details.size() + f.labels.Size()
 }
 
 func newFile(found archive.File) *file {
@@ -119,7 +139,7 @@ func (f *file) load(options *archive.Options, deadline time.Time) (gone bool) {
 		if f.readEnd > 0 { // what was read is lost, as it could be again
 			deadline = time.Time{}
 		}
-		f.details, f.errs, f.readEnd, f.records = details{}, nil, 0, 0
+		f.details, f.labels, f.errs, f.readEnd, f.records = details{}, nil, nil, 0, 0
 		if x := options.StoredIndex(f.File); x != nil {
 			records, _ = x.Records() // after an error the file is read
 		}
@@ -178,6 +198,10 @@ func (f *file) addRecord(record *archive.Record) {
 			f.addError(err)
 		} else {
 			f.details.add(summaries)
+			if f.labels == nil {
+				f.labels = &labels.Set{}
+			}
+			f.labels.AddProfiles(pd)
 		}
 	}
 }

@@ -4,6 +4,7 @@
 package page
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/klauspost/compress/gzhttp"
 
+	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/format"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
@@ -49,7 +51,7 @@ func (p *Page) apiServices(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	totals, found, err := p.totals(r.Context(), params.selected, params.selected.MatchesKey)
+	totals, found, err := p.totals(r.Context(), &scope{Selection: params.selected, selects: params.selected.MatchesKey})
 	if err != nil {
 		return err
 	}
@@ -97,10 +99,10 @@ func (p *Page) apiProfile(w http.ResponseWriter, r *http.Request) error {
 // that of query.Difference.
 func (p *Page) pprof(r *http.Request, params *params, apart bool) (merged *profile.Profile, notes []string, err error) {
 	var missed missing
-	source, err := p.source(r, params.selected, &missed)
+	source, err := p.source(r.Context(), params.selected, &missed)
 	base := source
 	if err == nil && params.base != nil {
-		base, err = p.source(r, params.base, &missed)
+		base, err = p.source(r.Context(), params.base, &missed)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -134,14 +136,14 @@ func (m *missing) notes() (notes []string) {
 		notes = append(notes, "Cannot read "+err.Error())
 	}
 	if m.pending > 0 {
-		notes = append(notes, count(m.pending, "file")+" may have profiles of this range, but will be read by the next requests: retry")
+		notes = append(notes, format.Count(m.pending, "file")+" may have profiles of this range, but will be read by the next requests: retry")
 	}
 	return notes
 }
 
 // source returns the files that may have selected profiles. What cannot be read goes to missed.
-func (p *Page) source(r *http.Request, sel *query.Selection, missed *missing) (*query.Source, error) {
-	files, pending, err := p.catalog.Files(r.Context(), sel.From, sel.To, sel.MatchesKey)
+func (p *Page) source(ctx context.Context, sel *query.Selection, missed *missing) (*query.Source, error) {
+	files, pending, err := p.catalog.Files(ctx, sel.From, sel.To, sel.MatchesKey)
 	missed.pending = pending
 	const most = 5
 	return &query.Source{Files: files, Options: p.options(), Failed: func(err error) error {

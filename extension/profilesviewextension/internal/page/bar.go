@@ -14,26 +14,62 @@ import (
 	"strings"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/format"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
-// offered are the services of a range, and their types.
-type offered map[string]map[string]bool
+// offered are the choices of a range.
+type offered struct {
+	types  map[string]map[string]bool // by service
+	labels *labels.Set                // of the selected services
+}
 
-func (o offered) add(k *recordfile.Key) {
-	if o[k.Service] == nil {
-		o[k.Service] = map[string]bool{}
+func newOffered() *offered { return &offered{types: map[string]map[string]bool{}} }
+
+func (o *offered) add(k *recordfile.Key) {
+	if o.types[k.Service] == nil {
+		o.types[k.Service] = map[string]bool{}
 	}
-	o[k.Service][kindOf(k).selector()] = true
+	o.types[k.Service][kindOf(k).selector()] = true
+}
+
+// offerLabels adds the labels of the last files that have selected services and types.
+func (p *Page) offerLabels(ctx context.Context, params *params, o *offered) (err error) {
+	o.labels, err = p.catalog.Labels(ctx, params.selected.From, params.selected.To, params.selected.MatchesKey)
+	return err
+}
+
+// names returns the names of labels.
+func (o *offered) names() []string {
+	all, _ := o.labels.Names()
+	return slices.DeleteFunc(all, func(name string) bool { return slices.Contains(query.KeyLabels, name) || len(name) > maxOptionName })
+}
+
+// filters returns labels with values, as the parameter label has them: not all of many.
+func (o *offered) filters() (texts []string) {
+	for _, name := range o.names() {
+		values, _ := o.labels.Values(name)
+		values = slices.DeleteFunc(values, func(value string) bool { return len(value) > maxOptionName })
+		values = values[:min(len(values), maxValues, maxOptions-len(texts))]
+		for _, value := range values {
+			texts = append(texts, name+"="+value)
+		}
+	}
+	return texts
 }
 
 // offer returns what the files of a range have.
-func (p *Page) offer(ctx context.Context, params *params) (offered, error) {
-	found := offered{}
+func (p *Page) offer(ctx context.Context, params *params) (*offered, error) {
+	found := newOffered()
 	_, err := p.catalog.Scan(ctx, params.selected.From, params.selected.To, func(k *recordfile.Key) bool {
 		found.add(k)
 		return false
 	}, nil)
+	if err == nil {
+		err = p.offerLabels(ctx, params, found)
+	}
 	return found, err
 }
 
@@ -42,6 +78,9 @@ type bar struct {
 	View    string // the page that shows the choices
 	Keep    string // the parameters that it does not change, as a query
 	Selects []dropdown
+	Labels  []string // that exist, as the parameter label has them
+	Path    string   // of the links of Filters
+	Filters []link   // labels that select profiles, each with the query without it
 	Search  bool
 	Param   func(string) string
 }
@@ -68,22 +107,22 @@ const (
 )
 
 // ofBar are the parameters that the bar sets.
-var ofBar = slices.Concat(selectingTotals, selectingBase, []string{"refresh", "q", "page"})
+var ofBar = slices.Concat(selectingTotals, selectingBase, []string{"refresh", "q", "page", "by"})
 
-func (p *params) bar(view string, found offered) *bar {
+func (p *params) bar(view string, found *offered) *bar {
 	kept := maps.Clone(p.values)
 	for _, key := range ofBar {
 		kept.Del(key)
 	}
-	b := &bar{View: view, Keep: kept.Encode(), Search: view == viewOverview, Param: p.Param}
+	b := &bar{View: view, Keep: kept.Encode(), Search: view == viewOverview, Param: p.Param, Labels: found.filters(), Path: p.pathOf(view), Filters: p.filters()}
 	types := map[string]bool{}
-	for service, its := range found {
+	for service, its := range found.types {
 		if len(p.selected.Services) == 0 || slices.Contains(p.selected.Services, service) {
 			maps.Copy(types, its)
 		}
 	}
 	b.Selects = []dropdown{
-		{Label: "Service", Options: p.names("service", "All services", slices.Sorted(maps.Keys(found)))},
+		{Label: "Service", Options: p.names("service", "All services", slices.Sorted(maps.Keys(found.types)))},
 		{Label: "Type", Options: p.names("type", "All types", slices.Sorted(maps.Keys(types)))},
 		{Label: "Range", Options: p.ranges()},
 	}
@@ -91,6 +130,7 @@ func (p *params) bar(view string, found offered) *bar {
 		b.Selects = append(b.Selects, dropdown{Label: "Compare with", Options: p.comparisons()})
 	}
 	if view == viewOverview {
+		b.Selects = append(b.Selects, dropdown{Label: "Group by", Options: p.names("by", "Service", found.names())})
 		b.Selects = append(b.Selects, dropdown{Label: "Refresh", Options: p.refreshes(), Scripted: true})
 	}
 	return b
@@ -100,6 +140,7 @@ func (p *params) bar(view string, found offered) *bar {
 const (
 	maxOptions    = 200
 	maxOptionName = 200 // bytes
+	maxValues     = 20  // of a label
 )
 
 // names are the options of a parameter that is a name, which may be repeated.
@@ -128,7 +169,7 @@ func (p *params) names(key, all string, names []string) []option {
 
 // ranges are those up to now, and the current one.
 func (p *params) ranges() (options []option) {
-	from, isLast := cmp.Or(p.values.Get("from"), "-"+withoutZeros(p.byDefault)), false
+	from, isLast := cmp.Or(p.values.Get("from"), "-"+format.WithoutZeros(p.byDefault)), false
 	for _, r := range []struct{ text, from string }{
 		{"5 min", "-5m"}, {"15 min", "-15m"}, {"1 h", "-1h"}, {"6 h", "-6h"}, {"24 h", "-24h"}, {"7 d", "-168h"},
 	} {
@@ -191,7 +232,19 @@ func (p *params) refreshes() (options []option) {
 }
 
 // ofSelect are the parameters of the bar's form.
-var ofSelect = []string{"view", "keep", "set", "q", "from", "to", "base_from", "base_to"}
+var ofSelect = []string{"view", "keep", "set", "q", "label", "from", "to", "base_from", "base_to"}
+
+// pathOf returns the path of a page.
+func (p *params) pathOf(view string) string {
+	switch view {
+	case viewFlamegraph:
+		return "/flamegraph"
+	case viewTrace:
+		return "/trace/" + url.PathEscape(cmp.Or(p.Param("trace_id"), "none"))
+	default:
+		return "/"
+	}
+}
 
 // choose redirects from the bar to the page of its choices.
 func (p *Page) choose(w http.ResponseWriter, r *http.Request) error {
@@ -219,12 +272,13 @@ func (p *Page) choose(w http.ResponseWriter, r *http.Request) error {
 			ago = ""
 		}
 	}
-	path, byDefault := "/", defaultRange
-	switch form.Get("view") {
-	case viewFlamegraph:
-		path = "/flamegraph"
-	case viewTrace:
-		path, byDefault = "/trace/"+url.PathEscape(cmp.Or(chosen.Get("trace_id"), "none")), traceRange
+	if label := strings.TrimSpace(form.Get("label")); label != "" {
+		(&params{values: chosen}).addLabel(label)
+	}
+	view, byDefault := form.Get("view"), defaultRange
+	path := (&params{values: chosen}).pathOf(view)
+	if view == viewTrace {
+		byDefault = traceRange
 		chosen.Del("trace_id")
 	}
 	if params, err := parseParams(chosen, byDefault, p.now()); err == nil && ago != "" { // the page says the error

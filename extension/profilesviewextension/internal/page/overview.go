@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
+	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/format"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
@@ -78,36 +80,47 @@ type row struct {
 	Query, Difference template.URL
 }
 
+// ownOfOverview are parameters that no other page has.
+var ownOfOverview = []string{"q", "sort", "refresh", "by"}
+
 func (p *Page) overview(w http.ResponseWriter, r *http.Request) error {
 	values := r.URL.Query()
-	for _, key := range selectingSamples {
+	for _, key := range []string{"trace_id", "span_id"} {
 		if values.Get(key) != "" { // the page would show more than it says
 			return usageError{fmt.Errorf("%s does not select totals: use it with /flamegraph or /api/profile", key)}
 		}
+	}
+	by := values.Get("by")
+	if strings.ContainsAny(by, "={") || slices.Contains(query.KeyLabels, labels.Name(by)) {
+		return usageError{fmt.Errorf("by is %.60q: must be the name of a label of profiles, such as pod, and not of their service or type", by)}
 	}
 	params, err := parseParams(values, defaultRange, p.now())
 	if err != nil {
 		return err
 	}
 	search := strings.ToLower(strings.TrimSpace(values.Get("q")))
-	offered := offered{}
+	offered := newOffered()
 	shown := func(s *recordfile.Key) bool {
 		offered.add(s)
 		return params.selected.MatchesKey(s) && slices.ContainsFunc([]string{s.Service, s.Type, s.SampleType}, func(name string) bool {
 			return strings.Contains(strings.ToLower(name), search)
 		})
 	}
-	totals, found, err := p.totals(r.Context(), params.selected, shown)
+	selected := &scope{Selection: params.selected, selects: shown, by: by}
+	totals, found, err := p.totals(r.Context(), selected)
 	if err != nil {
 		return err
 	}
 	var base []*total
 	if params.base != nil {
-		if base, _, err = p.totals(r.Context(), params.base, shown); err != nil {
+		if base, _, err = p.totals(r.Context(), &scope{Selection: params.base, selects: shown, by: by}); err != nil {
 			return err
 		}
 	}
-	for _, key := range []string{"q", "sort", "refresh"} {
+	if err := p.offerLabels(r.Context(), params, offered); err != nil {
+		return err
+	}
+	for _, key := range ownOfOverview {
 		if value := values.Get(key); value != "" {
 			params.values.Set(key, value)
 		}
@@ -116,7 +129,7 @@ func (p *Page) overview(w http.ResponseWriter, r *http.Request) error {
 		params: params, Found: found, Title: "Profiles", Directory: p.settings.Directory, Bar: params.bar(viewOverview, offered),
 		Base: params.base, Empty: found.All.Profiles == 0,
 		Elsewhere: query.TimeOf(found.All.First).Before(params.selected.From) || !query.TimeOf(found.All.Last).Before(params.selected.To),
-		Any:       !slices.ContainsFunc([]string{"service", "type", "q"}, params.values.Has),
+		Any:       !slices.ContainsFunc([]string{"service", "type", "label", "q"}, params.values.Has),
 		AllQuery:  params.showing(&found.All), OddQuery: params.showing(&found.Odd),
 	}
 	if services := params.selected.Services; len(services) == 1 {
@@ -124,7 +137,7 @@ func (p *Page) overview(w http.ResponseWriter, r *http.Request) error {
 	}
 	o.addServices(totals, base)
 	o.paginate(values.Get("page"))
-	if err := p.addCharts(r.Context(), params.selected, o.Services); err != nil {
+	if err := p.addCharts(r.Context(), selected, o.Services); err != nil {
 		return err
 	}
 	writePage(w, http.StatusOK, "overview", o)
@@ -152,9 +165,9 @@ func (k kind) stands() int {
 		return i
 	}
 	switch {
-	case isNanoseconds(k.Unit):
+	case format.IsNanoseconds(k.Unit):
 		return len(preferred)
-	case isBytes(k.Unit):
+	case format.IsBytes(k.Unit):
 		return len(preferred) + 1
 	default:
 		return len(preferred) + 2
@@ -176,7 +189,7 @@ func (o *overview) addServices(totals, base []*total) {
 	slices.SortFunc(totals, compareTotals)
 	o.Services = byService(totals, func(t *total) *row { return newRow(o.params, t, baseOf[t.kind]) })
 	for _, s := range o.Services {
-		s.Query = o.with(map[string]string{"service": s.Name}, "q")
+		s.Query = o.narrowed(s.Name).with(nil, "q")
 		standing := s.order()
 		for _, r := range standing {
 			o.Profiles += r.Profiles
@@ -244,13 +257,12 @@ func (s *service) show(rows []*row) {
 
 func newRow(params *params, t, base *total) *row {
 	const none = "–"
-	shown := map[string]string{"service": t.Service, "type": t.selector()}
-	own := []string{"q", "sort", "refresh"}
-	r := &row{total: t, Query: params.with(shown, append(own, selectingBase...)...), Value: none, Base: none}
+	params, shown := params.narrowed(t.Service), map[string]string{"type": t.selector()}
+	r := &row{total: t, Query: params.with(shown, slices.Concat(ownOfOverview, selectingBase)...), Value: none, Base: none}
 	v, was := 0.0, 0.0
 	if t.Profiles > 0 {
 		v = t.measured(params.selected)
-		r.Value, r.Coverage, r.Newest = t.value(v), t.coverage(params.selected), ago(params.now.Sub(query.TimeOf(t.Last)))
+		r.Value, r.Coverage, r.Newest = t.value(v), t.coverage(params.selected), format.Ago(params.now.Sub(query.TimeOf(t.Last)))
 	}
 	if base != nil {
 		was = base.measured(params.base)
@@ -259,7 +271,7 @@ func newRow(params *params, t, base *total) *row {
 	if base == nil || t.Profiles == 0 {
 		return r
 	}
-	r.Difference = params.with(shown, own...)
+	r.Difference = params.with(shown, ownOfOverview...)
 	r.By, r.Trend = signed(t.value, v-was), "down"
 	if was != 0 {
 		r.Change = signed(func(v float64) string { return fmt.Sprintf("%.3g %%", v) }, (v-was)/was*100)
@@ -289,7 +301,7 @@ func (t *total) coverage(sel *query.Selection) string {
 	if t.Snapshot {
 		return "last of each process"
 	}
-	covered, length := 100*float64(t.Covered)/float64(sel.To.Sub(sel.From)), lengthText(sel.To.Sub(sel.From))
+	covered, length := 100*float64(t.Covered)/float64(sel.To.Sub(sel.From)), format.Length(sel.To.Sub(sel.From))
 	percent := fmt.Sprintf("%.0f", covered)
 	switch {
 	case covered == 0:
@@ -328,7 +340,10 @@ func (o *overview) paginate(number string) {
 	page = max(1, min(page, (total+servicesPerPage-1)/servicesPerPage))
 	from, to := (page-1)*servicesPerPage, min(page*servicesPerPage, total)
 	o.Services = o.Services[min(from, to):to]
-	o.Shown = count(total, "service")
+	o.Shown = format.Count(total, "service")
+	if o.Param("by") != "" {
+		o.Shown = format.Count(total, "value")
+	}
 	if total > servicesPerPage {
 		o.Shown = fmt.Sprintf("%d–%d of %s", from+1, to, o.Shown)
 	}
@@ -341,7 +356,7 @@ func (o *overview) paginate(number string) {
 }
 
 // addCharts draws the charts of the services.
-func (p *Page) addCharts(ctx context.Context, sel *query.Selection, services []*service) error {
+func (p *Page) addCharts(ctx context.Context, selected *scope, services []*service) error {
 	charts, sent := map[kind]*chart{}, map[string]*[]uint64{}
 	for _, s := range services {
 		sent[s.Name] = &[]uint64{}
@@ -350,8 +365,11 @@ func (p *Page) addCharts(ctx context.Context, sel *query.Selection, services []*
 		}
 	}
 	shown := func(s *recordfile.Key) bool { return sent[s.Service] != nil }
-	_, err := p.catalog.Scan(ctx, sel.From, sel.To, shown, func(s *recordfile.Key, profiles []recordfile.Total) {
+	_, err := p.scan(ctx, selected, shown, func(s *recordfile.Key, profiles []recordfile.Total) {
 		starts := sent[s.Service]
+		if starts == nil { // of another page
+			return
+		}
 		for i := range profiles {
 			*starts = append(*starts, profiles[i].Start)
 		}
@@ -361,7 +379,7 @@ func (p *Page) addCharts(ctx context.Context, sel *query.Selection, services []*
 	})
 	for _, s := range services {
 		for _, r := range s.Rows {
-			r.Chart = charts[r.kind].draw(sel)
+			r.Chart = charts[r.kind].draw(selected.Selection)
 		}
 	}
 	return err

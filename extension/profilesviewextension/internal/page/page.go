@@ -63,7 +63,7 @@ func New(settings Settings) *Page {
 	pages := accepting(nil, p.query(p.mounted, p.rendering, p.queries)) // with parameters of pprof
 	for pattern, serve := range map[string]handler{
 		"/{$}":                  accepting(ofOverview, p.query(p.overview, p.queries)),
-		"/api/services":         accepting(selectingTotals, p.query(p.apiServices, p.queries)),
+		"/api/services":         accepting(ofServices, p.query(p.apiServices, p.queries)),
 		"/api/profile":          accepting(selecting, p.query(p.apiProfile, p.queries)),
 		"/flamegraph":           accepting(ofFlamegraph, p.flamegraph),
 		"/select":               accepting(ofSelect, p.choose),

@@ -32,6 +32,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/goleak"
 
+	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/format"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
@@ -298,16 +299,78 @@ func TestEveryLinkIsAccepted(t *testing.T) {
 func TestTotalsRejectParametersThatSelectPartsOfThem(t *testing.T) {
 	s := newSite(t)
 	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 2e9)))
-	for _, parameter := range []string{"trace_id=" + exampleTrace, "span_id=00f067aa0ba902b7", "label=thread=none"} {
+	for _, parameter := range []string{"trace_id=" + exampleTrace, "span_id=00f067aa0ba902b7"} {
 		key, _, _ := strings.Cut(parameter, "=")
 		w := s.get("/api/services?" + parameter)
 		assert.Equal(t, http.StatusBadRequest, w.Code, parameter)
-		assert.Contains(t, w.Body.String(), fmt.Sprintf("unknown parameter %q: must be one of service, type, from, to\n", key))
+		assert.Contains(t, w.Body.String(), fmt.Sprintf("unknown parameter %q: must be one of service, type, from, to, label\n", key))
 		w = s.get("/?" + parameter)
 		assert.Equal(t, http.StatusBadRequest, w.Code, parameter)
 		assert.Contains(t, w.Body.String(), key+" does not select totals")
 	}
 	assert.Equal(t, http.StatusBadRequest, s.get("/api/services?base_from=-1h").Code)
+}
+
+func TestOverviewSelectsAndGroupsByLabel(t *testing.T) {
+	s := newSite(t)
+	labeled := func(service, thread string, ago time.Duration, value int64) sent {
+		p := cpu(service, s.now.Add(-ago), value)
+		p.label = thread
+		return p
+	}
+	main, worker, none := labeled("checkout", "main", time.Minute, 10e9), labeled("checkout", "worker", time.Minute, 4e9), cpu("cart", s.now.Add(-time.Minute), 1e9)
+	s.write(payload(t, main, worker, none, labeled("checkout", "main", 25*time.Minute, 2e9)))
+	defer s.open(payload(t, labeled("cart", "<late>", 30*time.Second, 3e9)))()
+	links := func(page string) (found []string) {
+		for _, link := range regexp.MustCompile(`href="(/(?:flamegraph|api/profile)\?[^"]*)"`).FindAllStringSubmatch(page, -1) {
+			found = append(found, html.UnescapeString(link[1]))
+			w := s.get(found[len(found)-1])
+			if w.Code == http.StatusFound {
+				w = s.get(w.Header().Get("Location"))
+			}
+			assert.Equal(t, http.StatusOK, w.Code, "%s: %s", link[1], w.Body)
+		}
+		return found
+	}
+
+	page := s.page("/?label=thread%3Dmain&base_from=-30m&base_to=-20m")
+	assert.Equal(t, 1, strings.Count(page, `<th scope="rowgroup"`), "cart has no such label")
+	assert.Contains(t, page, `<td class="number value">1.00 cores</td>`)
+	assert.Contains(t, page, `<td class="number base">0.20 cores</td>`)
+	assert.Contains(t, page, `aria-label="cpu by 15 s, highest 1.00 cores"`)
+	assert.Contains(t, page, `<option value="thread=worker">`)
+	assert.Contains(t, page, `<option value="thread=&lt;late&gt;">`, "of a file that is being written")
+	assert.NotContains(t, page, `<option value="service_name=`)
+	assert.Contains(t, page, `<a href="/?base_from=-30m&amp;base_to=-20m" title="Remove this filter"><bdi>thread=main</bdi>`)
+	require.Len(t, links(page), 3)
+	for _, link := range links(page) {
+		assert.Contains(t, link, "label=thread%3Dmain")
+	}
+	banner := s.page(s.mount("service=checkout&label=thread%3Dmain") + "/flamegraph")
+	assert.Contains(t, banner, `" title="Remove this filter"><bdi>thread=main</bdi>`)
+	assert.NotContains(t, banner, `<option value="thread=&lt;late&gt;">`, "of another service")
+	assert.Equal(t, "/flamegraph?label=thread%3Dmain&label=pod%3Da&service=checkout",
+		s.get("/select?view=flamegraph&keep=label%3Dthread%253Dmain&set=service%3Dcheckout&label=+pod%3Da").Header().Get("Location"))
+
+	page = s.page("/?by=thread")
+	assert.Equal(t, []string{"main", "worker", "&lt;late&gt;"}, rowGroups(page)[:3], "by CPU time")
+	assert.Len(t, rowGroups(page), 4, "cart has profiles without the label")
+	require.Len(t, links(page), 8)
+	assert.Contains(t, page, `href="/?label=thread%3Dworker"`)
+	assert.Contains(t, s.page("/?by=thread&label=thread%3Dworker"), `<td class="number value">0.40 cores</td>`)
+	assert.Equal(t, http.StatusBadRequest, s.get("/?by=service.name").Code)
+	assert.Equal(t, http.StatusBadRequest, s.get("/?label=thread").Code)
+
+	rows := s.services("label=thread%3Dworker")
+	require.Len(t, rows, 1)
+	assert.Equal(t, int64(4e9), rows[0].Sum)
+}
+
+func rowGroups(page string) (names []string) {
+	for _, group := range regexp.MustCompile(`<th scope="rowgroup"[^>]*><a [^>]*>(?:<bdi>)?([^<]*)<`).FindAllStringSubmatch(page, -1) {
+		names = append(names, group[1])
+	}
+	return names
 }
 
 func TestSumsThatOverflowAreRejected(t *testing.T) {
@@ -560,7 +623,7 @@ func TestValuesHaveTwoOrThreeDigits(t *testing.T) {
 	} {
 		assert.Equal(t, want, got)
 	}
-	assert.Equal(t, "1 profile, 12,345 samples", count(1, "profile")+", "+count(12345, "sample"))
+	assert.Equal(t, "1 profile, 12,345 samples", format.Count(1, "profile")+", "+format.Count(12345, "sample"))
 }
 
 // TestLinksKeepTheRange: the way back to all services and the search for a trace stay in the range.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/format"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 )
 
@@ -33,8 +34,7 @@ type params struct {
 	byDefault      time.Duration // the length of the range of a URL that states none
 }
 
-// The parameters that select profiles. Totals, which are known without reading the profiles, are selected by the
-// first ones only.
+// The parameters that select profiles. Those of totals are all but the base and the IDs.
 var (
 	selectingTotals  = []string{"service", "type", "from", "to"}
 	selectingBase    = []string{"base_from", "base_to"}
@@ -42,7 +42,8 @@ var (
 
 	selecting = slices.Concat(selectingTotals, selectingBase, selectingSamples)
 
-	ofOverview   = slices.Concat(selecting, []string{"q", "sort", "page", "refresh"}) // it says itself which of these it rejects
+	ofOverview   = slices.Concat(selecting, []string{"q", "sort", "page", "refresh", "by"}) // it says itself which of these it rejects
+	ofServices   = slices.Concat(selectingTotals, []string{"label"})
 	ofFlamegraph = slices.Concat(selecting, []string{"si"})
 	ofTrace      = slices.Concat(selectingTotals, selectingSamples)
 )
@@ -157,6 +158,16 @@ func between(prefix string, from, to time.Time) map[string]string {
 	return map[string]string{prefix + "from": from.UTC().Format(time.RFC3339Nano), prefix + "to": to.UTC().Format(time.RFC3339Nano)}
 }
 
+// spanText writes a time range.
+func spanText(sel *query.Selection) string {
+	from, to := sel.From.UTC(), sel.To.UTC()
+	layout := time.DateTime
+	if from.YearDay() == to.YearDay() && from.Year() == to.Year() {
+		layout = time.TimeOnly
+	}
+	return from.Format(time.DateTime) + " to " + to.Format(layout) + " UTC"
+}
+
 // The following are for templates.
 
 // Param returns a parameter, for a form.
@@ -173,6 +184,42 @@ func (p *params) Overview() template.URL {
 	return p.with(nil, "service", "type", "trace_id", "span_id", "label")
 }
 
+// narrowed are the parameters of a part of the profiles: of a service, or of a value of the label by which they are grouped.
+func (p *params) narrowed(name string) *params {
+	n := *p
+	n.values = maps.Clone(p.values)
+	if by := p.Param("by"); by != "" {
+		n.values.Del("by")
+		n.addLabel(by + "=" + name)
+	} else {
+		n.values.Set("service", name)
+	}
+	return &n
+}
+
+func (p *params) addLabel(text string) {
+	if held := p.values["label"]; !slices.Contains(held, text) {
+		p.values["label"] = append(slices.Clone(held), text)
+	}
+}
+
+// maxFilters is how many labels a page shows one by one: each has a link with all others.
+const maxFilters = 20
+
+// filters are the labels that select profiles, each with the query of all others.
+func (p *params) filters() (links []link) {
+	if n := len(p.values["label"]); n > maxFilters {
+		return []link{{Text: format.Count(n, "label"), Query: p.with(nil, "label", "trace_id")}}
+	}
+	for i, text := range p.values["label"] {
+		without := *p
+		without.values = maps.Clone(p.values)
+		without.values["label"] = slices.Delete(slices.Clone(p.values["label"]), i, i+1)
+		links = append(links, link{Text: text, Query: without.with(nil, "trace_id")})
+	}
+	return links
+}
+
 // link is a choice of a page, such as an order.
 type link struct {
 	Text    string
@@ -184,7 +231,7 @@ type link struct {
 func (p *params) baseAgo(ago time.Duration) map[string]string {
 	from, to := p.selected.From.Add(-ago), p.selected.To.Add(-ago)
 	if !p.values.Has("to") && to.Before(p.now) {
-		return map[string]string{"base_from": "-" + withoutZeros(p.now.Sub(from)), "base_to": "-" + withoutZeros(p.now.Sub(to))}
+		return map[string]string{"base_from": "-" + format.WithoutZeros(p.now.Sub(from)), "base_to": "-" + format.WithoutZeros(p.now.Sub(to))}
 	}
 	return between("base_", from, to)
 }

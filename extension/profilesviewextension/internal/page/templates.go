@@ -12,6 +12,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/format"
 )
 
 // files are the templates, and the stylesheet and the script of all pages.
@@ -24,7 +26,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 	"base-uri 'none'; frame-ancestors 'none'"
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"count": count, "static": staticPath, "utc": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
+	"count": format.Count, "static": staticPath, "utc": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 	"clock": func(t time.Time) string { return t.UTC().Format(time.DateTime) },
 }).ParseFS(files, "templates/*"))
 

@@ -8,10 +8,14 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
+	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/format"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
@@ -22,7 +26,27 @@ type kind query.Kind
 func kindOf(s *recordfile.Key) kind { return kind(query.KindOf(s)) }
 
 // isCPU reports whether the values are CPU time.
-func (k kind) isCPU() bool { return k.SampleType == "cpu" && isNanoseconds(k.Unit) }
+func (k kind) isCPU() bool { return k.SampleType == "cpu" && format.IsNanoseconds(k.Unit) }
+
+// value writes a level, or a rate.
+func (k kind) value(v float64) string {
+	const seconds, least = 60, 0.1 // few are by minute or hour
+	switch {
+	case k.Snapshot:
+		return k.quantity(v)
+	case k.isCPU():
+		return format.Metric(v/1e9, " ", "cores")
+	case v == 0 || math.Abs(v) >= least:
+		return k.quantity(v) + "/s"
+	case math.Abs(v)*seconds >= least:
+		return k.quantity(v*seconds) + "/min"
+	default:
+		return k.quantity(v*seconds*seconds) + "/h"
+	}
+}
+
+// quantity writes a sum.
+func (k kind) quantity(v float64) string { return format.Quantity(k.Unit, v) }
 
 // period is the period type with its unit.
 func (k kind) period() string { return k.PeriodType + "/" + k.PeriodUnit }
@@ -144,23 +168,108 @@ func (t *totals) sorted(to time.Time) []*total {
 	return slices.SortedFunc(maps.Values(t.of), compareTotals)
 }
 
-// totals returns those of all kinds that selects accepts, by service, type and sample type.
-func (p *Page) totals(ctx context.Context, sel *query.Selection, selects func(*recordfile.Key) bool) ([]*total, *catalog.Found, error) {
+// scope is the Profiles that a page sums.
+type scope struct {
+	*query.Selection
+	selects func(*recordfile.Key) bool
+	// by is a label, or "". Its values take the place of the services.
+	by string
+
+	read  map[recordfile.Key][]recordfile.Total // of a scope whose sums are in no index, nil before it was read
+	found *catalog.Found
+}
+
+// totals returns those of all kinds, by service, type and sample type.
+func (p *Page) totals(ctx context.Context, s *scope) ([]*total, *catalog.Found, error) {
 	byKind := p.newTotals()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	found, err := p.catalog.Scan(ctx, sel.From, sel.To, selects, func(s *recordfile.Key, profiles []recordfile.Total) {
+	found, err := p.scan(ctx, s, s.selects, func(s *recordfile.Key, profiles []recordfile.Total) {
 		if ctx.Err() != nil {
 			return
 		}
 		if err := byKind.add(s, profiles); err != nil {
-			cancel(err) // ends Scan
+			cancel(err) // ends scan
 		}
 	})
 	if ctx.Err() != nil {
 		return nil, nil, context.Cause(ctx)
 	}
-	return byKind.sorted(sel.To), found, err
+	return byKind.sorted(s.To), found, err
+}
+
+// scan is Scan of the catalog, whose sums are by service and type. For a scope by other labels the files are read, once, and
+// visit gets all of it.
+func (p *Page) scan(ctx context.Context, s *scope, selects func(*recordfile.Key) bool, visit func(*recordfile.Key, []recordfile.Total)) (*catalog.Found, error) {
+	if s.by == "" && !s.SelectsSamples() {
+		return p.catalog.Scan(ctx, s.From, s.To, selects, visit)
+	}
+	if s.read == nil {
+		if err := p.read(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	for key, profiles := range s.read {
+		visit(&key, profiles)
+	}
+	return s.found, ctx.Err()
+}
+
+// read reads the files of a scope.
+func (p *Page) read(ctx context.Context, s *scope) (err error) {
+	if s.found, err = p.catalog.Scan(ctx, s.From, s.To, s.selects, func(*recordfile.Key, []recordfile.Total) {}); err != nil {
+		return err
+	}
+	var missed missing
+	source, err := p.source(ctx, s.Selection, &missed)
+	if err != nil {
+		return err
+	}
+	var by []string
+	if s.by != "" {
+		by = []string{s.by}
+	}
+	s.read = map[recordfile.Key][]recordfile.Total{}
+	room := p.options().MaxMemory / readShare
+	err = source.EachGroup(ctx, s.Selection, by, func(values []string, pd pprofile.Profiles) error {
+		summaries, err := recordfile.Summarize(pd)
+		if err != nil {
+			return source.Failed(err)
+		}
+		for _, summary := range summaries {
+			if room -= s.add(summary, values); room < 0 {
+				return fmt.Errorf("the sums by label take more than %d MiB of memory, a quarter of the part of max_memory that a query has: "+
+					"select less, by service, type or time", p.options().MaxMemory/readShare>>20)
+			}
+		}
+		return nil
+	})
+	for _, failed := range missed.failed {
+		if !slices.ContainsFunc(s.found.Errors, func(err error) bool { return err.Error() == failed.Error() }) {
+			s.found.Errors = append(s.found.Errors, failed)
+		}
+	}
+	return err
+}
+
+// readShare is the part of the memory of a query that the Profiles of a scope take at most: a page has two of them.
+const readShare = 4
+
+// add adds a summary of profiles with these values of the label by, and returns the bytes that it takes.
+func (s *scope) add(of recordfile.Summary, values []string) (size int64) {
+	total := catalog.TotalOf(&of)
+	if !s.selects(&of.Key) || total.Start < uint64(s.From.UnixNano()) || total.Start >= uint64(s.To.UnixNano()) {
+		return 0
+	}
+	if s.by != "" {
+		of.Service = values[0]
+	}
+	const totalSize, keySize = 128, 512 // with spare places
+	if s.read[of.Key] == nil {
+		size = keySize + of.TextSize()
+	}
+	s.read[of.Key] = append(s.read[of.Key], total)
+	return size + totalSize
 }
 
 // compareTotals sorts by service, type and sample type, and then snapshots come last.

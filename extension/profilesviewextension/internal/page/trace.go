@@ -50,7 +50,7 @@ func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 	sel := params.selected
 	t := &tracePage{params: params, Title: "trace " + r.PathValue("id")}
 	var missed missing
-	source, err := p.source(r, sel, &missed)
+	source, err := p.source(r.Context(), sel, &missed)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package page
+// Package format writes numbers, durations and times for people.
+package format
 
 import (
 	"cmp"
@@ -10,47 +11,30 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 )
 
-func isNanoseconds(unit string) bool { return unit == "nanoseconds" || unit == "ns" }
+// IsNanoseconds reports whether a unit is nanoseconds.
+func IsNanoseconds(unit string) bool { return unit == "nanoseconds" || unit == "ns" }
 
-func isBytes(unit string) bool { return unit == "bytes" || unit == "By" }
+// IsBytes reports whether a unit is bytes.
+func IsBytes(unit string) bool { return unit == "bytes" || unit == "By" }
 
-// value writes a level, or a rate.
-func (k kind) value(v float64) string {
-	const seconds, least = 60, 0.1 // few are by minute or hour
+// Quantity writes a sum of values with a unit of OTLP or pprof.
+func Quantity(unit string, v float64) string {
 	switch {
-	case k.Snapshot:
-		return k.quantity(v)
-	case k.isCPU():
-		return metric(v/1e9, " ", "cores")
-	case v == 0 || math.Abs(v) >= least:
-		return k.quantity(v) + "/s"
-	case math.Abs(v)*seconds >= least:
-		return k.quantity(v*seconds) + "/min"
-	default:
-		return k.quantity(v*seconds*seconds) + "/h"
-	}
-}
-
-// quantity writes a sum.
-func (k kind) quantity(v float64) string {
-	switch {
-	case isNanoseconds(k.Unit):
-		return metric(v/1e9, " ", "s")
-	case isBytes(k.Unit):
+	case IsNanoseconds(unit):
+		return Metric(v/1e9, " ", "s")
+	case IsBytes(unit):
 		return scaled(v, 1024, " ", "B", "KiB", "MiB", "GiB", "TiB", "PiB")
-	case k.Unit == "count" || k.Unit == "":
+	case unit == "count" || unit == "":
 		return scaled(v, 1000, "", "", "k", "M", "G", "T", "P")
 	default:
-		return scaled(v, 1000, "", "", "k", "M", "G", "T", "P") + " " + k.Unit
+		return scaled(v, 1000, "", "", "k", "M", "G", "T", "P") + " " + unit
 	}
 }
 
-// metric writes a value with its unit, and a small one with a prefix of it.
-func metric(v float64, space, unit string) string {
+// Metric writes a value with its unit, and a small one with a prefix of it.
+func Metric(v float64, space, unit string) string {
 	prefixes := []string{"", "m", "µ", "n"}
 	i := 0
 	for v != 0 && math.Abs(v) < 0.1 && i < len(prefixes)-1 {
@@ -63,7 +47,7 @@ func metric(v float64, space, unit string) string {
 // scaled writes a value with the largest unit that leaves at least 1 of it.
 func scaled(v, step float64, space string, units ...string) string {
 	if math.Abs(v) < 1 {
-		return metric(v, space, units[0])
+		return Metric(v, space, units[0])
 	}
 	i := 0
 	for math.Abs(v) >= step && i < len(units)-1 {
@@ -85,8 +69,8 @@ func digits(v float64) string {
 	return strconv.FormatFloat(v, 'f', decimals, 64)
 }
 
-// count writes a number with a noun: "1 profile", "12,345 profiles".
-func count(n int, noun string) string {
+// Count writes a number with a noun: "1 profile", "12,345 profiles".
+func Count(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
 	}
@@ -97,18 +81,8 @@ func count(n int, noun string) string {
 	return digits + " " + noun
 }
 
-// spanText writes a time range.
-func spanText(sel *query.Selection) string {
-	from, to := sel.From.UTC(), sel.To.UTC()
-	layout := time.DateTime
-	if from.YearDay() == to.YearDay() && from.Year() == to.Year() {
-		layout = time.TimeOnly
-	}
-	return from.Format(time.DateTime) + " to " + to.Format(layout) + " UTC"
-}
-
-// lengthText writes a duration to the second, with at most two units.
-func lengthText(d time.Duration) string {
+// Length writes a duration to the second, with at most two units.
+func Length(d time.Duration) string {
 	var parts []string
 	for _, unit := range []struct {
 		length time.Duration
@@ -122,8 +96,8 @@ func lengthText(d time.Duration) string {
 	return cmp.Or(strings.Join(parts, " "), "1 s")
 }
 
-// withoutZeros writes a duration without the units at its end that are zero.
-func withoutZeros(d time.Duration) string {
+// WithoutZeros writes a duration without the units at its end that are zero.
+func WithoutZeros(d time.Duration) string {
 	text := d.String()
 	if before, found := strings.CutSuffix(text, "m0s"); found {
 		text = before + "m"
@@ -134,8 +108,8 @@ func withoutZeros(d time.Duration) string {
 	return text
 }
 
-// ago writes how long ago something was.
-func ago(d time.Duration) string {
+// Ago writes how long ago something was.
+func Ago(d time.Duration) string {
 	switch {
 	case d < -time.Minute:
 		return "in the future"
