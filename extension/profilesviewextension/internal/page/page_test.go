@@ -20,6 +20,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -355,11 +356,15 @@ func TestOverviewSelectsAndGroupsByLabel(t *testing.T) {
 	page = s.page("/?by=thread")
 	assert.Equal(t, []string{"main", "worker", "&lt;late&gt;"}, rowGroups(page)[:3], "by CPU time")
 	assert.Len(t, rowGroups(page), 4, "cart has profiles without the label")
+	assert.Contains(t, page, `<a href="/?label=thread%3D"><span class="small">(no such label)</span>`)
 	require.Len(t, links(page), 8)
 	assert.Contains(t, page, `href="/?label=thread%3Dworker"`)
 	assert.Contains(t, s.page("/?by=thread&label=thread%3Dworker"), `<td class="number value">0.40 cores</td>`)
 	assert.Equal(t, http.StatusBadRequest, s.get("/?by=service.name").Code)
 	assert.Equal(t, http.StatusBadRequest, s.get("/?label=thread").Code)
+
+	many := url.Values{"label": slices.Repeat([]string{`{thread!="none"}`}, maxFilters+1)}
+	assert.Contains(t, s.page("/?"+many.Encode()), `<a href="/?" title="Remove this filter"><bdi>21 labels</bdi>`, "not a link with all others for each")
 
 	rows := s.services("label=thread%3Dworker")
 	require.Len(t, rows, 1)
@@ -395,6 +400,10 @@ func TestOverviewNamesDamagedFilesAndShowsTheRest_V1(t *testing.T) {
 	page := s.page("/")
 	assert.Contains(t, page, "9.00 cores")
 	assert.Contains(t, page, "damaged.pb: is not a profile")
+	byLabel := s.page("/?label=service.instance.id%3D")
+	assert.Contains(t, byLabel, "<summary>1 files or records cannot be read")
+	assert.Contains(t, byLabel, "damaged.pb: is not a profile")
+	assert.Contains(t, byLabel, "checkout")
 }
 
 func TestOverviewSaysWhatToPush(t *testing.T) {
