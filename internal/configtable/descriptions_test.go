@@ -31,6 +31,9 @@ var descriptions = map[string]string{
 	"configretry.BackOffConfig.randomization_factor": "The share by which each wait varies at random.",
 	"configretry.BackOffConfig.max_elapsed_time":     "Ends retries after this time. 0 means no limit.",
 
+	"symbolizeprocessor debuginfod.endpoint": "Not used: the servers are in `urls`.",
+	"symbolizeprocessor debuginfod.timeout":  "The maximum time to download a file.",
+
 	"pprofexporter endpoint":                        "The URL of the server. Required.",
 	"pprofexporter timeout":                         "The maximum time of a request, which sends one profile.",
 	"pprofexporter compression":                     "Compresses requests once more: profiles are gzipped in any case.",

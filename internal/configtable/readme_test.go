@@ -19,6 +19,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/extension/otlplimitextension"
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/profilesdedupprocessor"
+	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilesfilereceiver"
 )
@@ -34,6 +35,7 @@ var components = map[string]component.Factory{
 	"receiver/pprofreceiver":             pprofreceiver.NewFactory(),
 	"receiver/profilesfilereceiver":      profilesfilereceiver.NewFactory(),
 	"processor/profilesdedupprocessor":   profilesdedupprocessor.NewFactory(),
+	"processor/symbolizeprocessor":       symbolizeprocessor.NewFactory(),
 	"exporter/pprofexporter":             pprofexporter.NewFactory(),
 	"exporter/profilesfileexporter":      profilesfileexporter.NewFactory(),
 	"extension/otlplimitextension":       otlplimitextension.NewFactory(),

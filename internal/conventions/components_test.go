@@ -15,7 +15,7 @@ import (
 )
 
 // components are the packages that a collector is built from.
-var components = []string{"receiver/pprofreceiver", "receiver/profilesfilereceiver", "processor/profilesdedupprocessor", "exporter/profilesfileexporter", "exporter/pprofexporter", "extension/otlplimitextension", "extension/profilesviewextension", "connector/splunkprofilingconnector"}
+var components = []string{"receiver/pprofreceiver", "receiver/profilesfilereceiver", "processor/profilesdedupprocessor", "processor/symbolizeprocessor", "exporter/profilesfileexporter", "exporter/pprofexporter", "extension/otlplimitextension", "extension/profilesviewextension", "connector/splunkprofilingconnector"}
 
 // sources parses the Go files of a package that are not tests.
 func sources(t *testing.T, dir string) []*ast.File {

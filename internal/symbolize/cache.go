@@ -1,0 +1,70 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package symbolize
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	tableSuffix     = ".symbols"
+	temporaryPrefix = ".symbols-"
+	// Files that are still temporary after this time are those of a process that was killed.
+	temporaryAge = 24 * time.Hour
+)
+
+// cached reports whether the cache has the table of a build ID.
+func (s *Store) cached(id string) bool {
+	info, err := os.Stat(s.tablePath(id))
+	return err == nil && info.Mode().IsRegular()
+}
+
+// limitCache removes the tables that were not used for longest while all are larger than allowed.
+func (s *Store) limitCache() error {
+	entries, err := os.ReadDir(s.options.Cache)
+	if err != nil {
+		return err
+	}
+	var tables []os.FileInfo
+	var size int64
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		switch {
+		case strings.HasPrefix(e.Name(), temporaryPrefix):
+			if time.Since(info.ModTime()) > temporaryAge {
+				_ = os.Remove(filepath.Join(s.options.Cache, e.Name()))
+			}
+		case strings.HasSuffix(e.Name(), tableSuffix):
+			tables = append(tables, info)
+			size += info.Size()
+		}
+	}
+	slices.SortFunc(tables, func(a, b os.FileInfo) int { return cmp.Compare(a.ModTime().UnixNano(), b.ModTime().UnixNano()) })
+	for i := 0; i < len(tables)-1 && size > s.options.CacheSize; i++ { // the newest one stays
+		if err := os.Remove(filepath.Join(s.options.Cache, tables[i].Name())); err != nil {
+			return err
+		}
+		size -= tables[i].Size()
+		s.removed(strings.TrimSuffix(tables[i].Name(), tableSuffix))
+	}
+	return nil
+}
+
+// removed forgets a table, so that it is made again when it is needed.
+func (s *Store) removed(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.known[id]; e != nil && ended(e) {
+		s.closeTable(e)
+		delete(s.known, id)
+	}
+}

@@ -1,0 +1,224 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package symbolize
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
+)
+
+// files are those with one build ID: the program or library, and its debug information. Either may be nil.
+type files struct {
+	program, debug *os.File
+	from           []string
+}
+
+func (f *files) close() {
+	for _, file := range []*os.File{f.program, f.debug} {
+		if file != nil {
+			file.Close()
+		}
+	}
+}
+
+func (f *files) String() string { return strings.Join(f.from, ", ") }
+
+// add keeps a file if it has the build ID, and is of a kind that is missing. It closes others.
+func (f *files) add(file *os.File, from, id string) error {
+	info, err := symbols.ReadInfo(file)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("%s is not an ELF file: %w", from, err)
+	case info.BuildID != id:
+		err = fmt.Errorf("%s: its build ID is %q; expected %s", from, info.BuildID, id)
+	case info.HasDWARF && f.debug == nil:
+		f.debug, f.from = file, append(f.from, from)
+		return nil
+	case info.HasCode && f.program == nil:
+		f.program, f.from = file, append(f.from, from)
+		return nil
+	}
+	file.Close()
+	return err
+}
+
+// complete reports whether nothing is missing: a file with both code and debug information is that of debug.
+func (f *files) complete() bool {
+	if f.debug == nil {
+		return false
+	}
+	info, err := symbols.ReadInfo(f.debug)
+	return f.program != nil || err == nil && info.HasCode
+}
+
+// find opens the files of a build ID. The error is ErrNotFound if there are none.
+func (s *Store) find(id string) (*files, error) {
+	found := &files{}
+	var failed error
+	for _, path := range s.directories.paths(id) {
+		file, err := openRegular(path)
+		if err == nil {
+			err = found.add(file, path, id)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			failed = errors.Join(failed, err)
+		}
+	}
+	for _, kind := range []string{"debuginfo", "executable"} {
+		if kind == "debuginfo" && found.debug != nil || kind == "executable" && found.complete() {
+			continue
+		}
+		for _, server := range s.options.Servers {
+			file, err := s.download(server, id, kind)
+			if err == nil {
+				err = found.add(file, kind+" of "+hostOf(server), id)
+			}
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, ErrNotFound) {
+				failed = errors.Join(failed, err)
+			}
+		}
+	}
+	if found.debug == nil && found.program == nil {
+		if failed == nil {
+			failed = ErrNotFound
+		}
+		return nil, failed
+	}
+	return found, nil
+}
+
+// hostOf returns the host of a URL, whose other parts may be secret.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "a server"
+	}
+	return u.Host
+}
+
+// openRegular opens a file if it is a regular one. Links are followed.
+func openRegular(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	return os.Open(path)
+}
+
+// download gets a file from a debuginfod server. See https://sourceware.org/elfutils/Debuginfod.html for its paths.
+func (s *Store) download(server, id, kind string) (*os.File, error) {
+	address, err := url.JoinPath(server, "buildid", id, kind)
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(s.ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	address = request.URL.Host + request.URL.Path // without secrets, for errors
+	response, err := s.options.Client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	switch {
+	case response.StatusCode == http.StatusNotFound:
+		return nil, ErrNotFound
+	case response.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("GET %s: %s", address, response.Status)
+	case response.ContentLength > s.options.MaxFileSize:
+		return nil, fmt.Errorf("GET %s: the file has %d bytes; max_file_size allows %d", address, response.ContentLength, s.options.MaxFileSize)
+	}
+	file, err := os.CreateTemp(s.options.Cache, temporaryPrefix)
+	if err != nil {
+		return nil, err
+	}
+	n, err := io.Copy(file, io.LimitReader(response.Body, s.options.MaxFileSize+1))
+	if err == nil && n > s.options.MaxFileSize {
+		err = fmt.Errorf("the file has more bytes than max_file_size allows, %d", s.options.MaxFileSize)
+	}
+	if err = errors.Join(err, os.Remove(file.Name())); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("GET %s: %w", address, err)
+	}
+	return file, nil
+}
+
+const (
+	maxIndexed  = 100_000 // ELF files of directories
+	rescanAfter = 5 * time.Minute
+)
+
+// directories knows the ELF files below directories by their build ID.
+type directories struct {
+	roots []string
+
+	mu      sync.Mutex
+	scanned time.Time
+	found   map[string][]string
+}
+
+// paths returns files that may have a build ID. It reads the directories again if that was long ago.
+func (d *directories) paths(id string) (paths []string) {
+	if len(d.roots) == 0 {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if time.Since(d.scanned) > rescanAfter {
+		d.scan()
+		d.scanned = time.Now()
+	}
+	for _, root := range d.roots {
+		path := filepath.Join(root, ".build-id", id[:2], id[2:])
+		paths = append(paths, path+".debug", path)
+	}
+	return append(paths, d.found[id]...)
+}
+
+// scan reads the build IDs of all files. What cannot be read is left out: it may be of any kind.
+func (d *directories) scan() {
+	d.found = map[string][]string{}
+	count := 0
+	for _, root := range d.roots {
+		_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || !entry.Type().IsRegular() {
+				return nil
+			}
+			file, err := openRegular(path)
+			if err != nil {
+				return nil
+			}
+			defer file.Close()
+			start := make([]byte, 4)
+			if _, err := io.ReadFull(file, start); err != nil || string(start) != "\x7fELF" {
+				return nil
+			}
+			if info, err := symbols.ReadInfo(file); err == nil && info.BuildID != "" {
+				d.found[info.BuildID] = append(d.found[info.BuildID], path)
+				if count++; count >= maxIndexed {
+					return fs.SkipAll
+				}
+			}
+			return nil
+		})
+	}
+}

@@ -1,0 +1,287 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package symbolize
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/ianlancetaylor/demangle"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
+)
+
+// The names of functions of C++ and Rust: as in the symbol table, without or with parameters.
+const (
+	DemangleNone  = "none"
+	DemangleShort = "short"
+	DemangleFull  = "full"
+)
+
+var demangleOptions = map[string][]demangle.Option{
+	DemangleShort: {demangle.NoParams, demangle.NoEnclosingParams, demangle.NoTemplateParams},
+	DemangleFull:  {},
+}
+
+const (
+	buildIDKey = "process.executable.build_id.gnu"
+	hasPrefix  = "pprof.mapping.has_"
+)
+
+// Profiles symbolizes the locations of a payload, and returns the number of locations without lines by outcome. It waits for
+// files that the store searches for, until ctx is done; what is not there then stays as it is. Locations that have
+// lines are not changed.
+func Profiles(ctx context.Context, store *Store, pd pprofile.Profiles, demangleAs string) map[Outcome]int {
+	p := &payload{dictionary: pd.Dictionary(), demangle: demangleAs, outcomes: map[Outcome]int{}, copies: map[int32]int32{}}
+	byMapping := p.locations()
+	if len(byMapping) == 0 {
+		return p.outcomes
+	}
+	ids := map[int32]string{}
+	for mapping := range byMapping {
+		ids[mapping] = p.buildID(mapping)
+	}
+	store.Prepare(ctx, slices.Sorted(maps.Values(ids)))
+	for _, mapping := range slices.Sorted(maps.Keys(byMapping)) {
+		if ids[mapping] == "" {
+			p.outcomes[NoBuildID] += len(byMapping[mapping])
+			continue
+		}
+		outcome := store.with(ids[mapping], func(t *symbols.Table) error {
+			return p.symbolize(t, mapping, byMapping[mapping])
+		})
+		if outcome != Symbolized {
+			p.outcomes[outcome] += len(byMapping[mapping])
+		}
+	}
+	p.replaceLeaves()
+	return p.outcomes
+}
+
+// payload is the dictionary of one payload, and what is added to it.
+type payload struct {
+	dictionary pprofile.ProfilesDictionary
+	demangle   string
+	outcomes   map[Outcome]int
+
+	leaves    map[int32]bool  // locations that are the leaf of a stack
+	callers   map[int32]bool  // locations that are not
+	copies    map[int32]int32 // of locations that are both, and have other lines as leaves
+	strings   map[string]int32
+	functions map[function]int32
+}
+
+type function struct{ name, systemName, file int32 }
+
+// locations returns the locations to symbolize by mapping, and finds out where they are in stacks.
+func (p *payload) locations() map[int32][]int32 {
+	table := p.dictionary.LocationTable()
+	byMapping := map[int32][]int32{}
+	wanted := map[int32]bool{}
+	for i := 1; i < table.Len(); i++ {
+		l := table.At(i)
+		if l.Address() == 0 || l.Lines().Len() > 0 || int(l.MappingIndex()) >= p.dictionary.MappingTable().Len() || l.MappingIndex() < 0 {
+			continue
+		}
+		wanted[int32(i)] = true
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	p.leaves, p.callers = map[int32]bool{}, map[int32]bool{}
+	for _, stack := range p.dictionary.StackTable().All() {
+		for i, location := range stack.LocationIndices().All() {
+			switch {
+			case !wanted[location]:
+			case i == 0:
+				p.leaves[location] = true
+			default:
+				p.callers[location] = true
+			}
+		}
+	}
+	for i := range int32(table.Len()) {
+		if p.leaves[i] || p.callers[i] {
+			mapping := table.At(int(i)).MappingIndex()
+			byMapping[mapping] = append(byMapping[mapping], i)
+		}
+	}
+	return byMapping
+}
+
+// replaceLeaves puts copies in the place of the leaves that they were made of.
+func (p *payload) replaceLeaves() {
+	if len(p.copies) == 0 {
+		return
+	}
+	for _, stack := range p.dictionary.StackTable().All() {
+		if locations := stack.LocationIndices(); locations.Len() > 0 {
+			if to, ok := p.copies[locations.At(0)]; ok {
+				locations.SetAt(0, to)
+			}
+		}
+	}
+}
+
+// buildID returns GNU's build ID of a mapping.
+func (p *payload) buildID(mapping int32) string {
+	for _, i := range p.dictionary.MappingTable().At(int(mapping)).AttributeIndices().All() {
+		if key, value, ok := p.attribute(i); ok && key == buildIDKey && value.Type() == pcommon.ValueTypeStr {
+			return value.Str()
+		}
+	}
+	return ""
+}
+
+func (p *payload) attribute(i int32) (key string, value pcommon.Value, ok bool) {
+	if i < 0 || int(i) >= p.dictionary.AttributeTable().Len() {
+		return "", value, false
+	}
+	a := p.dictionary.AttributeTable().At(int(i))
+	if k := a.KeyStrindex(); k >= 0 && int(k) < p.dictionary.StringTable().Len() {
+		return p.dictionary.StringTable().At(int(k)), a.Value(), true
+	}
+	return "", value, false
+}
+
+// symbolize adds lines to locations of one mapping.
+func (p *payload) symbolize(t *symbols.Table, mapping int32, locations []int32) error {
+	m := p.dictionary.MappingTable().At(int(mapping))
+	place := symbols.Mapping{Start: m.MemoryStart(), Limit: m.MemoryLimit(), Offset: m.FileOffset()}
+	var frames, leaf []symbols.Frame
+	var has flags
+	for _, i := range locations {
+		location := p.dictionary.LocationTable().At(int(i))
+		address, ok := t.Address(place, location.Address())
+		if !ok {
+			p.outcomes[BadMapping]++
+			continue
+		}
+		if p.callers[i] {
+			address--
+		}
+		var err error
+		if frames, err = t.Frames(frames[:0], address); err != nil {
+			return err
+		}
+		if p.callers[i] && p.leaves[i] {
+			if leaf, err = t.Frames(leaf[:0], address+1); err != nil {
+				return err
+			}
+			if !slices.Equal(leaf, frames) {
+				copied := p.dictionary.LocationTable().AppendEmpty()
+				p.dictionary.LocationTable().At(int(i)).CopyTo(copied)
+				p.copies[i] = int32(p.dictionary.LocationTable().Len()) - 1
+				has.add(p.addLines(copied, leaf))
+			}
+		}
+		if len(frames) == 0 {
+			p.outcomes[Unknown]++
+			continue
+		}
+		p.outcomes[Symbolized]++
+		has.add(p.addLines(p.dictionary.LocationTable().At(int(i)), frames))
+	}
+	for i, flag := range [...]string{"functions", "filenames", "line_numbers", "inline_frames"} {
+		if has[i] {
+			p.setFlag(m, hasPrefix+flag)
+		}
+	}
+	return nil
+}
+
+// flags say what the lines of a mapping have: functions, filenames, line numbers and inline frames.
+type flags [4]bool
+
+func (f *flags) add(other flags) {
+	for i := range f {
+		f[i] = f[i] || other[i]
+	}
+}
+
+// addLines adds frames to a location.
+func (p *payload) addLines(location pprofile.Location, frames []symbols.Frame) (has flags) {
+	for _, f := range frames {
+		has.add(flags{true, f.File != "", f.Line != 0, len(frames) > 1})
+		line := location.Lines().AppendEmpty()
+		line.SetFunctionIndex(p.function(f))
+		line.SetLine(f.Line)
+	}
+	return has
+}
+
+// function returns the index of a function in the dictionary.
+func (p *payload) function(f symbols.Frame) int32 {
+	if p.functions == nil {
+		p.functions = map[function]int32{}
+		for i, known := range p.dictionary.FunctionTable().All() {
+			if known.StartLine() == 0 {
+				p.functions[function{known.NameStrindex(), known.SystemNameStrindex(), known.FilenameStrindex()}] = int32(i)
+			}
+		}
+	}
+	name := f.Function
+	if options, ok := demangleOptions[p.demangle]; ok {
+		name = demangle.Filter(name, options...)
+	}
+	key := function{p.string(name), p.string(f.Function), p.string(f.File)}
+	index, ok := p.functions[key]
+	if !ok {
+		index = int32(p.dictionary.FunctionTable().Len())
+		added := p.dictionary.FunctionTable().AppendEmpty()
+		added.SetNameStrindex(key.name)
+		added.SetSystemNameStrindex(key.systemName)
+		added.SetFilenameStrindex(key.file)
+		p.functions[key] = index
+	}
+	return index
+}
+
+// string returns the index of a string in the dictionary.
+func (p *payload) string(s string) int32 {
+	if p.strings == nil {
+		p.strings = map[string]int32{}
+		for i, known := range p.dictionary.StringTable().All() {
+			if _, ok := p.strings[known]; !ok {
+				p.strings[known] = int32(i)
+			}
+		}
+	}
+	index, ok := p.strings[s]
+	if !ok {
+		index = int32(p.dictionary.StringTable().Len())
+		p.dictionary.StringTable().Append(s)
+		p.strings[s] = index
+	}
+	return index
+}
+
+// setFlag sets an attribute of a mapping to true, in place of another value.
+func (p *payload) setFlag(m pprofile.Mapping, key string) {
+	attributes := m.AttributeIndices()
+	kept := make([]int32, 0, attributes.Len()+1)
+	for _, i := range attributes.All() {
+		if k, _, ok := p.attribute(i); !ok || k != key {
+			kept = append(kept, i)
+		}
+	}
+	attributes.FromRaw(append(kept, p.trueAttribute(key)))
+}
+
+// trueAttribute returns the index of the attribute KEY=true.
+func (p *payload) trueAttribute(key string) int32 {
+	table := p.dictionary.AttributeTable()
+	for i, a := range table.All() {
+		if k, value, ok := p.attribute(int32(i)); ok && k == key && a.UnitStrindex() == 0 && value.Type() == pcommon.ValueTypeBool && value.Bool() {
+			return int32(i)
+		}
+	}
+	a := table.AppendEmpty()
+	a.SetKeyStrindex(p.string(key))
+	a.Value().SetBool(true)
+	return int32(table.Len()) - 1
+}

@@ -1,0 +1,297 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package symbolize
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
+)
+
+// Options of a Store. Sizes are in bytes.
+type Options struct {
+	// Directories have debug files below .build-id, or any ELF files.
+	Directories []string
+	// Servers are the URLs of debuginfod servers, and Client sends the requests to them.
+	Servers []string
+	Client  *http.Client
+	// Cache is the directory of the tables, and of temporary files. CacheSize limits the tables.
+	Cache     string
+	CacheSize int64
+	// MaxFileSize limits a file that is downloaded, and the sections of a file, decompressed.
+	MaxFileSize int64
+	// MaxMemory limits the memory of one file that is read and of open tables, half of it each.
+	MaxMemory int64
+	// Built is called when the search for a file has ended: the error is nil, ErrNotFound, or says what is wrong with it. It is
+	// called by several goroutines.
+	Built func(buildID string, err error)
+}
+
+// ErrNotFound says that no file has a build ID.
+var ErrNotFound = errors.New("no file with this build ID")
+
+const (
+	maxKnown = 10_000 // build IDs whose outcome is remembered
+	maxBusy  = 64     // files that are searched for at a time
+	// After these times, a file that was not found or not read is searched for again.
+	retryNotFound = time.Hour
+	retryFailed   = 5 * time.Minute
+)
+
+// validID are build IDs, which become parts of paths and URLs.
+var validID = regexp.MustCompile(`^[0-9a-f]{8,128}$`)
+
+// Store has symbol tables by build ID. It is safe for concurrent use.
+type Store struct {
+	options     Options
+	directories directories
+	ctx         context.Context
+	stop        context.CancelFunc
+	builds      sync.WaitGroup
+	building    chan struct{} // one file is read at a time
+
+	mu    sync.Mutex
+	known map[string]*entry
+	busy  int
+	open  int64 // memory of open tables
+}
+
+// entry is what is known of a build ID.
+type entry struct {
+	done chan struct{} // closed when the search has ended
+	// These are set when done is closed, and from then on guarded by mu.
+	err     error
+	expires time.Time // of err
+	used    time.Time
+	table   *symbols.Table // nil if it is not open
+	file    *os.File
+}
+
+// NewStore creates the directory of the cache, and removes what earlier processes have left in it unfinished.
+func NewStore(o Options) (*Store, error) {
+	if err := os.MkdirAll(o.Cache, 0o700); err != nil {
+		return nil, err
+	}
+	s := &Store{options: o, known: map[string]*entry{}, building: make(chan struct{}, 1)}
+	s.directories.roots = o.Directories
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	return s, s.limitCache()
+}
+
+// Close ends all searches, and closes the tables.
+func (s *Store) Close() {
+	s.stop()
+	s.builds.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.known {
+		s.closeTable(e)
+	}
+}
+
+// Prepare starts the search for the files of build IDs, and waits until all have ended, or ctx is done.
+func (s *Store) Prepare(ctx context.Context, buildIDs []string) {
+	for _, id := range buildIDs {
+		done := s.search(id)
+		if done == nil {
+			continue
+		}
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// search returns a channel that is closed when the search has ended, nil if it cannot start now.
+func (s *Store) search(id string) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.known[id]
+	if e != nil && !(ended(e) && e.err != nil && time.Now().After(e.expires)) {
+		return e.done
+	}
+	if !validID.MatchString(id) || s.busy == maxBusy || s.ctx.Err() != nil {
+		return nil
+	}
+	if len(s.known) >= maxKnown {
+		s.forget()
+	}
+	e = &entry{done: make(chan struct{})}
+	s.known[id] = e
+	s.busy++
+	s.builds.Go(func() {
+		err := s.build(id)
+		if s.ctx.Err() == nil {
+			s.options.Built(id, err)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.busy--
+		if e.err = err; err != nil {
+			e.expires = time.Now().Add(retryFailed)
+			if errors.Is(err, ErrNotFound) {
+				e.expires = time.Now().Add(retryNotFound)
+			}
+		}
+		close(e.done)
+	})
+	return e.done
+}
+
+func ended(e *entry) bool {
+	select {
+	case <-e.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// forget drops all outcomes of searches that have ended.
+func (s *Store) forget() {
+	for id, e := range s.known {
+		if ended(e) {
+			s.closeTable(e)
+			delete(s.known, id)
+		}
+	}
+}
+
+// Outcome says what became of a location.
+type Outcome string
+
+// The outcomes.
+
+const (
+	Symbolized Outcome = "symbolized"
+	Unknown    Outcome = "unknown"     // the file has no symbol there
+	NotFound   Outcome = "not_found"   // there is no file with the build ID
+	Pending    Outcome = "pending"     // the file is being searched for or read
+	Failed     Outcome = "failed"      // the file cannot be read
+	NoBuildID  Outcome = "no_build_id" // the mapping has no GNU build ID, or there is no mapping
+	BadMapping Outcome = "bad_mapping" // the mapping does not lead into the code of the file
+)
+
+// with calls f with the table of a build ID. Tables are used by one goroutine at a time. f is not called unless the
+// outcome is Symbolized.
+func (s *Store) with(id string, f func(*symbols.Table) error) Outcome {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.known[id]
+	if e == nil || !ended(e) {
+		return Pending
+	}
+	if e.err == nil && e.table == nil {
+		e.err = s.openTable(id, e)
+	}
+	if e.err == nil {
+		e.used = time.Now()
+		e.err = f(e.table)
+	}
+	switch {
+	case errors.Is(e.err, ErrNotFound):
+		return NotFound
+	case e.err != nil:
+		s.closeTable(e)
+		return Failed
+	}
+	return Symbolized
+}
+
+func (s *Store) tablePath(id string) string { return filepath.Join(s.options.Cache, id+tableSuffix) }
+
+// openTable opens a table, and closes those that were not used for longest if all take too much memory. A table that
+// cannot be opened is removed, so that it is made again.
+func (s *Store) openTable(id string, e *entry) error {
+	path := s.tablePath(id)
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	info, err := file.Stat()
+	if err == nil {
+		e.table, err = symbols.Open(file, info.Size())
+	}
+	if err != nil {
+		e.table = nil
+		file.Close()
+		return errors.Join(fmt.Errorf("%s: %w", path, err), os.Remove(path))
+	}
+	now := time.Now()
+	_ = os.Chtimes(path, now, now) // the cache drops the tables that were not used for longest
+	e.file, e.used = file, now
+	s.open += e.table.Memory()
+	for s.open > s.options.MaxMemory/2 {
+		var oldest *entry
+		for _, other := range s.known {
+			if other != e && ended(other) && other.table != nil && (oldest == nil || other.used.Before(oldest.used)) {
+				oldest = other
+			}
+		}
+		if oldest == nil {
+			break
+		}
+		s.closeTable(oldest)
+	}
+	return nil
+}
+
+func (s *Store) closeTable(e *entry) {
+	if e.table != nil {
+		s.open -= e.table.Memory()
+		e.file.Close()
+		e.table, e.file = nil, nil
+	}
+}
+
+// build makes the table of a build ID unless it is in the cache.
+func (s *Store) build(id string) error {
+	if s.cached(id) {
+		return nil
+	}
+	found, err := s.find(id)
+	if err != nil {
+		return err
+	}
+	defer found.close()
+	select {
+	case s.building <- struct{}{}:
+		defer func() { <-s.building }()
+	case <-s.ctx.Done():
+		return s.ctx.Err()
+	}
+	table, err := os.CreateTemp(s.options.Cache, temporaryPrefix)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(table.Name())
+	o := symbols.Options{Directory: s.options.Cache, MaxMemory: s.options.MaxMemory / 2, MaxFileSize: s.options.MaxFileSize}
+	err = errors.Join(symbols.Build(s.ctx, reader(found.program), reader(found.debug), o, table), table.Close())
+	if err != nil {
+		return fmt.Errorf("%s: %w", found, err)
+	}
+	if err := os.Rename(table.Name(), s.tablePath(id)); err != nil {
+		return err
+	}
+	return s.limitCache()
+}
+
+// reader returns nil for a nil file.
+func reader(f *os.File) io.ReaderAt {
+	if f == nil {
+		return nil
+	}
+	return f
+}

@@ -1,0 +1,414 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package symbolize_test
+
+import (
+	"bytes"
+	"context"
+	"debug/elf"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.uber.org/goleak"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/symbolize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const source = `
+struct Tree { int depth; __attribute__((noipa)) int leaf(int x) { return x * depth; } };
+static inline int twice(Tree& t, int x) { return 2 * t.leaf(x); }
+__attribute__((noipa)) int walk(Tree& t, int n) { int sum = 0; for (int i = 0; i < n; i++) sum += twice(t, i); return sum; }
+int main(int argc, char** argv) { Tree t{argc}; return walk(t, 1000); }
+`
+
+// native is a program of C++ with its debug information in a file of its own.
+type native struct {
+	dir, program, debug, buildID string
+	leaf, walk                   elf.Symbol
+}
+
+func compile(t *testing.T) *native {
+	t.Helper()
+	if _, err := exec.LookPath("g++"); err != nil {
+		t.Skip("g++ is not installed")
+	}
+	n := &native{dir: t.TempDir()}
+	n.program, n.debug = filepath.Join(n.dir, "program"), filepath.Join(n.dir, "program.debug")
+	require.NoError(t, os.WriteFile(filepath.Join(n.dir, "program.cc"), []byte(source), 0o600))
+	for _, args := range [][]string{
+		{"g++", "-g", "-O2", "-Wl,--build-id=sha1", "-o", n.program, "program.cc"},
+		{"objcopy", "--only-keep-debug", n.program, n.debug},
+	} {
+		cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
+		cmd.Dir = n.dir
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	}
+	f, err := elf.Open(n.program)
+	require.NoError(t, err)
+	defer f.Close()
+	all, err := f.Symbols()
+	require.NoError(t, err)
+	for _, s := range all {
+		switch s.Name {
+		case "_ZN4Tree4leafEi":
+			n.leaf = s
+		case "_Z4walkR4Treei":
+			n.walk = s
+		}
+	}
+	require.NotZero(t, n.walk.Value)
+	file, err := os.Open(n.program)
+	require.NoError(t, err)
+	defer file.Close()
+	info, err := symbols.ReadInfo(file)
+	require.NoError(t, err)
+	n.buildID = info.BuildID
+	return n
+}
+
+// callSite returns the address after the call of leaf in walk.
+func (n *native) callSite(t *testing.T) uint64 {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "objdump", "-d", "--no-show-raw-insn", n.program).Output()
+	require.NoError(t, err)
+	lines := strings.Split(string(out), "\n")
+	for i, line := range lines {
+		if strings.Contains(line, "call") && strings.Contains(line, "<_ZN4Tree4leafEi>") {
+			var address uint64
+			for _, c := range strings.TrimSpace(strings.Split(lines[i+1], ":")[0]) {
+				address = address<<4 | uint64(strings.IndexRune("0123456789abcdef", c))
+			}
+			return address
+		}
+	}
+	require.Fail(t, "walk does not call leaf")
+	return 0
+}
+
+const base = 0x7f00_0000_0000
+
+// payload returns samples in leaf, called by walk, and in walk itself at the address after the call.
+func (n *native) payload(t *testing.T, buildID string) pprofile.Profiles {
+	t.Helper()
+	pd := pprofile.NewProfiles()
+	d := pd.Dictionary()
+	text := func(s string) int32 {
+		d.StringTable().Append(s)
+		return int32(d.StringTable().Len()) - 1
+	}
+	text("")
+	d.AttributeTable().AppendEmpty()
+	a := d.AttributeTable().AppendEmpty()
+	a.SetKeyStrindex(text("process.executable.build_id.gnu"))
+	a.Value().SetStr(buildID)
+	d.MappingTable().AppendEmpty()
+	m := d.MappingTable().AppendEmpty()
+	m.SetMemoryStart(base)
+	m.SetMemoryLimit(base + 0x100000)
+	if buildID != "" {
+		m.AttributeIndices().Append(1)
+	}
+	d.FunctionTable().AppendEmpty()
+	d.LinkTable().AppendEmpty()
+	d.LocationTable().AppendEmpty()
+	d.StackTable().AppendEmpty()
+	for _, address := range []uint64{n.leaf.Value, n.callSite(t)} {
+		l := d.LocationTable().AppendEmpty()
+		l.SetMappingIndex(1)
+		l.SetAddress(base + address)
+	}
+	d.StackTable().AppendEmpty().LocationIndices().FromRaw([]int32{1, 2})
+	d.StackTable().AppendEmpty().LocationIndices().FromRaw([]int32{2})
+	p := pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
+	p.SampleType().SetTypeStrindex(text("cpu"))
+	p.SampleType().SetUnitStrindex(text("nanoseconds"))
+	for stack := range int32(2) {
+		s := p.Samples().AppendEmpty()
+		s.SetStackIndex(stack + 1)
+		s.Values().Append(1)
+	}
+	return pd
+}
+
+// stacks returns the functions and lines of the stacks, innermost first.
+func stacks(pd pprofile.Profiles) (all []string) {
+	d := pd.Dictionary()
+	for i, stack := range d.StackTable().All() {
+		if i == 0 {
+			continue
+		}
+		var frames []string
+		for _, l := range stack.LocationIndices().All() {
+			for _, line := range d.LocationTable().At(int(l)).Lines().All() {
+				f := d.FunctionTable().At(int(line.FunctionIndex()))
+				file := filepath.Base(d.StringTable().At(int(f.FilenameStrindex())))
+				frames = append(frames, d.StringTable().At(int(f.NameStrindex()))+" "+file+":"+string(rune('0'+line.Line())))
+			}
+		}
+		all = append(all, strings.Join(frames, ", "))
+	}
+	return all
+}
+
+type events struct {
+	sync.Mutex
+	errs []error
+}
+
+func (e *events) built(_ string, err error) {
+	e.Lock()
+	defer e.Unlock()
+	e.errs = append(e.errs, err)
+}
+
+func newStore(t *testing.T, change func(*symbolize.Options)) (*symbolize.Store, *events) {
+	t.Helper()
+	e := &events{}
+	o := symbolize.Options{Cache: t.TempDir(), CacheSize: 1 << 30, MaxFileSize: 1 << 30, MaxMemory: 64 << 20, Built: e.built, Client: &http.Client{Timeout: 10 * time.Second}}
+	change(&o)
+	s, err := symbolize.NewStore(o)
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	return s, e
+}
+
+// want: the caller is looked up before its return address, the leaf at its address, in the function that the loop is inlined
+// into.
+var want = []string{
+	"Tree::leaf program.cc:2, twice program.cc:3, walk program.cc:4",
+	"walk program.cc:4",
+}
+
+func requireSymbolized(t *testing.T, pd pprofile.Profiles) {
+	t.Helper()
+	got := stacks(pd)
+	require.Len(t, got, 2)
+	assert.Equal(t, want[0], got[0])
+	assert.Contains(t, got[1], want[1])
+	profiletest.RequireConforms(t, pd)
+	d := pd.Dictionary()
+	flags := map[string]bool{}
+	for _, i := range d.MappingTable().At(1).AttributeIndices().All() {
+		a := d.AttributeTable().At(int(i))
+		flags[d.StringTable().At(int(a.KeyStrindex()))] = a.Value().Bool()
+	}
+	assert.Equal(t, map[string]bool{
+		"process.executable.build_id.gnu": false, "pprof.mapping.has_functions": true, "pprof.mapping.has_filenames": true,
+		"pprof.mapping.has_line_numbers": true, "pprof.mapping.has_inline_frames": true,
+	}, flags)
+}
+
+func TestLocationsGetFunctionsOfFilesInDirectories(t *testing.T) {
+	n := compile(t)
+	byBuildID := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(byBuildID, ".build-id", n.buildID[:2]), 0o700))
+	require.NoError(t, os.Link(n.debug, filepath.Join(byBuildID, ".build-id", n.buildID[:2], n.buildID[2:]+".debug")))
+	for name, directory := range map[string]string{"any place": n.dir, ".build-id": byBuildID} {
+		t.Run(name, func(t *testing.T) {
+			store, e := newStore(t, func(o *symbolize.Options) { o.Directories = []string{directory} })
+			pd := n.payload(t, n.buildID)
+			outcomes := symbolize.Profiles(t.Context(), store, pd, symbolize.DemangleShort)
+			assert.Equal(t, map[symbolize.Outcome]int{symbolize.Symbolized: 2}, outcomes)
+			requireSymbolized(t, pd)
+			assert.Equal(t, []error{nil}, e.errs)
+
+			again := n.payload(t, n.buildID)
+			symbolize.Profiles(t.Context(), store, again, symbolize.DemangleShort)
+			assert.Equal(t, stacks(pd), stacks(again))
+			assert.Len(t, e.errs, 1, "the table is made once")
+			assert.Empty(t, symbolize.Profiles(t.Context(), store, again, symbolize.DemangleShort), "locations with lines stay")
+		})
+	}
+}
+
+func TestWhatCannotBeSymbolizedStaysAsItIs(t *testing.T) {
+	n := compile(t)
+	damaged := t.TempDir()
+	data, err := os.ReadFile(n.program)
+	require.NoError(t, err)
+	copy(data[len(data)/3:], make([]byte, len(data)/2))
+	require.NoError(t, os.MkdirAll(filepath.Join(damaged, ".build-id", n.buildID[:2]), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(damaged, ".build-id", n.buildID[:2], n.buildID[2:]+".debug"), data, 0o600))
+	store, _ := newStore(t, func(o *symbolize.Options) { o.Directories = []string{n.dir} })
+	broken, e := newStore(t, func(o *symbolize.Options) { o.Directories = []string{damaged} })
+	for name, c := range map[string]struct {
+		store   *symbolize.Store
+		buildID string
+		change  func(pprofile.Profiles)
+		want    symbolize.Outcome
+	}{
+		"no build ID":             {store, "", nil, symbolize.NoBuildID},
+		"unknown build ID":        {store, "0123456789abcdef", nil, symbolize.NotFound},
+		"build ID that is a path": {store, "../../etc/passwd", nil, symbolize.Pending},
+		"damaged file":            {broken, n.buildID, nil, symbolize.Failed},
+		"offset of a mapping that lies": {store, n.buildID, func(pd pprofile.Profiles) {
+			pd.Dictionary().MappingTable().At(1).SetFileOffset(1 << 40)
+		}, symbolize.BadMapping},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pd := n.payload(t, c.buildID)
+			if c.change != nil {
+				c.change(pd)
+			}
+			outcomes := symbolize.Profiles(t.Context(), c.store, pd, symbolize.DemangleShort)
+			assert.Equal(t, map[symbolize.Outcome]int{c.want: 2}, outcomes)
+			assert.Equal(t, []string{"", ""}, stacks(pd))
+			if c.buildID != "" {
+				profiletest.RequireConforms(t, pd)
+			}
+		})
+	}
+	require.Len(t, e.errs, 1)
+	assert.ErrorContains(t, e.errs[0], n.buildID[2:]+".debug")
+}
+
+// TestDebuginfodServersAreAsked: away, 404, another file, half a file, a file that is too large.
+func TestDebuginfodServersAreAsked(t *testing.T) {
+	n := compile(t)
+	debugFile, err := os.ReadFile(n.debug)
+	require.NoError(t, err)
+	other := bytes.ReplaceAll(debugFile, []byte("GNU\x00"), []byte("GNV\x00"))
+	serve := func(handler http.HandlerFunc) string {
+		server := httptest.NewServer(handler)
+		t.Cleanup(server.Close)
+		return server.URL
+	}
+	good := serve(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/buildid/"+n.buildID+"/debuginfo" {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = w.Write(debugFile)
+	})
+	answer := func(data []byte) string {
+		return serve(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(data) })
+	}
+	away := httptest.NewServer(nil)
+	away.Close()
+	for name, c := range map[string]struct{ server, err string }{
+		"404":         {serve(http.NotFound), ""},
+		"away":        {away.URL, "connection refused"},
+		"500":         {serve(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) }), "500 Internal Server Error"},
+		"other file":  {answer(other), "its build ID is"},
+		"half a file": {answer(debugFile[:len(debugFile)/2]), "debuginfo of 127.0.0.1"},
+		"text":        {answer([]byte("<html>")), "is not an ELF file"},
+		"too large":   {answer(make([]byte, 3<<20)), "max_file_size"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, e := newStore(t, func(o *symbolize.Options) { o.Servers, o.MaxFileSize = []string{c.server}, 2<<20 })
+			pd := n.payload(t, n.buildID)
+			outcomes := symbolize.Profiles(t.Context(), store, pd, symbolize.DemangleShort)
+			require.Len(t, e.errs, 1)
+			if c.err == "" {
+				assert.Equal(t, map[symbolize.Outcome]int{symbolize.NotFound: 2}, outcomes)
+				assert.ErrorIs(t, e.errs[0], symbolize.ErrNotFound)
+			} else {
+				assert.Equal(t, map[symbolize.Outcome]int{symbolize.Failed: 2}, outcomes)
+				assert.ErrorContains(t, e.errs[0], c.err)
+			}
+			assert.Equal(t, []string{"", ""}, stacks(pd))
+
+			both, _ := newStore(t, func(o *symbolize.Options) { o.Servers, o.MaxFileSize = []string{c.server, good}, 2<<20 })
+			symbolize.Profiles(t.Context(), both, pd, symbolize.DemangleShort)
+			if name != "half a file" { // its headers are right
+				requireSymbolized(t, pd)
+			}
+		})
+	}
+}
+
+func TestPayloadsDoNotWaitForSlowServers(t *testing.T) {
+	n := compile(t)
+	debugFile, err := os.ReadFile(n.debug)
+	require.NoError(t, err)
+	asked, answer := make(chan bool, 10), make(chan bool)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- true
+		select {
+		case <-answer:
+			_, _ = w.Write(debugFile)
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(server.Close)
+	store, _ := newStore(t, func(o *symbolize.Options) { o.Servers = []string{server.URL} })
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-asked
+		cancel()
+	}()
+	pd := n.payload(t, n.buildID)
+	assert.Equal(t, map[symbolize.Outcome]int{symbolize.Pending: 2}, symbolize.Profiles(ctx, store, pd, symbolize.DemangleShort))
+	assert.Equal(t, []string{"", ""}, stacks(pd))
+	close(answer)
+	symbolize.Profiles(t.Context(), store, pd, symbolize.DemangleShort)
+	requireSymbolized(t, pd)
+
+	stuck := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	t.Cleanup(stuck.Close)
+	hanging, e := newStore(t, func(o *symbolize.Options) { o.Servers = []string{stuck.URL} })
+	ctx, cancel = context.WithCancel(t.Context())
+	cancel()
+	symbolize.Profiles(ctx, hanging, n.payload(t, n.buildID), symbolize.DemangleShort)
+	hanging.Close() // ends the search
+	assert.Empty(t, e.errs)
+}
+
+func TestCacheIsLimitedAndDamagedTablesAreMadeAgain(t *testing.T) {
+	n := compile(t)
+	cache := t.TempDir()
+	open := func(size int64) (*symbolize.Store, *events) {
+		return newStore(t, func(o *symbolize.Options) { o.Directories, o.Cache, o.CacheSize = []string{n.dir}, cache, size })
+	}
+	first, _ := open(1 << 30)
+	symbolize.Profiles(t.Context(), first, n.payload(t, n.buildID), symbolize.DemangleShort)
+	first.Close()
+	table := filepath.Join(cache, n.buildID+".symbols")
+	require.FileExists(t, table)
+
+	require.NoError(t, os.WriteFile(table, []byte("not a table"), 0o600))
+	second, e := open(1 << 30)
+	assert.Equal(t, map[symbolize.Outcome]int{symbolize.Failed: 2}, symbolize.Profiles(t.Context(), second, n.payload(t, n.buildID), symbolize.DemangleShort))
+	assert.Equal(t, []error{nil}, e.errs)
+	require.NoFileExists(t, table)
+	second.Close()
+	third, _ := open(1 << 30)
+	pd := n.payload(t, n.buildID)
+	symbolize.Profiles(t.Context(), third, pd, symbolize.DemangleShort)
+	requireSymbolized(t, pd)
+
+	old := time.Now().Add(-time.Hour)
+	require.NoError(t, os.WriteFile(filepath.Join(cache, "aaaaaaaa.symbols"), make([]byte, 1<<20), 0o600))
+	require.NoError(t, os.Chtimes(filepath.Join(cache, "aaaaaaaa.symbols"), old, old))
+	_, _ = open(1 << 19)
+	require.FileExists(t, table)
+	require.NoFileExists(t, filepath.Join(cache, "aaaaaaaa.symbols"))
+}
+
+func TestNamesAreDemangled(t *testing.T) {
+	n := compile(t)
+	store, _ := newStore(t, func(o *symbolize.Options) { o.Directories = []string{n.dir} })
+	for as, name := range map[string]string{
+		symbolize.DemangleNone: "_ZN4Tree4leafEi ", symbolize.DemangleShort: "Tree::leaf ", symbolize.DemangleFull: "Tree::leaf(int) ",
+	} {
+		pd := n.payload(t, n.buildID)
+		symbolize.Profiles(t.Context(), store, pd, as)
+		assert.True(t, strings.HasPrefix(stacks(pd)[0], name), "%s: %s", as, stacks(pd)[0])
+	}
+}
