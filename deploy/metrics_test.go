@@ -32,7 +32,7 @@ type metric struct {
 
 // ours are the components, whose metrics must all be in the dashboard.
 var ours = []string{
-	"receiver/pprofreceiver", "receiver/profilesfilereceiver", "processor/profilesdedupprocessor", "exporter/profilesfileexporter",
+	"receiver/pprofreceiver", "receiver/profilesfilereceiver", "processor/profilesdedupprocessor", "processor/symbolizeprocessor", "exporter/profilesfileexporter",
 	"exporter/pprofexporter", "extension/profilesviewextension",
 }
 

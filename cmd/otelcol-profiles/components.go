@@ -13,6 +13,7 @@ import (
 	otlplimitextension "github.com/otelcol-profiles/otelcol-profiles/extension/otlplimitextension"
 	profilesviewextension "github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension"
 	profilesdedupprocessor "github.com/otelcol-profiles/otelcol-profiles/processor/profilesdedupprocessor"
+	symbolizeprocessor "github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor"
 	pprofreceiver "github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver"
 	profilesfilereceiver "github.com/otelcol-profiles/otelcol-profiles/receiver/profilesfilereceiver"
 	"go.opentelemetry.io/collector/component"
@@ -105,6 +106,7 @@ func components() (otelcol.Factories, error) {
 
 	factories.Processors, err = otelcol.MakeFactoryMap[processor.Factory](
 		profilesdedupprocessor.NewFactory(),
+		symbolizeprocessor.NewFactory(),
 		memorylimiterprocessor.NewFactory(),
 		resourceprocessor.NewFactory(),
 	)
@@ -113,6 +115,7 @@ func components() (otelcol.Factories, error) {
 	}
 	factories.ProcessorModules = makeModulesMap(factories.Processors, map[component.Type]string{
 		profilesdedupprocessor.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.0.0",
+		symbolizeprocessor.NewFactory().Type():     "github.com/otelcol-profiles/otelcol-profiles v0.0.0",
 		memorylimiterprocessor.NewFactory().Type(): "go.opentelemetry.io/collector/processor/memorylimiterprocessor v0.164.0",
 		resourceprocessor.NewFactory().Type():      "github.com/open-telemetry/opentelemetry-collector-contrib/processor/resourceprocessor v0.164.0",
 	})

@@ -7,6 +7,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/ianlancetaylor/demangle"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -26,6 +27,9 @@ var demangleOptions = map[string][]demangle.Option{
 	DemangleShort: {demangle.NoParams, demangle.NoEnclosingParams, demangle.NoTemplateParams},
 	DemangleFull:  {},
 }
+
+// goABI is the suffix of symbols of Go's assembler, which is not in the names of functions.
+const goABI = ".abi0"
 
 const (
 	buildIDKey = "process.executable.build_id.gnu"
@@ -226,7 +230,7 @@ func (p *payload) function(f symbols.Frame) int32 {
 	}
 	name := f.Function
 	if options, ok := demangleOptions[p.demangle]; ok {
-		name = demangle.Filter(name, options...)
+		name = demangle.Filter(strings.TrimSuffix(name, goABI), options...)
 	}
 	key := function{p.string(name), p.string(f.Function), p.string(f.File)}
 	index, ok := p.functions[key]
