@@ -44,7 +44,7 @@ var mayImportPprof = []string{
 func TestImportsRunOneWay(t *testing.T) {
 	for _, name := range files(t, isGo) {
 		// They test the whole, or are not part of it.
-		if slices.ContainsFunc([]string{"e2e/", "deploy/", "packaging/", "config/"}, func(outside string) bool { return strings.HasPrefix(name, outside) }) {
+		if slices.ContainsFunc([]string{"e2e/", "deploy/", "packaging/", "config/", "internal/tools/"}, func(outside string) bool { return strings.HasPrefix(name, outside) }) {
 			continue
 		}
 		isTest := strings.HasSuffix(name, "_test.go") || strings.HasSuffix(path.Dir(name), "test")

@@ -96,14 +96,20 @@ func TestFramesEqualThoseOfGo(t *testing.T) {
 			leaves[stack.LocationIndices().At(0)] = true
 		}
 	}
-	callers := 0
+	callers, otherLines := 0, 0
 	for i := range want {
 		if leaves[int32(i)] {
 			continue
 		}
 		callers++
 		// Go has a location of its own for the function around some inlined calls, at an address of such a call.
-		assert.True(t, strings.HasSuffix(got[i], strings.ReplaceAll(want[i], " ./", " ")), "%#x: got %s, want %s", pd.Dictionary().LocationTable().At(i).Address(), got[i], want[i])
+		expected := strings.ReplaceAll(want[i], " ./", " ")
+		if !strings.HasSuffix(got[i], expected) {
+			otherLines++
+			function, _, _ := strings.Cut(expected, " ")
+			assert.Contains(t, got[i], function+" ", "%#x", pd.Dictionary().LocationTable().At(i).Address())
+		}
 	}
+	assert.LessOrEqual(t, otherLines, 2+callers/10, "of %d callers", callers)
 	require.Greater(t, callers, 3)
 }

@@ -3,7 +3,7 @@ module github.com/otelcol-profiles/otelcol-profiles/internal/tools
 go 1.26.0
 
 tool (
-	github.com/bufbuild/protocompile // a library, of querierpb/generate.go
+	github.com/bufbuild/protocompile // a library, of protogen
 	github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	go.opentelemetry.io/collector/cmd/builder
 	go.opentelemetry.io/collector/cmd/mdatagen
