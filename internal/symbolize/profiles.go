@@ -4,6 +4,7 @@
 package symbolize
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -113,6 +114,9 @@ func (p *payload) locations() map[int32][]int32 {
 			mapping := table.At(int(i)).MappingIndex()
 			byMapping[mapping] = append(byMapping[mapping], i)
 		}
+	}
+	for _, locations := range byMapping { // neighbors are in one block of the table
+		slices.SortFunc(locations, func(a, b int32) int { return cmp.Compare(table.At(int(a)).Address(), table.At(int(b)).Address()) })
 	}
 	return byMapping
 }

@@ -47,7 +47,7 @@ const (
 	textSize    = 16
 	indexSize   = 16
 	nodeSize    = 16
-	blockRanges = 256 // ranges and symbols of a block
+	blockRanges = 16 // ranges and symbols of a block
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -42,7 +42,7 @@ type Catalog struct {
 // bytes. options say how to read them.
 func New(directory string, maxMemory int64, options archive.Options) *Catalog {
 	return &Catalog{
-		ReadingTime: time.Second / 2, directory: directory, maxMemory: maxMemory, options: options,
+		ReadingTime: time.Second / 20, directory: directory, maxMemory: maxMemory, options: options,
 		mu: semaphore.NewWeighted(1), files: map[string]*file{},
 	}
 }
