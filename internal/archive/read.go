@@ -17,10 +17,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlpsize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 )
 
@@ -58,21 +58,13 @@ func open(path string) (*os.File, error) {
 	return f, err
 }
 
-// openRegular opens a regular file. It does not wait if the path has become that of a named pipe.
+// openRegular opens a regular file. Its error for others says which inputs there are.
 func openRegular(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
+	f, err := regularfile.Open(path)
+	if errors.Is(err, regularfile.ErrNotRegular) {
 		err = &fs.PathError{Op: "open", Path: path, Err: errNotRegular}
 	}
-	if err != nil {
-		_ = f.Close()
-		return nil, err
-	}
-	return f, nil
+	return f, err
 }
 
 // withoutPath removes the path, which Error repeats.

@@ -14,7 +14,7 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/filelock"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
 )
 
 const (
@@ -228,7 +228,7 @@ func (d *osDir) Close() error { return errors.Join(d.self.Close(), d.root.Close(
 type osFile struct{ *os.File }
 
 func (f osFile) Lock() error {
-	locked, err := filelock.Try(f.File)
+	locked, err := regularfile.TryLock(f.File)
 	if err == nil && !locked {
 		err = errLocked
 	}

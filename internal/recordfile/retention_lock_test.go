@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/filelock"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
 )
 
 // A file that readers have locked is not removed before they close it.
@@ -34,7 +34,7 @@ func TestRetentionSkipsLockedFiles(t *testing.T) {
 	for range 2 {
 		f, err := os.Open(files[0])
 		require.NoError(t, err)
-		locked, err := filelock.TryShared(f)
+		locked, err := regularfile.TryLockShared(f)
 		require.NoError(t, err)
 		require.True(t, locked, "readers share the lock")
 		readers = append(readers, f)

@@ -20,9 +20,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/filelock"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/filewatch"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
 )
 
 // progress is which records of a file need not be sent again, by number. It is stored after each record,
@@ -109,7 +109,7 @@ func (r *fileReceiver) open(file *filewatch.File) (*openFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	locked, err := filelock.TryShared(opened)
+	locked, err := regularfile.TryLockShared(opened)
 	switch {
 	case err != nil:
 	case !locked: // the exporter still closes the file, or already removes it

@@ -29,9 +29,9 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/filelock"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilesfilereceiver/internal/metadata"
 )
 
@@ -461,10 +461,10 @@ func TestLockedFileIsReadLater(t *testing.T) {
 	other, err := os.Open(path)
 	require.NoError(t, err)
 	defer func() { _ = other.Close() }()
-	locked, err := filelock.Try(f)
+	locked, err := regularfile.TryLock(f)
 	require.NoError(t, err)
 	require.True(t, locked)
-	if again, err := filelock.Try(other); err != nil || again {
+	if again, err := regularfile.TryLock(other); err != nil || again {
 		t.Skip("no locks here")
 	}
 	var next testConsumer

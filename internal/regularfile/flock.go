@@ -3,8 +3,7 @@
 
 //go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd
 
-// Package filelock locks open files, on systems that have flock.
-package filelock
+package regularfile
 
 import (
 	"errors"
@@ -13,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Try takes the lock of the open file until it is closed. It returns false if another open
+// TryLock takes the lock of the open file until it is closed. It returns false if another open
 // file has it. It succeeds without locking where flock is unsupported.
-func Try(f *os.File) (bool, error) { return tryLock(f, unix.LOCK_EX) }
+func TryLock(f *os.File) (bool, error) { return tryLock(f, unix.LOCK_EX) }
 
-// TryShared is Try with a lock that other open files may share.
-func TryShared(f *os.File) (bool, error) { return tryLock(f, unix.LOCK_SH) }
+// TryLockShared is TryLock with a lock that other open files may share.
+func TryLockShared(f *os.File) (bool, error) { return tryLock(f, unix.LOCK_SH) }
 
 func tryLock(f *os.File, how int) (bool, error) {
 	for {
