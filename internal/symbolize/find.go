@@ -16,12 +16,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 )
 
 // files are those with one build ID: the program or library, and its debug information. Either may be nil.
 type files struct {
 	program, debug *os.File
+	hasCode        bool // one of them has: that of debug may
 	from           []string
 }
 
@@ -44,31 +47,25 @@ func (f *files) add(file *os.File, from, id string) error {
 	case info.BuildID != id:
 		err = fmt.Errorf("%s: its build ID is %q; expected %s", from, info.BuildID, id)
 	case info.HasDWARF && f.debug == nil:
-		f.debug, f.from = file, append(f.from, from)
+		f.debug, f.hasCode, f.from = file, f.hasCode || info.HasCode, append(f.from, from)
 		return nil
 	case info.HasCode && f.program == nil:
-		f.program, f.from = file, append(f.from, from)
+		f.program, f.hasCode, f.from = file, true, append(f.from, from)
 		return nil
 	}
 	file.Close()
 	return err
 }
 
-// complete reports whether nothing is missing: a file with both code and debug information is that of debug.
-func (f *files) complete() bool {
-	if f.debug == nil {
-		return false
-	}
-	info, err := symbols.ReadInfo(f.debug)
-	return f.program != nil || err == nil && info.HasCode
-}
+// complete reports whether nothing is missing.
+func (f *files) complete() bool { return f.debug != nil && f.hasCode }
 
 // find opens the files of a build ID. The error is ErrNotFound if there are none.
 func (s *Store) find(id string) (*files, error) {
 	found := &files{}
 	var failed error
 	for _, path := range s.directories.paths(id) {
-		file, err := openRegular(path)
+		file, err := regularfile.Open(path)
 		if err == nil {
 			err = found.add(file, path, id)
 		}
@@ -81,9 +78,9 @@ func (s *Store) find(id string) (*files, error) {
 			continue
 		}
 		for _, server := range s.options.Servers {
-			file, err := s.download(server, id, kind)
+			file, host, err := s.download(server, id, kind)
 			if err == nil {
-				err = found.add(file, kind+" of "+hostOf(server), id)
+				err = found.add(file, kind+" of "+host, id)
 			}
 			if err == nil {
 				break
@@ -102,38 +99,26 @@ func (s *Store) find(id string) (*files, error) {
 	return found, nil
 }
 
-// hostOf returns the host of a URL, whose other parts may be secret.
-func hostOf(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return "a server"
-	}
-	return u.Host
-}
-
-// openRegular opens a file if it is a regular one. Links are followed.
-func openRegular(path string) (*os.File, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", path)
-	}
-	return os.Open(path)
-}
-
-// download gets a file from a debuginfod server. See https://sourceware.org/elfutils/Debuginfod.html for its paths.
-func (s *Store) download(server, id, kind string) (*os.File, error) {
+// download gets a file from a debuginfod server, and returns the host of its URL, whose other parts may be secret. See
+// https://sourceware.org/elfutils/Debuginfod.html for its paths.
+func (s *Store) download(server, id, kind string) (file *os.File, host string, err error) {
 	address, err := url.JoinPath(server, "buildid", id, kind)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	request, err := http.NewRequestWithContext(s.ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	address = request.URL.Host + request.URL.Path // without secrets, for errors
+	file, err = s.get(request)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		err = fmt.Errorf("GET %s%s: %w", request.URL.Host, request.URL.Path, config.WithoutURL(err))
+	}
+	return file, request.URL.Host, err
+}
+
+// get returns the body of a response as a file without a name.
+func (s *Store) get(request *http.Request) (*os.File, error) {
 	response, err := s.options.Client.Do(request)
 	if err != nil {
 		return nil, err
@@ -143,9 +128,9 @@ func (s *Store) download(server, id, kind string) (*os.File, error) {
 	case response.StatusCode == http.StatusNotFound:
 		return nil, ErrNotFound
 	case response.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("GET %s: %s", address, response.Status)
+		return nil, errors.New(response.Status)
 	case response.ContentLength > s.options.MaxFileSize:
-		return nil, fmt.Errorf("GET %s: the file has %d bytes; max_file_size allows %d", address, response.ContentLength, s.options.MaxFileSize)
+		return nil, fmt.Errorf("the file has %d bytes; max_file_size allows %d", response.ContentLength, s.options.MaxFileSize)
 	}
 	file, err := os.CreateTemp(s.options.Cache, temporaryPrefix)
 	if err != nil {
@@ -157,7 +142,7 @@ func (s *Store) download(server, id, kind string) (*os.File, error) {
 	}
 	if err = errors.Join(err, os.Remove(file.Name())); err != nil {
 		file.Close()
-		return nil, fmt.Errorf("GET %s: %w", address, err)
+		return nil, err
 	}
 	return file, nil
 }
@@ -203,7 +188,7 @@ func (d *directories) scan() {
 			if err != nil || !entry.Type().IsRegular() {
 				return nil
 			}
-			file, err := openRegular(path)
+			file, err := regularfile.Open(path)
 			if err != nil {
 				return nil
 			}

@@ -173,7 +173,6 @@ func (s *Store) forget() {
 type Outcome string
 
 // The outcomes.
-
 const (
 	Symbolized Outcome = "symbolized"
 	Unknown    Outcome = "unknown"     // the file has no symbol there

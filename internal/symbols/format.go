@@ -48,6 +48,7 @@ const (
 	indexSize   = 16
 	nodeSize    = 16
 	blockRanges = 16 // ranges and symbols of a block
+	maxBlock    = blockRanges * 4 * binary.MaxVarintLen64
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -12,7 +12,7 @@ import (
 )
 
 // pclntab is Go's table of functions and lines since Go 1.18. It starts with a magic number, two zeros, the size of
-// the smallest instruction and that of a pointer, and then has as many pointers as headerPointers. See
+// the smallest instruction and that of a pointer, and then has eight pointers. See
 // https://go.dev/src/debug/gosym/pclntab.go. It does not say which code was inlined: a line may be that of an inlined
 // function.
 type pclntab struct {
@@ -24,10 +24,9 @@ type pclntab struct {
 }
 
 const (
-	magicGo118     = 0xfffffff0
-	magicGo120     = 0xfffffff1
-	headerPointers = 8
-	moduleText     = 22 // the pointer to the text among those of runtime.moduledata
+	magicGo118 = 0xfffffff0
+	magicGo120 = 0xfffffff1
+	moduleText = 22 // the pointer to the text among those of runtime.moduledata
 )
 
 var errPclntab = errors.New(".gopclntab refers to a place outside of itself")

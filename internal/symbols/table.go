@@ -5,7 +5,6 @@ package symbols
 
 import (
 	"encoding/binary"
-	"fmt"
 	"hash/crc32"
 	"io"
 	"sort"
@@ -23,18 +22,10 @@ type Table struct {
 	// Segments are those of the file with code.
 	Segments []Segment
 
-	lineBlock   lastBlock[lineRange]
-	symbolBlock lastBlock[symbol]
+	buffer      [maxBlock]byte
 	pages       [pages]page
 	strings     map[uint32]string // emptied if they get large
 	stringBytes int
-}
-
-// lastBlock is the block that was used last.
-type lastBlock[E any] struct {
-	number  int // plus 1
-	entries []E
-	buffer  []byte
 }
 
 const (
@@ -126,7 +117,7 @@ func ignoreEOF(err error) error {
 
 // Memory returns the bytes that the table takes, with the most that look-ups keep.
 func (t *Table) Memory() int64 {
-	return int64(len(t.lines)+len(t.symbols))*indexSize + int64(len(t.text))*textSize + pages*pageSize + maxStrings + 4*blockRanges*rangeSize
+	return int64(len(t.lines)+len(t.symbols))*indexSize + int64(len(t.text))*textSize + pages*pageSize + maxStrings + maxBlock
 }
 
 // Address returns the address in the file of one in the memory of a process, with the mapping that contains it. ok is
@@ -195,79 +186,62 @@ func (t *Table) Frames(frames []Frame, address uint64) ([]Frame, error) {
 }
 
 // line returns the range of an address, with node 0 and line 0 if there is none.
-func (t *Table) line(address uint64) (lineRange, error) {
-	i := sort.Search(len(t.lines), func(i int) bool { return t.lines[i].start > address }) - 1
-	if i < 0 {
-		return lineRange{}, nil
-	}
-	b := &t.lineBlock
-	if b.number != i+1 {
-		b.number = 0
-		data, err := t.block(partLines, t.lines, i, &b.buffer)
-		if err != nil {
-			return lineRange{}, err
-		}
-		b.entries = b.entries[:0]
-		at := lineRange{start: t.lines[i].start}
-		for range t.lines[i].count {
-			at.start += uvarint(&data)
-			at.node += uint32(varint(&data))
-			at.file += uint32(varint(&data))
-			at.line += uint32(varint(&data))
-			b.entries = append(b.entries, at)
-		}
-		b.number = i + 1
-	}
-	j := sort.Search(len(b.entries), func(j int) bool { return b.entries[j].start > address }) - 1
-	return b.entries[max(0, j)], nil
+func (t *Table) line(address uint64) (at lineRange, err error) {
+	err = t.walk(partLines, t.lines, address, func(start uint64, data *[]byte) {
+		at.start = start
+		at.node += uint32(varint(data))
+		at.file += uint32(varint(data))
+		at.line += uint32(varint(data))
+	})
+	return at, err
 }
 
 // symbol returns the name of the symbol that contains an address, 0 if there is none.
 func (t *Table) symbol(address uint64) (uint32, error) {
-	i := sort.Search(len(t.symbols), func(i int) bool { return t.symbols[i].start > address }) - 1
-	if i < 0 {
-		return 0, nil
+	var at symbol
+	err := t.walk(partSymbols, t.symbols, address, func(start uint64, data *[]byte) {
+		at.start, at.size = start, uvarint(data)
+		at.name += uint32(varint(data))
+	})
+	if at.size != 0 && address-at.start >= at.size {
+		return 0, err
 	}
-	b := &t.symbolBlock
-	if b.number != i+1 {
-		b.number = 0
-		data, err := t.block(partSymbols, t.symbols, i, &b.buffer)
-		if err != nil {
-			return 0, err
-		}
-		b.entries = b.entries[:0]
-		at := symbol{start: t.symbols[i].start}
-		for range t.symbols[i].count {
-			at.start += uvarint(&data)
-			at.size = uvarint(&data)
-			at.name += uint32(varint(&data))
-			b.entries = append(b.entries, at)
-		}
-		b.number = i + 1
-	}
-	j := sort.Search(len(b.entries), func(j int) bool { return b.entries[j].start > address }) - 1
-	if s := b.entries[max(0, j)]; s.size == 0 || address-s.start < s.size {
-		return s.name, nil
-	}
-	return 0, nil
+	return at.name, err
 }
 
-// block reads a block into buffer.
-func (t *Table) block(part int, index []block, i int, buffer *[]byte) ([]byte, error) {
+// walk calls next with the start and the further data of the entries in the block of an address, up to the last that
+// starts at or before the address.
+func (t *Table) walk(part int, index []block, address uint64, next func(start uint64, data *[]byte)) error {
+	i := sort.Search(len(index), func(i int) bool { return index[i].start > address }) - 1
+	if i < 0 {
+		return nil
+	}
+	data, err := t.block(part, index, i)
+	if err != nil {
+		return err
+	}
+	start := index[i].start
+	for range index[i].count {
+		if start += uvarint(&data); start > address {
+			break
+		}
+		next(start, &data)
+	}
+	return nil
+}
+
+// block returns the data of a block, until the next call.
+func (t *Table) block(part int, index []block, i int) ([]byte, error) {
 	end := uint32(t.sizes[part])
 	if i+1 < len(index) {
 		end = index[i+1].offset
 	}
 	start := index[i].offset
-	if start > end || int64(end) > t.sizes[part] || index[i].count == 0 || index[i].count > blockRanges {
+	if start > end || int64(end) > t.sizes[part] || end-start > maxBlock || index[i].count == 0 || index[i].count > blockRanges {
 		return nil, errDamaged
 	}
-	if n := int(end - start); cap(*buffer) < n {
-		*buffer = make([]byte, n)
-	}
-	data := (*buffer)[:end-start]
-	_, err := t.r.ReadAt(data, t.starts[part]+int64(start))
-	return data, ignoreEOF(err)
+	data := t.buffer[:end-start]
+	return data, t.read(part, int64(start), data)
 }
 
 // uvarint and varint read an integer. At the end of data it is 0.
@@ -344,9 +318,4 @@ func (t *Table) read(part int, offset int64, data []byte) error {
 		data, offset = data[n:], offset+int64(n)
 	}
 	return nil
-}
-
-// String says how much the table knows, for logs.
-func (t *Table) String() string {
-	return fmt.Sprintf("%d KiB of lines, %d KiB of symbols", t.sizes[partLines]>>10, t.sizes[partSymbols]>>10)
 }

@@ -16,7 +16,6 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbolize"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/metadata"
 )
@@ -95,7 +94,7 @@ func (p *symbolizeProcessor) built(buildID string, err error) {
 		result = "not_found"
 	default:
 		p.set.Logger.Warn("Symbols could not be read; locations of the file stay without functions",
-			zap.String("build_id", buildID), zap.Error(config.WithoutURL(err)))
+			zap.String("build_id", buildID), zap.Error(err))
 	}
 	p.add(context.Background(), p.telemetry.ProcessorSymbolizeFiles, 1, attribute.String("result", result))
 }
