@@ -15,10 +15,10 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/klauspost/compress/gzhttp"
 
-	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/format"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
 
 // apiRow is an element of the response of /api/services.
@@ -136,7 +136,7 @@ func (m *missing) notes() (notes []string) {
 		notes = append(notes, "Cannot read "+err.Error())
 	}
 	if m.pending > 0 {
-		notes = append(notes, format.Count(m.pending, "file")+" may have profiles of this range, but will be read by the next requests: retry")
+		notes = append(notes, webui.Count(m.pending, "file")+" may have profiles of this range, but will be read by the next requests: retry")
 	}
 	return notes
 }

@@ -14,10 +14,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/format"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
 
 // offered are the choices of a range.
@@ -169,7 +169,7 @@ func (p *params) names(key, all string, names []string) []option {
 
 // ranges are those up to now, and the current one.
 func (p *params) ranges() (options []option) {
-	from, isLast := cmp.Or(p.values.Get("from"), "-"+format.WithoutZeros(p.byDefault)), false
+	from, isLast := cmp.Or(p.values.Get("from"), "-"+webui.WithoutZeros(p.byDefault)), false
 	for _, r := range []struct{ text, from string }{
 		{"5 min", "-5m"}, {"15 min", "-15m"}, {"1 h", "-1h"}, {"6 h", "-6h"}, {"24 h", "-24h"}, {"7 d", "-168h"},
 	} {

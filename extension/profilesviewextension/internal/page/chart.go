@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/format"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
 
 // A chart has at most maxBuckets bars and usually at least minBuckets.
@@ -180,7 +180,7 @@ func (c *chart) draw(sel *query.Selection) *drawing {
 	}
 	text := c.kind.value(highest)
 	return &drawing{
-		Label:   fmt.Sprintf("%s by %s, highest %s", c.kind.SampleType, format.Length(bucket), text),
+		Label:   fmt.Sprintf("%s by %s, highest %s", c.kind.SampleType, webui.Length(bucket), text),
 		Highest: text, Bars: len(values), Path: path.String(), Ticks: ticks(sel.From, sel.From.Add(time.Duration(len(values))*bucket)),
 		From: sel.From.UnixMilli(), To: sel.To.UnixMilli(), Step: bucket.Milliseconds(),
 	}

@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
-	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/format"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
 
 // servicesPerPage is how many services a page of the overview has.
@@ -165,9 +165,9 @@ func (k kind) stands() int {
 		return i
 	}
 	switch {
-	case format.IsNanoseconds(k.Unit):
+	case webui.IsNanoseconds(k.Unit):
 		return len(preferred)
-	case format.IsBytes(k.Unit):
+	case webui.IsBytes(k.Unit):
 		return len(preferred) + 1
 	default:
 		return len(preferred) + 2
@@ -262,7 +262,7 @@ func newRow(params *params, t, base *total) *row {
 	v, was := 0.0, 0.0
 	if t.Profiles > 0 {
 		v = t.measured(params.selected)
-		r.Value, r.Coverage, r.Newest = t.value(v), t.coverage(params.selected), format.Ago(params.now.Sub(query.TimeOf(t.Last)))
+		r.Value, r.Coverage, r.Newest = t.value(v), t.coverage(params.selected), webui.Ago(params.now.Sub(query.TimeOf(t.Last)))
 	}
 	if base != nil {
 		was = base.measured(params.base)
@@ -301,7 +301,7 @@ func (t *total) coverage(sel *query.Selection) string {
 	if t.Snapshot {
 		return "last of each process"
 	}
-	covered, length := 100*float64(t.Covered)/float64(sel.To.Sub(sel.From)), format.Length(sel.To.Sub(sel.From))
+	covered, length := 100*float64(t.Covered)/float64(sel.To.Sub(sel.From)), webui.Length(sel.To.Sub(sel.From))
 	percent := fmt.Sprintf("%.0f", covered)
 	switch {
 	case covered == 0:
@@ -340,9 +340,9 @@ func (o *overview) paginate(number string) {
 	page = max(1, min(page, (total+servicesPerPage-1)/servicesPerPage))
 	from, to := (page-1)*servicesPerPage, min(page*servicesPerPage, total)
 	o.Services = o.Services[min(from, to):to]
-	o.Shown = format.Count(total, "service")
+	o.Shown = webui.Count(total, "service")
 	if o.Param("by") != "" {
-		o.Shown = format.Count(total, "value")
+		o.Shown = webui.Count(total, "value")
 	}
 	if total > servicesPerPage {
 		o.Shown = fmt.Sprintf("%d–%d of %s", from+1, to, o.Shown)

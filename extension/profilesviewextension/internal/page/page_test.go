@@ -33,10 +33,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/goleak"
 
-	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/format"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -632,7 +632,7 @@ func TestValuesHaveTwoOrThreeDigits(t *testing.T) {
 	} {
 		assert.Equal(t, want, got)
 	}
-	assert.Equal(t, "1 profile, 12,345 samples", format.Count(1, "profile")+", "+format.Count(12345, "sample"))
+	assert.Equal(t, "1 profile, 12,345 samples", webui.Count(1, "profile")+", "+webui.Count(12345, "sample"))
 }
 
 // TestLinksKeepTheRange: the way back to all services and the search for a trace stay in the range.

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/format"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
 
 // defaultRange is the range of a page whose URL names none, and traceRange that of a trace.
@@ -209,7 +209,7 @@ const maxFilters = 20
 // filters are the labels that select profiles, each with the query of all others.
 func (p *params) filters() (links []link) {
 	if n := len(p.values["label"]); n > maxFilters {
-		return []link{{Text: format.Count(n, "label"), Query: p.with(nil, "label", "trace_id")}}
+		return []link{{Text: webui.Count(n, "label"), Query: p.with(nil, "label", "trace_id")}}
 	}
 	for i, text := range p.values["label"] {
 		without := *p
@@ -231,7 +231,7 @@ type link struct {
 func (p *params) baseAgo(ago time.Duration) map[string]string {
 	from, to := p.selected.From.Add(-ago), p.selected.To.Add(-ago)
 	if !p.values.Has("to") && to.Before(p.now) {
-		return map[string]string{"base_from": "-" + format.WithoutZeros(p.now.Sub(from)), "base_to": "-" + format.WithoutZeros(p.now.Sub(to))}
+		return map[string]string{"base_from": "-" + webui.WithoutZeros(p.now.Sub(from)), "base_to": "-" + webui.WithoutZeros(p.now.Sub(to))}
 	}
 	return between("base_", from, to)
 }

@@ -13,7 +13,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/format"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
 
 // files are the templates, and the stylesheet and the script of all pages.
@@ -26,7 +26,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 	"base-uri 'none'; frame-ancestors 'none'"
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"count": format.Count, "static": staticPath, "utc": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
+	"count": webui.Count, "static": staticPath, "utc": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 	"clock": func(t time.Time) string { return t.UTC().Format(time.DateTime) },
 }).ParseFS(files, "templates/*"))
 

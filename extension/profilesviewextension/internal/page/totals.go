@@ -15,9 +15,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
-	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/format"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
 
 // kind identifies Profiles that are summed.
@@ -26,7 +26,7 @@ type kind query.Kind
 func kindOf(s *recordfile.Key) kind { return kind(query.KindOf(s)) }
 
 // isCPU reports whether the values are CPU time.
-func (k kind) isCPU() bool { return k.SampleType == "cpu" && format.IsNanoseconds(k.Unit) }
+func (k kind) isCPU() bool { return k.SampleType == "cpu" && webui.IsNanoseconds(k.Unit) }
 
 // value writes a level, or a rate.
 func (k kind) value(v float64) string {
@@ -35,7 +35,7 @@ func (k kind) value(v float64) string {
 	case k.Snapshot:
 		return k.quantity(v)
 	case k.isCPU():
-		return format.Metric(v/1e9, " ", "cores")
+		return webui.Metric(v/1e9, " ", "cores")
 	case v == 0 || math.Abs(v) >= least:
 		return k.quantity(v) + "/s"
 	case math.Abs(v)*seconds >= least:
@@ -46,7 +46,7 @@ func (k kind) value(v float64) string {
 }
 
 // quantity writes a sum.
-func (k kind) quantity(v float64) string { return format.Quantity(k.Unit, v) }
+func (k kind) quantity(v float64) string { return webui.Quantity(k.Unit, v) }
 
 // period is the period type with its unit.
 func (k kind) period() string { return k.PeriodType + "/" + k.PeriodUnit }

@@ -1,8 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package format writes numbers, durations and times for people.
-package format
+package webui
 
 import (
 	"cmp"
@@ -41,7 +40,7 @@ func Metric(v float64, space, unit string) string {
 		v *= 1000
 		i++
 	}
-	return digits(v) + space + prefixes[i] + unit
+	return decimal(v) + space + prefixes[i] + unit
 }
 
 // scaled writes a value with the largest unit that leaves at least 1 of it.
@@ -54,11 +53,11 @@ func scaled(v, step float64, space string, units ...string) string {
 		v /= step
 		i++
 	}
-	return digits(v) + space + units[i]
+	return decimal(v) + space + units[i]
 }
 
-// digits writes two or three digits.
-func digits(v float64) string {
+// decimal writes two or three digits.
+func decimal(v float64) string {
 	decimals := 2
 	switch a := math.Abs(v); {
 	case v == 0 || a >= 100:
