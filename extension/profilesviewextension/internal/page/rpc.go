@@ -51,10 +51,20 @@ func (p *Page) rpc(method http.Handler) http.Handler {
 // queries is the files for the query API.
 type queries struct{ *Page }
 
-// Source returns the files that may have selected profiles. Records that cannot be read are skipped.
-func (q queries) Source(ctx context.Context, sel *query.Selection) (*query.Source, error) {
-	files, _, err := q.catalog.Files(ctx, sel.From, sel.To, sel.MatchesKey)
-	return &query.Source{Files: files, Options: q.options(), Failed: func(error) error { return nil }}, err
+// Source returns the files that may have selected profiles.
+func (q queries) Source(ctx context.Context, sel *query.Selection) (*query.Source, func() []error, error) {
+	var missed missing
+	source, err := q.source(ctx, sel, &missed)
+	return source, func() (errs []error) {
+		for i, note := range missed.notes() {
+			code := connect.CodeDataLoss
+			if i == len(missed.failed) { // files that will be read
+				code = connect.CodeUnavailable
+			}
+			errs = append(errs, connect.NewError(code, errors.New(note)))
+		}
+		return errs
+	}, err
 }
 
 // Extent is that of all profiles. Of files that were not read, it is estimated.

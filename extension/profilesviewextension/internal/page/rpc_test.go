@@ -9,6 +9,8 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -387,4 +389,22 @@ func TestQueryAPIRejects(t *testing.T) {
 	r.Header.Set("Content-Type", "application/grpc")
 	s.ServeHTTP(w, r)
 	assert.Equal(t, http.StatusUnsupportedMediaType, w.Code)
+}
+
+func TestQueryAPISaysWhatItCouldNotRead_V1(t *testing.T) {
+	s := newSite(t)
+	damaged := filepath.Join(s.dir, "damaged.pb")
+	require.NoError(t, os.WriteFile(damaged, []byte("\xff\xff\xff"), 0o600))
+	q := s.querier()
+	request := &pb.SelectMergeStacktracesRequest{ProfileTypeID: typeCPU, Start: 0, End: s.now.Add(time.Hour).UnixMilli()}
+	_, err := call[pb.SelectMergeStacktracesRequest, pb.SelectMergeStacktracesResponse](t.Context(), q, "SelectMergeStacktraces", request)
+	require.ErrorContains(t, err, "damaged.pb")
+	assert.Equal(t, connect.CodeDataLoss, connect.CodeOf(err), "nothing could be read")
+
+	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 7)))
+	client := connect.NewClient[pb.SelectMergeStacktracesRequest, pb.SelectMergeStacktracesResponse](http.DefaultClient, q.url+queryapi.Prefix+"SelectMergeStacktraces")
+	response, err := client.CallUnary(t.Context(), connect.NewRequest(request))
+	require.NoError(t, err)
+	assert.Equal(t, int64(7), response.Msg.Flamegraph.Total, "the rest is shown")
+	assert.Contains(t, response.Header().Get("Warning"), "damaged.pb")
 }

@@ -24,39 +24,64 @@ const Prefix = "/querier.v1.QuerierService/"
 
 // Data is the files that are queried.
 type Data interface {
-	// Source returns those that may have selected profiles.
-	Source(ctx context.Context, sel *query.Selection) (*query.Source, error)
+	// Source returns those that may have selected profiles. After they were read, missed says what could not be read.
+	Source(ctx context.Context, sel *query.Selection) (source *query.Source, missed func() []error, err error)
 	// Extent is that of all profiles.
 	Extent(ctx context.Context) (catalog.Extent, error)
 }
 
-type api struct{ Data }
+// api serves one request.
+type api struct {
+	data   Data
+	missed []func() []error // of each source
+}
 
-// Handlers returns a handler for each method, by its path.
+// Handlers returns the handler of each method, by path. Clients use the Connect protocol.
 func Handlers(data Data) map[string]http.Handler {
-	a, handlers := &api{data}, map[string]http.Handler{}
-	handle(handlers, "ProfileTypes", a.profileTypes)
-	handle(handlers, "LabelNames", a.labelNames)
-	handle(handlers, "LabelValues", a.labelValues)
-	handle(handlers, "Series", a.series)
-	handle(handlers, "SelectMergeStacktraces", a.selectMergeStacktraces)
-	handle(handlers, "SelectMergeSpanProfile", a.selectMergeSpanProfile)
-	handle(handlers, "SelectMergeProfile", a.selectMergeProfile)
-	handle(handlers, "SelectSeries", a.selectSeries)
-	handle(handlers, "Diff", a.diff)
-	handle(handlers, "GetProfileStats", a.profileStats)
+	handlers := map[string]http.Handler{}
+	handle(handlers, data, "ProfileTypes", (*api).profileTypes)
+	handle(handlers, data, "LabelNames", (*api).labelNames)
+	handle(handlers, data, "LabelValues", (*api).labelValues)
+	handle(handlers, data, "Series", (*api).series)
+	handle(handlers, data, "SelectMergeStacktraces", (*api).selectMergeStacktraces)
+	handle(handlers, data, "SelectMergeSpanProfile", (*api).selectMergeSpanProfile)
+	handle(handlers, data, "SelectMergeProfile", (*api).selectMergeProfile)
+	handle(handlers, data, "SelectSeries", (*api).selectSeries)
+	handle(handlers, data, "Diff", (*api).diff)
+	handle(handlers, data, "GetProfileStats", (*api).profileStats)
 	return handlers
 }
 
-func handle[Request, Response any](handlers map[string]http.Handler, method string, serve func(context.Context, *Request) (*Response, error)) {
+// handle adds the handler of a method. Its response has a Warning header for each file or record that could not be read.
+func handle[Request, Response any](handlers map[string]http.Handler, data Data, method string, serve func(*api, context.Context, *Request) (*Response, error)) {
 	path := Prefix + method
 	handlers[path] = connect.NewUnaryHandler(path, func(ctx context.Context, r *connect.Request[Request]) (*connect.Response[Response], error) {
-		response, err := serve(ctx, r.Msg)
+		a := &api{data: data}
+		message, err := serve(a, ctx, r.Msg)
 		if err != nil {
 			return nil, Error(err)
 		}
-		return connect.NewResponse(response), nil
+		response := connect.NewResponse(message)
+		for _, err := range a.unread() {
+			response.Header().Add("Warning", fmt.Sprintf("199 - %q", err.Error()))
+		}
+		return response, nil
 	})
+}
+
+// source returns the files that may have selected profiles.
+func (a *api) source(ctx context.Context, sel *query.Selection) (*query.Source, error) {
+	source, missed, err := a.data.Source(ctx, sel)
+	a.missed = append(a.missed, missed)
+	return source, err
+}
+
+// unread returns what could not be read.
+func (a *api) unread() (errs []error) {
+	for _, missed := range a.missed {
+		errs = append(errs, missed()...)
+	}
+	return errs
 }
 
 // WriteError responds with an error that concerns the request as a whole.
@@ -139,7 +164,7 @@ func selections(selectors []string, start, end int64) ([]*query.Selection, error
 }
 
 func (a *api) profileStats(ctx context.Context, _ *querierpb.GetProfileStatsRequest) (*querierpb.GetProfileStatsResponse, error) {
-	all, err := a.Extent(ctx)
+	all, err := a.data.Extent(ctx)
 	if err != nil || all.Profiles == 0 {
 		return &querierpb.GetProfileStatsResponse{}, err
 	}

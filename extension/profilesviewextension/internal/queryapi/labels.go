@@ -18,7 +18,7 @@ import (
 
 // keys returns the keys of the selected profiles, without their snapshots.
 func (a *api) keys(ctx context.Context, sel *query.Selection) (keys []recordfile.Key, err error) {
-	source, err := a.Source(ctx, sel)
+	source, err := a.source(ctx, sel)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (a *api) labelNames(ctx context.Context, r *querierpb.LabelNamesRequest) (*
 
 // namesOf returns the labels that a selected profile has, without the service if none has one.
 func (a *api) namesOf(ctx context.Context, sel *query.Selection) (names []string, err error) {
-	source, err := a.Source(ctx, sel)
+	source, err := a.source(ctx, sel)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func (a *api) valuesOf(ctx context.Context, sel *query.Selection, name string) (
 		}
 		return values, err
 	}
-	source, err := a.Source(ctx, sel)
+	source, err := a.source(ctx, sel)
 	if err != nil {
 		return nil, err
 	}
@@ -229,7 +229,7 @@ func (a *api) seriesOf(ctx context.Context, sel *query.Selection, names []string
 		}
 		return err
 	}
-	source, err := a.Source(ctx, sel)
+	source, err := a.source(ctx, sel)
 	if err != nil {
 		return err
 	}

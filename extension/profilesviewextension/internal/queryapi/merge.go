@@ -8,7 +8,10 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"slices"
+	"strconv"
 
+	"github.com/google/pprof/profile"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"google.golang.org/protobuf/proto"
@@ -22,12 +25,15 @@ import (
 // merge returns the sum of the selected profiles, and the nodes that a flame graph of it may have. The sum is nil if
 // nothing is selected.
 func (a *api) merge(ctx context.Context, sel *query.Selection) (sum *query.Result, nodes int64, err error) {
-	source, err := a.Source(ctx, sel)
+	source, err := a.source(ctx, sel)
 	if err != nil {
 		return nil, 0, err
 	}
 	sum, err = source.Merge(ctx, sel, true)
 	if errors.Is(err, query.ErrEmpty) {
+		if unread := a.unread(); len(unread) > 0 {
+			return nil, 0, unread[0]
+		}
 		return nil, 0, nil
 	}
 	return sum, source.Options.MaxMemory / 4 / nodeSize, err
@@ -128,12 +134,15 @@ func (a *api) selectMergeProfile(ctx context.Context, r *querierpb.SelectMergePr
 	if err != nil {
 		return nil, err
 	}
-	sum, _, err := a.merge(ctx, sel)
+	sum, nodes, err := a.merge(ctx, sel)
 	if err != nil || sum == nil {
 		return &querierpb.Profile{}, err
 	}
 	uniteTypes(sum.Profiles)
 	merged, err := sum.Pprof(ctx)
+	if err == nil && r.GetMaxNodes() > 0 {
+		merged, err = fold(merged, r.GetMaxNodes(), nodes)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -143,6 +152,35 @@ func (a *api) selectMergeProfile(ctx context.Context, r *querierpb.SelectMergePr
 	}
 	response := &querierpb.Profile{}
 	return response, proto.Unmarshal(encoded.Bytes(), response)
+}
+
+// fold keeps the n largest nodes of the call tree of a profile with one sample type. The frames of a stack below them become
+// one, with the name other. The tree may have at most limit nodes.
+func fold(p *profile.Profile, n, limit int64) (*profile.Profile, error) {
+	t, stack := &tree{limit: limit}, []string(nil)
+	for _, s := range p.Sample {
+		stack = stack[:0]
+		for _, l := range s.Location {
+			stack = append(stack, strconv.FormatUint(l.ID, 10))
+		}
+		if err := t.addStack(stack, s.Value[0], left); err != nil {
+			return nil, err
+		}
+	}
+	folded := &profile.Function{ID: uint64(len(p.Function) + 1), Name: other}
+	location := &profile.Location{ID: uint64(len(p.Location) + 1), Line: []profile.Line{{Function: folded}}}
+	least := t.least(n)
+	for _, s := range p.Sample {
+		at := &t.root
+		for i, l := range slices.Backward(s.Location) {
+			if at = at.children[strconv.FormatUint(l.ID, 10)]; at.value() < least {
+				s.Location = append([]*profile.Location{location}, s.Location[i+1:]...)
+				break
+			}
+		}
+	}
+	p.Function, p.Location = append(p.Function, folded), append(p.Location, location)
+	return profile.Merge([]*profile.Profile{p}) // adds up samples that have become equal, and leaves out what has become unused
 }
 
 // uniteTypes gives all scopes one profile type: several may have the same profile type ID, such as heap and allocs.

@@ -92,7 +92,7 @@ func (a *api) selectSeries(ctx context.Context, r *querierpb.SelectSeriesRequest
 		return nil, err
 	}
 	sel.From, sel.To = steps.From, steps.To()
-	source, err := a.Source(ctx, sel)
+	source, err := a.source(ctx, sel)
 	if err != nil {
 		return nil, err
 	}

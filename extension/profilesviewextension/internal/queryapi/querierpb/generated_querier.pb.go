@@ -1242,6 +1242,7 @@ type SelectMergeProfileRequest struct {
 	LabelSelector string                 `protobuf:"bytes,2,opt,name=label_selector,json=labelSelector,proto3" json:"label_selector,omitempty"`
 	Start         int64                  `protobuf:"varint,3,opt,name=start,proto3" json:"start,omitempty"`
 	End           int64                  `protobuf:"varint,4,opt,name=end,proto3" json:"end,omitempty"`
+	MaxNodes      *int64                 `protobuf:"varint,5,opt,name=max_nodes,json=maxNodes,proto3,oneof" json:"max_nodes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1300,6 +1301,13 @@ func (x *SelectMergeProfileRequest) GetStart() int64 {
 func (x *SelectMergeProfileRequest) GetEnd() int64 {
 	if x != nil {
 		return x.End
+	}
+	return 0
+}
+
+func (x *SelectMergeProfileRequest) GetMaxNodes() int64 {
+	if x != nil && x.MaxNodes != nil {
+		return *x.MaxNodes
 	}
 	return 0
 }
@@ -2395,12 +2403,15 @@ const file_otelcol_profiles_querier_proto_rawDesc = "" +
 	"\tleftTicks\x18\x05 \x01(\x03R\tleftTicks\x12\x1e\n" +
 	"\n" +
 	"rightTicks\x18\x06 \x01(\x03R\n" +
-	"rightTicks\"\x91\x01\n" +
+	"rightTicks\"\xc1\x01\n" +
 	"\x19SelectMergeProfileRequest\x12%\n" +
 	"\x0eprofile_typeID\x18\x01 \x01(\tR\rprofileTypeID\x12%\n" +
 	"\x0elabel_selector\x18\x02 \x01(\tR\rlabelSelector\x12\x14\n" +
 	"\x05start\x18\x03 \x01(\x03R\x05start\x12\x10\n" +
-	"\x03end\x18\x04 \x01(\x03R\x03end\"\xbd\x02\n" +
+	"\x03end\x18\x04 \x01(\x03R\x03end\x12 \n" +
+	"\tmax_nodes\x18\x05 \x01(\x03H\x00R\bmaxNodes\x88\x01\x01B\f\n" +
+	"\n" +
+	"_max_nodes\"\xbd\x02\n" +
 	"\x13SelectSeriesRequest\x12%\n" +
 	"\x0eprofile_typeID\x18\x01 \x01(\tR\rprofileTypeID\x12%\n" +
 	"\x0elabel_selector\x18\x02 \x01(\tR\rlabelSelector\x12\x14\n" +
@@ -2584,6 +2595,7 @@ func file_otelcol_profiles_querier_proto_init() {
 	}
 	file_otelcol_profiles_querier_proto_msgTypes[11].OneofWrappers = []any{}
 	file_otelcol_profiles_querier_proto_msgTypes[13].OneofWrappers = []any{}
+	file_otelcol_profiles_querier_proto_msgTypes[20].OneofWrappers = []any{}
 	file_otelcol_profiles_querier_proto_msgTypes[21].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
