@@ -279,8 +279,10 @@ func TestEveryLinkIsAccepted(t *testing.T) {
 	s := newSite(t)
 	p := cpu("checkout", s.now.Add(-time.Minute), 2e9)
 	p.trace = exampleTrace
-	s.write(payload(t, p, cpu("cart", s.now.Add(-20*time.Minute), 2e9)))
-	for _, path := range []string{"/", "/?q=c&sort=name&page=1&base_from=-30m&base_to=-15m&from=-15m&to=now", "/trace/" + exampleTrace, s.mount("service=checkout") + "/flamegraph"} {
+	wall := cpu("checkout", p.at, 3e9)
+	wall.typ = "wall" // with the same sample type
+	s.write(payload(t, p, wall, cpu("cart", s.now.Add(-20*time.Minute), 2e9)))
+	for _, path := range []string{"/", "/?q=c&sort=name&page=1&base_from=-30m&base_to=-15m&from=-15m&to=now", "/trace/" + exampleTrace, s.mount("service=cart&from=-1h") + "/flamegraph"} {
 		directory, _, _ := strings.Cut(path, "?")
 		for _, link := range regexp.MustCompile(`href="([^"#:]*)"`).FindAllStringSubmatch(s.page(path), -1) {
 			to := html.UnescapeString(link[1])

@@ -54,8 +54,8 @@ func (k kind) period() string { return k.PeriodType + "/" + k.PeriodUnit }
 // total sums the Profiles of a kind in a range.
 type total struct {
 	kind
-	// Ambiguous: the service has Profiles with the same selector and another period type, such as those of profilers of two
-	// languages. One pprof cannot hold both.
+	// Ambiguous: the selector selects other Profiles of the service as well, of another profile type or period type, such as
+	// those of profilers of two languages. One pprof cannot hold both.
 	Ambiguous         bool
 	Profiles, Samples int
 	// Sum is that of the intervals, or of the last snapshot of each series.
@@ -278,19 +278,24 @@ func compareTotals(a, b *total) int { return query.Kind(a.kind).Compare(query.Ki
 // markAmbiguous sets Ambiguous.
 func markAmbiguous(totals []*total) {
 	type name struct{ service, selector string }
-	periods := map[name]string{}
-	for range 2 { // the first of several is known to be ambiguous only after the others
+	selected := map[name]kind{} // by what selects it
+	for range 2 {               // the first of several is known to be ambiguous only after the others
 		for _, t := range totals {
-			n := name{t.Service, t.kind.selector()}
-			if _, known := periods[n]; !known {
-				periods[n] = t.period()
-			} else if periods[n] != t.period() {
-				periods[n] = ""
+			for _, selector := range [...]string{t.Type, t.SampleType, t.kind.selector()} {
+				n := name{t.Service, selector}
+				if of, known := selected[n]; !known {
+					selected[n] = t.kind
+				} else if of.Type != t.Type || of.period() != t.period() {
+					selected[n] = kind{Type: several}
+				}
 			}
-			t.Ambiguous = periods[n] == ""
+			t.Ambiguous = selected[name{t.Service, t.kind.selector()}].Type == several
 		}
 	}
 }
+
+// several stands for more than one type.
+const several = "\x00"
 
 // selector selects the Profiles of the total, and no others of its service that one pprof cannot hold with them.
 func (t *total) selector() string {
