@@ -282,6 +282,7 @@ bin/goreleaser bin/cyclonedx-gomod bin/actionlint: packaging/go.mod
 .PHONY: generate
 generate: ## Write generated files: metadata and config tables of the components, and the program from builder-config.yaml
 	go generate ./...
+	rm -f */*/documentation.md # of mdatagen: docs/metrics.md has all metrics
 	go test ./internal/configtable -update
 	$(OCB) builder-config.yaml
 	$(call own-command,cmd/otelcol-profiles)

@@ -12,8 +12,7 @@ import (
 
 // Config is the configuration of the extension.
 type Config struct {
-	// MaxMessageMemory limits the memory of one decoded message, by an estimate. A share is that of the memory limit
-	// of the process. Default: 40%.
+	// MaxMessageMemory limits the memory of one decoded message, by an estimate. Default: 40%.
 	MaxMessageMemory config.Size `mapstructure:"max_message_memory"`
 }
 

@@ -26,8 +26,7 @@ type Config struct {
 	// exporter. It may be created later.
 	Directory string `mapstructure:"directory"`
 
-	// MaxMemory limits the memory of all requests together. It must be at least 16MiB. A share is that of
-	// the memory limit of the process. Default: 10%.
+	// MaxMemory limits the memory of all requests together. It must be at least 16MiB. Default: 10%.
 	MaxMemory config.Size `mapstructure:"max_memory"`
 
 	// AllowedHosts are host names that requests may name besides that of the endpoint and the

@@ -4,22 +4,34 @@
 package configtable
 
 import (
-	"cmp"
 	"encoding"
 	"fmt"
 	"path"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
+
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/configretry"
+	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 )
 
 const module = "github.com/otelcol-profiles/otelcol-profiles/"
 
-// introduction stands above each table.
-const introduction = "\nKeys of a linked type that are not in this table have an empty default; its page describes them.\n" +
-	"Error messages write `::` for the dot in a key.\n"
+// introduction stands above the table of these rows.
+func introduction(rows []row) string {
+	text := "\n"
+	if slices.ContainsFunc(rows, func(r row) bool { return strings.Contains(r.kind, "](") }) {
+		text += "A linked type has further keys. The table states its defaults that differ from the Collector's.\n"
+	}
+	if slices.ContainsFunc(rows, func(r row) bool { return r.kind == "size" }) {
+		text += "A size is a number of bytes, has a unit (`64MiB`), or is a percentage of the process's memory limit.\n"
+	}
+	return text + "Error messages write `::` for the dot in a key.\n"
+}
 
 var markdown = strings.NewReplacer("|", `\|`, "*", `\*`, "<", "&lt;")
 
@@ -35,7 +47,7 @@ func reference(config any) (string, error) {
 		return "", err
 	}
 	var table strings.Builder
-	table.WriteString(introduction + "\n| Key | Type | Default | Description |\n|---|---|---|---|\n")
+	table.WriteString(introduction(rows) + "\n| Key | Type | Default | Description |\n|---|---|---|---|\n")
 	for _, r := range rows {
 		if r.value != "" {
 			r.value = "`" + r.value + "`"
@@ -46,8 +58,8 @@ func reference(config any) (string, error) {
 	return table.String(), nil
 }
 
-// structRows lists the keys of a struct. Of a struct of another module it lists only those that
-// have a default or one of our descriptions: its own documentation has the others.
+// structRows lists the keys of a struct. Of a struct of another module it lists only those that have a description for
+// this component: its own documentation has the others.
 func (c comments) structRows(prefix string, v reflect.Value) (rows []row, err error) {
 	ours := isOurs(v.Type())
 	keys := map[string]string{} // by field
@@ -62,15 +74,18 @@ func (c comments) structRows(prefix string, v reflect.Value) (rows []row, err er
 		if !field.IsExported() || key == "-" || key == "" && !tagged {
 			continue
 		}
-		r := row{key: prefix + key, description: cmp.Or(descriptions[c.component+" "+prefix+key], descriptions[v.Type().String()+"."+key])}
+		squashed := strings.Contains(options, "squash") || strings.Contains(options, "remain")
+		r := row{key: prefix + key, description: descriptions[c.component+" "+prefix+key]}
 		stated := ""
 		if ours {
 			if r.description, stated, err = c.of(v.Type(), field.Name, keys); err != nil {
 				return nil, err
 			}
 		}
-		listed := ours || r.description != ""
-		below, err := c.fieldRows(&r, v.Field(i), listed)
+		if !ours && !squashed && r.description == "" {
+			continue
+		}
+		below, err := c.fieldRows(&r, v.Field(i), ours)
 		if err != nil {
 			return nil, err
 		}
@@ -78,22 +93,85 @@ func (c comments) structRows(prefix string, v reflect.Value) (rows []row, err er
 		if r.value == "[]" && strings.HasPrefix(stated, "[") || r.kind == "size" && strings.HasSuffix(stated, "%") {
 			r.value = stated
 		}
-		squashed := strings.Contains(options, "squash") || strings.Contains(options, "remain")
-		if !squashed && (listed || r.value != "" && r.value != "[]" || len(below) > 0) {
+		switch {
+		case !squashed:
 			rows = append(rows, r)
+		case ours && prefix == "" && field.Type.Kind() == reflect.Struct && !isOurs(field.Type): // the component extends it
+			rows = append(rows, row{key: "…", kind: "keys of " + link(field.Type), value: c.changed("", v.Field(i))})
 		}
 		rows = append(rows, below...)
 	}
 	return rows, nil
 }
 
+// upstream are the default configurations of other modules.
+var upstream = map[reflect.Type]any{
+	reflect.TypeFor[confighttp.ServerConfig]():         confighttp.NewDefaultServerConfig(),
+	reflect.TypeFor[confighttp.ClientConfig]():         confighttp.NewDefaultClientConfig(),
+	reflect.TypeFor[configretry.BackOffConfig]():       configretry.NewDefaultBackOffConfig(),
+	reflect.TypeFor[exporterhelper.QueueBatchConfig](): exporterhelper.NewDefaultQueueConfig(),
+}
+
+// changed lists the defaults of a struct of another module that differ from its own, apart from keys with a row.
+func (c comments) changed(prefix string, v reflect.Value) string {
+	original := map[string]string{}
+	if value, ok := upstream[v.Type()]; ok {
+		pointer := reflect.New(v.Type())
+		pointer.Elem().Set(reflect.ValueOf(value))
+		for _, r := range leaves("", pointer.Elem()) {
+			original[r.key] = r.value
+		}
+	}
+	var different []string
+	for _, r := range leaves("", v) {
+		if r.value != original[r.key] && descriptions[c.component+" "+prefix+r.key] == "" {
+			different = append(different, r.key+": "+r.value)
+		}
+	}
+	return strings.Join(different, "`, `")
+}
+
+// leaves lists the keys of a struct of another module that have a value.
+func leaves(prefix string, v reflect.Value) (rows []row) {
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		key, options, tagged := strings.Cut(field.Tag.Get("mapstructure"), ",")
+		if !field.IsExported() || key == "-" || key == "" && !tagged {
+			continue
+		}
+		value := v.Field(i)
+		if has := value.Addr().MethodByName("HasValue"); has.IsValid() { // configoptional.Optional
+			if !has.Call(nil)[0].Bool() {
+				continue
+			}
+			value = value.Addr().MethodByName("Get").Call(nil)[0].Elem()
+		}
+		_, isText := reflect.TypeAssert[encoding.TextUnmarshaler](value.Addr())
+		switch {
+		case value.Kind() == reflect.Struct && !isText && strings.Contains(options, "squash"):
+			rows = append(rows, leaves(prefix, value)...)
+		case value.Kind() == reflect.Struct && !isText:
+			rows = append(rows, leaves(prefix+key+".", value)...)
+		case value.Kind() == reflect.Slice && value.Len() == 0, value.Kind() == reflect.Map, value.Kind() == reflect.Pointer, value.Kind() == reflect.Interface:
+		default:
+			rows = append(rows, row{key: prefix + key, value: valueOf(prefix+key, value)})
+		}
+	}
+	return rows
+}
+
+// valueOf writes a number of bytes of another module as a size.
+func valueOf(key string, v reflect.Value) string {
+	if v.Kind() == reflect.Int64 && strings.HasSuffix(key, "_size") && v.Int() >= int64(config.KiB) {
+		return config.Size(v.Int()).String()
+	}
+	return textOf(v)
+}
+
 // fieldRows fills in type and default of a key, and lists the keys below it.
 func (c comments) fieldRows(r *row, v reflect.Value, ours bool) ([]row, error) {
 	t := v.Type()
 	if get := v.Addr().MethodByName("GetOrInsertDefault"); get.IsValid() { // configoptional.Optional
-		if !ours && !v.Addr().MethodByName("HasValue").Call(nil)[0].Bool() {
-			return nil, nil
-		}
 		below, err := c.fieldRows(r, get.Call(nil)[0].Elem(), ours)
 		r.kind = "optional " + r.kind
 		return below, err
@@ -113,6 +191,7 @@ func (c comments) fieldRows(r *row, v reflect.Value, ours bool) ([]row, error) {
 			for field := range t.Fields() {
 				if strings.Contains(field.Tag.Get("mapstructure"), ",squash") && !isOurs(field.Type) {
 					r.kind = "section, extends " + link(field.Type)
+					r.value = c.changed(r.key+".", v.FieldByIndex(field.Index))
 				}
 			}
 		} else {
@@ -121,6 +200,9 @@ func (c comments) fieldRows(r *row, v reflect.Value, ours bool) ([]row, error) {
 		prefix := r.key
 		if prefix != "" && !strings.HasSuffix(prefix, ".") { // not squashed
 			prefix += "."
+		}
+		if !isOurs(t) {
+			r.value = c.changed(prefix, v)
 		}
 		return c.structRows(prefix, v)
 	case reflect.Slice:
@@ -138,10 +220,7 @@ func (c comments) fieldRows(r *row, v reflect.Value, ours bool) ([]row, error) {
 			r.kind = "duration"
 		}
 		if !v.IsZero() || ours {
-			r.value = textOf(v)
-		}
-		if t.Kind() == reflect.Int64 && strings.HasSuffix(r.key, "_size") && v.Int() >= int64(config.KiB) { // of other modules: bytes
-			r.value = config.Size(v.Int()).String()
+			r.value = valueOf(r.key, v)
 		}
 	default:
 		return nil, fmt.Errorf("%s has the type %s, which configtable cannot describe", r.key, t)

@@ -55,9 +55,8 @@ type Config struct {
 	// window; on_flush, when the next consumer has accepted the window. on_flush requires a window
 	// of 5s or less. The key has no effect without a window.
 	Acknowledge string `mapstructure:"acknowledge"`
-	// MemoryLimit bounds the bytes that the open window, the windows being exported, the retry queue
-	// and the duplicate IDs retain. Without a window, it bounds only the duplicate IDs. A share is that
-	// of the memory limit of the process. Default: 25%.
+	// MemoryLimit bounds the bytes that the open window, the windows being exported, the retry queue and the
+	// duplicate IDs retain. Without a window, it bounds only the duplicate IDs. Default: 25%.
 	MemoryLimit config.Size `mapstructure:"memory_limit"`
 	// Snapshots says how snapshots merge: keep does not merge them, latest keeps the last one of
 	// each resource in each slot, sum adds them like intervals.

@@ -52,9 +52,8 @@ type Config struct {
 	// Concurrency is how many records are sent at a time. A record that is retried is one of them.
 	Concurrency int `mapstructure:"concurrency"`
 
-	// MaxInFlight limits the memory of the records that are read or sent. The bytes of one record may
-	// take an eighth of it, its Profiles in memory three quarters. A share is that of the memory limit of
-	// the process. Default: 25%.
+	// MaxInFlight limits the memory of the records that are read or sent. The bytes of one record may take an eighth
+	// of it, its Profiles in memory three quarters. Default: 25%.
 	MaxInFlight config.Size `mapstructure:"max_in_flight"`
 
 	// RetryOnFailure says how long to wait after a retryable error. Retries have no end.
