@@ -91,7 +91,8 @@ func (f *formatOrTime) Set(text string) error {
 
 func (a *app) converted(ctx context.Context, paths []string, c *comparison, format string) ([]byte, error) {
 	if c.ofBase() == nil && (format == "otlp" || format == "json") {
-		source, err := a.source(paths)
+		defer c.symbolize.close(a)
+		source, err := c.source(ctx, a, paths)
 		if err != nil {
 			return nil, err
 		}

@@ -47,6 +47,7 @@ func (a *app) addRange(flags *pflag.FlagSet, prefix, of string, from, to *time.T
 type comparison struct {
 	*query.Selection
 	base             []string // by default the same files
+	symbolize        symbolizer
 	baseFrom, baseTo time.Time
 }
 
@@ -54,6 +55,7 @@ func (a *app) addComparison(flags *pflag.FlagSet) *comparison {
 	c := &comparison{Selection: a.addSelection(flags)}
 	flags.StringArrayVar(&c.base, "base", nil, "`PATH` of a file or directory to subtract (repeat it for several); the other flags select from it, too")
 	a.addRange(flags, "base-", " to subtract", &c.baseFrom, &c.baseTo)
+	flags.StringArrayVar(&c.symbolize.directories, "symbolize", nil, "`DIR` with debug files or programs, for native frames that have only addresses (repeat it for several)")
 	return c
 }
 
@@ -69,6 +71,15 @@ func (c *comparison) ofBase() *query.Selection {
 	return &base
 }
 
+// source is that of paths. It symbolizes what is selected, if that is asked for.
+func (c *comparison) source(ctx context.Context, a *app, paths []string) (*query.Source, error) {
+	source, err := a.source(paths)
+	if err == nil {
+		err = c.symbolize.use(ctx, a, source)
+	}
+	return source, err
+}
+
 // pprof returns the selected profiles as one pprof, minus those of the base. apart is that of query.Difference.
 func (a *app) pprof(ctx context.Context, paths []string, c *comparison, apart bool) (*query.Comparison, error) {
 	base, pathsOfBase := c.ofBase(), c.base
@@ -78,10 +89,11 @@ func (a *app) pprof(ctx context.Context, paths []string, c *comparison, apart bo
 	if base != nil && slices.Contains(paths, archive.Stdin) && slices.Contains(pathsOfBase, archive.Stdin) {
 		return nil, errors.New("standard input can be read only once: name a file to compare it with itself")
 	}
-	source, err := a.source(paths)
+	defer c.symbolize.close(a)
+	source, err := c.source(ctx, a, paths)
 	var baseSource *query.Source
 	if err == nil && base != nil {
-		baseSource, err = a.source(pathsOfBase)
+		baseSource, err = c.source(ctx, a, pathsOfBase)
 	}
 	if err != nil {
 		return nil, err

@@ -25,6 +25,8 @@ type Source struct {
 	Options archive.Options
 	// Failed gets each *archive.Error, one at a time. Reading continues after it if it returns nil.
 	Failed func(error) error
+	// Change, unless it is nil, may change the selected part of each payload, such as by symbolizing it.
+	Change func(pprofile.Profiles)
 }
 
 // Each calls visit with the selected part of each payload, in the order of the files. visit may
@@ -102,6 +104,9 @@ func (s *Source) visit(record *archive.Record, sel *Selection, visit func(*archi
 	sel.Filter(pd)
 	if pd.ProfileCount() == 0 {
 		return nil
+	}
+	if s.Change != nil {
+		s.Change(pd)
 	}
 	return visit(record, pd)
 }

@@ -179,6 +179,25 @@ func (d *directories) paths(id string) (paths []string) {
 	return append(paths, d.found[id]...)
 }
 
+// buildIDOf returns the build ID of a file with a path as the profiled system has it, or "" if it is unknown.
+func (s *Store) buildIDOf(path string) string {
+	if !s.options.ByPath || path == "" {
+		return ""
+	}
+	for _, root := range s.options.Directories {
+		file, err := regularfile.Open(filepath.Join(root, path))
+		if err != nil {
+			continue
+		}
+		info, err := symbols.ReadInfo(file)
+		file.Close()
+		if err == nil && info.BuildID != "" {
+			return info.BuildID
+		}
+	}
+	return ""
+}
+
 // scan reads the build IDs of all files. What cannot be read is left out: it may be of any kind.
 func (d *directories) scan() {
 	d.found = map[string][]string{}

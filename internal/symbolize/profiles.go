@@ -48,7 +48,7 @@ func Profiles(ctx context.Context, store *Store, pd pprofile.Profiles, demangleA
 	}
 	ids := map[int32]string{}
 	for mapping := range byMapping {
-		ids[mapping] = p.buildID(mapping)
+		ids[mapping] = cmp.Or(p.buildID(mapping), store.buildIDOf(p.file(mapping)))
 	}
 	store.Prepare(ctx, slices.Sorted(maps.Values(ids)))
 	for _, mapping := range slices.Sorted(maps.Keys(byMapping)) {
@@ -56,11 +56,12 @@ func Profiles(ctx context.Context, store *Store, pd pprofile.Profiles, demangleA
 			p.outcomes[NoBuildID] += len(byMapping[mapping])
 			continue
 		}
+		before := p.counted()
 		outcome := store.with(ids[mapping], func(t *symbols.Table) error {
 			return p.symbolize(t, mapping, byMapping[mapping])
 		})
-		if outcome != Symbolized {
-			p.outcomes[outcome] += len(byMapping[mapping])
+		if outcome != Symbolized { // a table that cannot be read may have served some
+			p.outcomes[outcome] += len(byMapping[mapping]) - (p.counted() - before)
 		}
 	}
 	p.replaceLeaves()
@@ -121,6 +122,14 @@ func (p *payload) locations() map[int32][]int32 {
 	return byMapping
 }
 
+// counted returns the number of locations with an outcome.
+func (p *payload) counted() (sum int) {
+	for _, n := range p.outcomes {
+		sum += n
+	}
+	return sum
+}
+
 // replaceLeaves puts copies in the place of the leaves that they were made of.
 func (p *payload) replaceLeaves() {
 	if len(p.copies) == 0 {
@@ -143,6 +152,15 @@ func (p *payload) buildID(mapping int32) string {
 		}
 	}
 	return ""
+}
+
+// file returns the path of the file of a mapping, if it is absolute.
+func (p *payload) file(mapping int32) string {
+	i := p.dictionary.MappingTable().At(int(mapping)).FilenameStrindex()
+	if i <= 0 || int(i) >= p.dictionary.StringTable().Len() || !strings.HasPrefix(p.dictionary.StringTable().At(int(i)), "/") {
+		return ""
+	}
+	return p.dictionary.StringTable().At(int(i))
 }
 
 func (p *payload) attribute(i int32) (key string, value pcommon.Value, ok bool) {

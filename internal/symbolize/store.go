@@ -22,6 +22,9 @@ import (
 type Options struct {
 	// Directories have debug files below .build-id, or any ELF files.
 	Directories []string
+	// ByPath: if a mapping has no build ID, its file is taken from the directories by its path, as if each were the root of
+	// the file system. The file may be another version than the one that was profiled.
+	ByPath bool
 	// Servers are the URLs of debuginfod servers, and Client sends the requests to them.
 	Servers []string
 	Client  *http.Client
