@@ -133,6 +133,15 @@ bin/axe.min.js:
 	@mkdir -p bin/axe && cd bin/axe && npm pack --silent $(AXE) && tar -xzf axe-core-*.tgz package/axe.min.js && \
 	echo "$(AXE_SHA256)  package/axe.min.js" | sha256sum -c --quiet && mv package/axe.min.js .. || echo "no $(AXE): its checks of the pages are skipped"
 
+# A server of object stores, for tests only. Without it, its tests are skipped: a small server in the tests has their other half.
+MINIO = github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c
+bin/minio: ## Build a server of object stores for the tests (150 MB, 2 minutes)
+	GOBIN=$(ROOT)/bin go install -ldflags='-s -w' $(MINIO)
+
+.PHONY: test-objectstore
+test-objectstore: bin/minio ## Run the tests of object stores, also against a real server
+	go test -count=1 ./internal/objectstore ./cmd/otelprof ./exporter/profilesfileexporter ./extension/profilesviewextension/...
+
 .PHONY: test-ebpf
 test-ebpf: build-ebpf ## Run the tests of config/ebpf, which profile this machine if they may
 	export OTELCOL_PROFILES_EBPF_BIN=$(ROOT)/$(EBPF); (cd e2e && go test -count=1 -v -run "^TestEBPF" $(TESTFLAGS) .) && cd deploy && go test -count=1 -run "^TestEBPF" $(TESTFLAGS) .

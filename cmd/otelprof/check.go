@@ -40,7 +40,7 @@ folded stacks have no such rules: the check is of their translation to OTLP.`,
 	sel := a.addSelection(c.Flags())
 	asJSON := c.Flags().Bool("json", false, "write a line of JSON for each finding, and one with the summary")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		source, err := a.source(args)
+		source, err := a.source(c.Context(), args)
 		if err != nil {
 			return err
 		}

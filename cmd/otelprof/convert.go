@@ -166,7 +166,7 @@ to them.`,
 	}
 	sel := a.addSelection(c.Flags())
 	c.RunE = func(c *cobra.Command, args []string) error {
-		source, err := a.source(args)
+		source, err := a.source(c.Context(), args)
 		if err != nil {
 			return err
 		}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/objectstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
@@ -48,6 +49,9 @@ type app struct {
 	maxMemory      string
 	limit          int64 // maxMemory in bytes
 	strict         bool
+	showStats      bool
+	stats          archive.Stats
+	objects        *objectstore.Reader
 	reading        bool // the command line was right
 	wrong          bool // an error was reported, or a rule is violated
 }
@@ -57,6 +61,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := a.command()
 	root.SetArgs(args)
 	command, err := root.ExecuteContextC(ctx)
+	if a.objects != nil {
+		a.objects.Close()
+	}
+	if a.showStats {
+		a.note("Read %d bytes, with %s to object stores", a.stats.Bytes.Load(), plural(int(a.stats.Requests.Load()), "request"))
+	}
 	switch {
 	case err == nil && !a.wrong:
 		return exitOK
@@ -92,7 +102,8 @@ func (a *app) command() *cobra.Command {
 		Long: `otelprof reads profile files of any program: OTLP protobuf and OTLP/JSON,
 as the profiles_file exporter, contrib's file exporter and SDKs write them,
 pprof, JFR and folded stacks; plain, gzip or zstd. It recognizes them by
-content. A directory stands for all files below it, and - for standard input.
+content. A directory stands for all files below it, s3://bucket/prefix for the
+objects below a prefix, and - for standard input.
 
 Exit codes: 0; 1 if a file cannot be read or breaks a rule, or nothing is
 selected; 2 for a wrong command line.`,
@@ -111,6 +122,7 @@ selected; 2 for a wrong command line.`,
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80")) // columns
 	root.PersistentFlags().StringVar(&a.maxMemory, "max-memory", "50%", "memory to use at most, a `SIZE` such as 512MiB, or a share of the memory of this computer")
 	root.PersistentFlags().BoolVar(&a.strict, "strict", false, "stop at the first file or record that cannot be read")
+	root.PersistentFlags().BoolVar(&a.showStats, "stats", false, "print how many bytes were read, and how many requests were sent to object stores")
 	root.AddCommand(a.ls(), a.top(), a.view(), a.check(), a.convert(), a.cat())
 	return root
 }
@@ -129,7 +141,7 @@ func versions() string {
 }
 
 // source finds the files of paths, which the caller reads.
-func (a *app) source(paths []string) (*query.Source, error) {
+func (a *app) source(ctx context.Context, paths []string) (*query.Source, error) {
 	limit, err := config.ParseSize(a.maxMemory)
 	if err != nil {
 		return nil, fmt.Errorf("--max-memory %w", err)
@@ -141,7 +153,10 @@ func (a *app) source(paths []string) (*query.Source, error) {
 	a.reading, a.limit = true, int64(limit)
 	// So that garbage is collected in time. The runtime does not count the pages of the program itself.
 	debug.SetMemoryLimit(a.limit / 16 * 15)
-	files, failed := archive.Find(paths)
+	if a.objects == nil {
+		a.objects = objectstore.NewReader(a.limit/8, &a.stats)
+	}
+	files, failed := a.objects.Find(ctx, paths)
 	for _, err := range failed {
 		if e, ok := errors.AsType[*fs.PathError](err); ok {
 			err = fmt.Errorf("%s: %w", e.Path, e.Err)
@@ -155,7 +170,7 @@ func (a *app) source(paths []string) (*query.Source, error) {
 	}
 	return &query.Source{
 		Files:   files,
-		Options: archive.Options{MaxMemory: a.limit, Setting: "--max-memory"},
+		Options: archive.Options{MaxMemory: a.limit, Setting: "--max-memory", Stats: &a.stats},
 		Failed:  a.failed,
 	}, nil
 }

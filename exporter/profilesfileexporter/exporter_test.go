@@ -241,7 +241,7 @@ func TestWhatGoesInComesOut(t *testing.T) {
 func recordsOf(t testing.TB, path string) (all [][]byte) {
 	t.Helper()
 	options := archive.Options{MaxMemory: 1 << 30}
-	for record, err := range options.Records(archive.File{Path: path}, archive.Part{}) {
+	for record, err := range options.Records(t.Context(), archive.File{Path: path}, archive.Part{}) {
 		require.NoError(t, err)
 		all = append(all, slices.Clone(record.Data))
 	}

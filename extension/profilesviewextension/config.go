@@ -4,6 +4,7 @@
 package profilesviewextension
 
 import (
+	"fmt"
 	"net"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/page"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/objectstore"
 )
 
 // Config is the configuration of the extension: confighttp's server configuration with the
@@ -23,7 +25,7 @@ type Config struct {
 	HTTP confighttp.ServerConfig `mapstructure:",squash"`
 
 	// Directory is the directory with the profile files, such as that of the profiles_file
-	// exporter. It may be created later.
+	// exporter. It may be created later. s3://bucket/prefix?endpoint=URL&region=NAME is one in an object store.
 	Directory string `mapstructure:"directory"`
 
 	// MaxMemory limits the memory of all requests together. It must be at least 16MiB. Default: 10%.
@@ -71,7 +73,13 @@ func (c *Config) Validate() error {
 	endpoint := c.HTTP.NetAddr.Endpoint
 	checks.That(endpoint != "", "endpoint", endpoint, "an address such as localhost:4041")
 	checks.That(c.Directory != "", "directory", c.Directory, "the directory of the profiles_file exporter")
-	checks.Path("directory", c.Directory)
+	if objectstore.IsURL(c.Directory) {
+		if _, err := objectstore.ParseURL(c.Directory); err != nil {
+			checks.Add(fmt.Errorf("directory: %w", err))
+		}
+	} else {
+		checks.Path("directory", c.Directory)
+	}
 	checks.Memory("max_memory", c.MaxMemory, minMemory, config.TiB)
 	mutualTLS := c.HTTP.TLS.HasValue() && c.HTTP.TLS.Get().ClientCAFile != ""
 	checks.That(c.isLocal() || c.HTTP.Auth.HasValue() || mutualTLS || c.AllowUnauthenticated, "endpoint", endpoint,

@@ -108,6 +108,7 @@ func (v *view) Shutdown(ctx context.Context) error {
 	if v.page.Wait(cancelled) != nil {
 		v.settings.Logger.Warn("Requests still run at shutdown", zap.Duration("cancelled_for", cancelTimeout))
 	}
+	v.page.Close()
 	v.cancel = nil
 	return err
 }

@@ -9,7 +9,7 @@
 // record by record. This covers the files of the profiles_file exporter and of contrib's
 // file exporter.
 //
-// [Find] lists the files of paths, and [Options.Records] yields the records of a file, one
+// [Find] lists the files of paths of the operating system, internal/objectstore those of buckets, and [Options.Records] yields the records of a file, one
 // at a time: a record is one payload in its encoding. [Record.Profiles] decodes it. A file that
 // is being written is read up to its last complete record. Damage is reported as an
 // [Error] with file, record and reason, and reading continues after it where the format
@@ -21,6 +21,7 @@ package archive
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 
@@ -38,6 +39,8 @@ type Options struct {
 	MaxRecord int64
 	// Setting is the name of the setting that limits the memory, for errors.
 	Setting string
+	// Stats counts the reads of files of the operating system, unless it is nil.
+	Stats *Stats
 }
 
 func (o *Options) maxRecord() int64 {
@@ -115,16 +118,19 @@ func (e *Error) InFile() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // StoredIndex returns the index beside a file, or nil if there is none that describes the file.
-func (o *Options) StoredIndex(file File) *recordfile.Index {
+func (o *Options) StoredIndex(ctx context.Context, file File) *recordfile.Index {
 	if !file.Index {
 		return nil
 	}
-	f, err := openRegular(file.Path + recordfile.IndexSuffix)
+	opened, err := o.openIndex(ctx, file)
 	if err != nil {
 		return nil
 	}
-	defer func() { _ = f.Close() }()
-	data, err := io.ReadAll(io.LimitReader(f, o.maxRecord()+1))
+	defer opened.close()
+	if opened.size > o.maxRecord() {
+		return nil
+	}
+	data, err := io.ReadAll(io.LimitReader(opened, o.maxRecord()+1))
 	if err != nil || int64(len(data)) > o.maxRecord() {
 		return nil
 	}

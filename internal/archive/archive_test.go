@@ -34,7 +34,7 @@ var options = &archive.Options{MaxMemory: 64 << 20}
 // read returns what the file holds, and the texts of the errors.
 func read(t *testing.T, path string) (read []pprofile.Profiles, failed []string) {
 	t.Helper()
-	for record, err := range options.Records(archive.File{Path: path}, archive.Part{}) {
+	for record, err := range options.Records(t.Context(), archive.File{Path: path}, archive.Part{}) {
 		if err == nil {
 			var pd pprofile.Profiles
 			if pd, err = record.Profiles(); err == nil {
@@ -170,7 +170,7 @@ func TestRecordsReadsRecordingsChunkByChunk(t *testing.T) {
 	path := write(t, "large.jfr", whole, chunk(true), whole, whole)
 	options := archive.Options{MaxMemory: int64(16 * len(whole))}
 	var offsets []int64
-	for record, err := range options.Records(archive.File{Path: path}, archive.Part{}) {
+	for record, err := range options.Records(t.Context(), archive.File{Path: path}, archive.Part{}) {
 		if err != nil {
 			assert.ErrorContains(t, err, fmt.Sprintf("record 2 at byte %d: jfr: chunk 2, byte ", len(whole)))
 			continue
@@ -504,7 +504,7 @@ func TestRecordsYieldsWhatWasAdded(t *testing.T) {
 	path := write(t, "profiles-20261121T102330.123Z-000001.otlp.pb.partial", slices.Repeat(record, 3))
 	options := archive.Options{MaxMemory: 1 << 30}
 	numbers := func(offset int64, n int) (got []int) {
-		for r, err := range options.Records(archive.File{Path: path}, archive.Part{Start: offset, Before: n}) {
+		for r, err := range options.Records(t.Context(), archive.File{Path: path}, archive.Part{Start: offset, Before: n}) {
 			require.NoError(t, err)
 			assert.Equal(t, int64(r.Number-1)*int64(len(record)), r.Offset)
 			assert.Equal(t, int64(r.Number)*int64(len(record)), r.End)
@@ -544,7 +544,7 @@ func TestRecordsThatAreTooLargeNameTheSetting_V2(t *testing.T) {
 		files, _ := archive.Find([]string{dir})
 		require.Len(t, files, 1)
 		var texts []string
-		for _, err := range (&archive.Options{MaxMemory: 16 << 20, Setting: "max_memory"}).Records(files[0], archive.Part{}) {
+		for _, err := range (&archive.Options{MaxMemory: 16 << 20, Setting: "max_memory"}).Records(t.Context(), files[0], archive.Part{}) {
 			require.Error(t, err)
 			texts = append(texts, err.Error())
 		}

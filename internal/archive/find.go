@@ -32,6 +32,8 @@ type File struct {
 	Modified int64
 	// Index: there is an index beside it.
 	Index bool
+	// Object and IndexObject are the file and its index in an object store, nil for files of the operating system.
+	Object, IndexObject Object
 }
 
 // Find lists the files that paths name, each once. A directory stands for the regular files
@@ -53,7 +55,9 @@ func Find(paths []string) (files []File, failed []error) {
 			failed = append(failed, &fs.PathError{Op: "open", Path: path, Err: errNotRegular})
 		case !strings.HasSuffix(path, recordfile.IndexSuffix): // as a pattern of the shell may name one
 			index, err := os.Lstat(path + recordfile.IndexSuffix)
-			files = append(files, File{path, info.Size(), info.ModTime().UnixNano(), err == nil && index.Mode().IsRegular()})
+			files = append(files, File{
+				Path: path, Size: info.Size(), Modified: info.ModTime().UnixNano(), Index: err == nil && index.Mode().IsRegular(),
+			})
 		}
 	}
 	return withoutRenamed(files), failed

@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -16,23 +17,22 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlpsize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 )
 
-// Records yields the records of a part of a file, and an *Error for each part of it that cannot be read.
-func (o *Options) Records(file File, part Part) iter.Seq2[*Record, error] {
+// Records yields the records of a part of a file, and an *Error for each part of it that cannot be read. A *StorageError is the
+// last: the file may be well, but its store is not.
+func (o *Options) Records(ctx context.Context, file File, part Part) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
-		opened, err := open(file.Path)
+		opened, err := o.open(ctx, file, part)
 		if err != nil {
 			yield(nil, &Error{File: file.Path, Err: withoutPath(err)})
 			return
 		}
-		defer func() { _ = opened.Close() }()
+		defer opened.close()
 		o.readAll(opened, file.Path, part, yield)
 	}
 }
@@ -40,31 +40,14 @@ func (o *Options) Records(file File, part Part) iter.Seq2[*Record, error] {
 // RecordsOf is Records of all of a file that is open, and that the caller closes. path is for errors, and its name may say the
 // format.
 func (o *Options) RecordsOf(file *os.File, path string) iter.Seq2[*Record, error] {
-	return func(yield func(*Record, error) bool) { o.readAll(file, path, Part{}, yield) }
-}
-
-// open opens a file. An incomplete file may have been closed, and so renamed, after it was found.
-func open(path string) (*os.File, error) {
-	if path == Stdin {
-		return os.Stdin, nil
+	return func(yield func(*Record, error) bool) {
+		opened, err := o.opened(file)
+		if err != nil {
+			yield(nil, &Error{File: path, Offset: -1, Err: withoutPath(err)})
+			return
+		}
+		o.readAll(opened, path, Part{}, yield)
 	}
-	if isDescriptor(path) {
-		return os.Open(path)
-	}
-	f, err := openRegular(path)
-	if errors.Is(err, fs.ErrNotExist) && isPartial(path) {
-		return openRegular(strings.TrimSuffix(path, recordfile.PartialSuffix))
-	}
-	return f, err
-}
-
-// openRegular opens a regular file. Its error for others says which inputs there are.
-func openRegular(path string) (*os.File, error) {
-	f, err := regularfile.Open(path)
-	if errors.Is(err, regularfile.ErrNotRegular) {
-		err = &fs.PathError{Op: "open", Path: path, Err: errNotRegular}
-	}
-	return f, err
 }
 
 // withoutPath removes the path, which Error repeats.
@@ -76,28 +59,27 @@ func withoutPath(err error) error {
 }
 
 // readAll yields the records of a file, and an error for the rest that cannot be read.
-func (o *Options) readAll(file *os.File, path string, part Part, yield func(*Record, error) bool) {
-	r := &recordReader{options: o, file: file, size: -1, path: path, part: part, number: part.Before, yield: yield}
-	info, err := file.Stat()
+func (o *Options) readAll(from *content, path string, part Part, yield func(*Record, error) bool) {
+	r := &recordReader{options: o, file: from, size: from.size, path: path, part: part, number: part.Before, yield: yield}
+	err := r.read()
 	if err == nil {
-		if info.Mode().IsRegular() {
-			r.size = info.Size()
-		}
-		err = r.read()
+		return
 	}
-	if err != nil {
-		failed := &Error{File: path, Offset: -1, Err: withoutPath(err)}
-		if r.number > 0 { // it concerns the next record
-			failed.Record = r.number + 1
-		}
-		yield(nil, failed)
+	if _, isStorage := errors.AsType[*StorageError](err); isStorage {
+		yield(nil, err)
+		return
 	}
+	failed := &Error{File: path, Offset: -1, Err: withoutPath(err)}
+	if r.number > 0 { // it concerns the next record
+		failed.Record = r.number + 1
+	}
+	yield(nil, failed)
 }
 
 // recordReader reads one file.
 type recordReader struct {
 	options *Options
-	file    *os.File
+	file    *content
 	size    int64 // of file; negative for anything but a regular file, such as a pipe
 	path    string
 	part    Part

@@ -29,8 +29,8 @@ func TestRecordsDoesNotWaitForANamedPipe_V7(t *testing.T) {
 		require.NoError(t, syscall.Mkfifo(name, 0o600))
 	}
 	var o Options
-	assert.Nil(t, o.StoredIndex(files[0]))
-	for record, err := range o.Records(files[0], Part{}) {
+	assert.Nil(t, o.StoredIndex(t.Context(), files[0]))
+	for record, err := range o.Records(t.Context(), files[0], Part{}) {
 		assert.Nil(t, record)
 		assert.ErrorIs(t, err, errNotRegular)
 	}

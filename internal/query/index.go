@@ -4,6 +4,7 @@
 package query
 
 import (
+	"context"
 	"slices"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
@@ -28,42 +29,50 @@ func (s *Selection) mayMatch(summaries []recordfile.Summary) bool {
 	})
 }
 
-// selectedPart returns the part of a file in which something may be selected according to its index. It is the
-// whole file without an index, and found is false if there is nothing.
-func (s *Source) selectedPart(file archive.File, sel *Selection) (part archive.Part, found bool) {
-	if len(sel.Services) == 0 && len(sel.Types) == 0 && len(sel.Labels) == 0 && sel.From.IsZero() && sel.To.IsZero() {
-		return archive.Part{}, true
+// selectsAll reports whether an index cannot say that a record is not selected.
+func (s *Selection) selectsAll() bool {
+	return len(s.Services) == 0 && len(s.Types) == 0 && len(s.Labels) == 0 && s.From.IsZero() && s.To.IsZero()
+}
+
+// selectedParts returns the parts of a file in which something may be selected according to its index: the whole file without
+// an index, and none if there is nothing.
+func (s *Source) selectedParts(ctx context.Context, file archive.File, sel *Selection) []archive.Part {
+	whole := []archive.Part{{}}
+	if sel.selectsAll() {
+		return whole
 	}
-	x := s.Options.StoredIndex(file)
+	x := s.Options.StoredIndex(ctx, file)
 	if x == nil {
-		return archive.Part{}, true
+		return whole
 	}
 	if !sel.mayMatch(x.Totals) || !sel.MayMatchLabels(&x.Labels) {
-		return archive.Part{}, false
+		return nil
 	}
 	records, err := x.Records()
 	if err != nil {
-		return archive.Part{}, true
+		return whole
 	}
+	var parts []archive.Part
 	for i, r := range records {
 		if !sel.mayMatch(r.Summaries) {
 			continue
 		}
-		if !found {
-			part.Start, part.Before, found = r.Offset, i, true
+		if n := len(parts); n > 0 && parts[n-1].End == r.Offset {
+			parts[n-1].End += r.Length
+		} else {
+			parts = append(parts, archive.Part{Start: r.Offset, End: r.Offset + r.Length, Before: i})
 		}
-		part.End = r.Offset + r.Length
 	}
-	return part, found
+	return parts
 }
 
 // indexed returns the selected summaries of a file from its index. ok is false if the file must be read, because it has
 // no index or that cannot tell what is selected.
-func (s *Source) indexed(file archive.File, sel *Selection) (selected []recordfile.Summary, ok bool) {
+func (s *Source) indexed(ctx context.Context, file archive.File, sel *Selection) (selected []recordfile.Summary, ok bool) {
 	if sel.SelectsSamples() {
 		return nil, false
 	}
-	x := s.Options.StoredIndex(file)
+	x := s.Options.StoredIndex(ctx, file)
 	if x == nil {
 		return nil, false
 	}

@@ -4,6 +4,7 @@
 package query_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -64,7 +65,7 @@ func withoutIndexes(t *testing.T, s *query.Source) *query.Source {
 
 func countIndexed(s *query.Source) (n int) {
 	for _, f := range s.Files {
-		if s.Options.StoredIndex(f) != nil {
+		if s.Options.StoredIndex(context.Background(), f) != nil {
 			n++
 		}
 	}
@@ -203,7 +204,7 @@ func TestOnlySelectedRecordsAreRead_V1(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := indexed(t, format, payload(t, cpu(0, 1)), payload(t, cpu(60, 2)), payload(t, cpu(120, 4)))
 			require.Len(t, s.Files, 1)
-			records, err := s.Options.StoredIndex(s.Files[0]).Records()
+			records, err := s.Options.StoredIndex(t.Context(), s.Files[0]).Records()
 			require.NoError(t, err)
 			file, err := os.OpenFile(s.Files[0].Path, os.O_WRONLY, 0)
 			require.NoError(t, err)

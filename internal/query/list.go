@@ -69,12 +69,11 @@ func (s *Source) List(ctx context.Context, sel *Selection) ([]Row, error) {
 			rest.Labels = append(rest.Labels, m)
 		}
 	}
-	for _, file := range s.Files {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
+	for file, err := range s.withIndexes(ctx) {
+		if err != nil {
+			return nil, err
 		}
-		var err error
-		if summaries, ok := s.indexed(file, sel); ok {
+		if summaries, ok := s.indexed(ctx, file, sel); ok {
 			err = all.add(summaries, sel)
 		} else {
 			err = s.eachIn(ctx, file, &rest, func(record *archive.Record, pd pprofile.Profiles) error {

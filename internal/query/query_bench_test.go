@@ -57,7 +57,7 @@ func BenchmarkQuery(b *testing.B) {
 	s := source(b, payloads...)
 	runs := []func(){
 		func() {
-			for record, err := range s.Options.Records(s.Files[0], archive.Part{}) {
+			for record, err := range s.Options.Records(b.Context(), s.Files[0], archive.Part{}) {
 				require.NoError(b, err)
 				_, err = (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(record.Data)
 				require.NoError(b, err)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -33,9 +34,19 @@ type Source struct {
 // change it. Records are not read if the index of their file says that nothing of them is selected. If visit returns
 // an *archive.Error, that goes to Failed; any other error ends Each.
 func (s *Source) Each(ctx context.Context, sel *Selection, visit func(*archive.Record, pprofile.Profiles) error) error {
-	for _, file := range s.Files {
-		if err := s.eachIn(ctx, file, sel, visit); err != nil {
-			return err
+	for files := range slices.Chunk(s.Files, archive.FilesAhead) {
+		if !sel.selectsAll() {
+			s.Options.FetchIndexes(ctx, files)
+		}
+		parts := make([][]archive.Part, len(files))
+		for i, file := range files {
+			parts[i] = s.selectedParts(ctx, file, sel)
+		}
+		s.Options.Fetch(ctx, files, parts)
+		for i, file := range files {
+			if err := s.eachOf(ctx, file, parts[i], sel, visit); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -43,24 +54,43 @@ func (s *Source) Each(ctx context.Context, sel *Selection, visit func(*archive.R
 
 // eachIn is Each for one file.
 func (s *Source) eachIn(ctx context.Context, file archive.File, sel *Selection, visit func(*archive.Record, pprofile.Profiles) error) error {
-	part, found := s.selectedPart(file, sel)
-	if !found {
-		return nil
-	}
-	for record, err := range s.Options.Records(file, part) {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
-			err = s.report(err)
-		} else {
-			err = s.visitParts(record, sel, visit)
-		}
-		if err != nil {
-			return err
+	one := *s
+	one.Files = []archive.File{file}
+	return one.Each(ctx, sel, visit)
+}
+
+// eachOf is Each for parts of a file.
+func (s *Source) eachOf(ctx context.Context, file archive.File, parts []archive.Part, sel *Selection, visit func(*archive.Record, pprofile.Profiles) error) error {
+	for _, part := range parts {
+		for record, err := range s.Options.Records(ctx, file, part) {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil {
+				err = s.report(err)
+			} else {
+				err = s.visitParts(record, sel, visit)
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// withIndexes yields the files in order, with the indexes of the next ones fetched. The error is that of ctx.
+func (s *Source) withIndexes(ctx context.Context) iter.Seq2[archive.File, error] {
+	return func(yield func(archive.File, error) bool) {
+		for files := range slices.Chunk(s.Files, archive.FilesAhead) {
+			s.Options.FetchIndexes(ctx, files)
+			for _, file := range files {
+				if err := ctx.Err(); !yield(file, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
 }
 
 // report returns an error that ends reading: that of a file or record goes to Failed.

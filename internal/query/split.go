@@ -146,15 +146,15 @@ func copyWithoutSamples(rp, to pprofile.ResourceProfiles) {
 // the file. They take at most a quarter of the memory limit.
 func (s *Source) Labels(ctx context.Context, sel *Selection) (*labels.Set, error) {
 	found := labels.NewSet(s.Options.MaxMemory / windowShare)
-	for _, file := range s.Files {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
+	for file, err := range s.withIndexes(ctx) {
+		if err != nil {
+			return nil, err
 		}
-		if of, ok := s.indexedLabels(file, sel); ok {
+		if of, ok := s.indexedLabels(ctx, file, sel); ok {
 			found.Merge(of)
 			continue
 		}
-		err := s.eachIn(ctx, file, sel, func(record *archive.Record, pd pprofile.Profiles) error {
+		err = s.eachIn(ctx, file, sel, func(record *archive.Record, pd pprofile.Profiles) error {
 			if err := dictionary.Check(pd); err != nil {
 				return record.Fail(err)
 			}
@@ -177,11 +177,11 @@ func (s *Source) Labels(ctx context.Context, sel *Selection) (*labels.Set, error
 
 // indexedLabels returns the attributes of a file from its index, if all of its profiles are selected and the index has all
 // attributes.
-func (s *Source) indexedLabels(file archive.File, sel *Selection) (of *labels.Set, ok bool) {
+func (s *Source) indexedLabels(ctx context.Context, file archive.File, sel *Selection) (of *labels.Set, ok bool) {
 	if sel.SelectsSamples() {
 		return nil, false
 	}
-	x := s.Options.StoredIndex(file)
+	x := s.Options.StoredIndex(ctx, file)
 	if x == nil || !x.Labels.IsComplete() {
 		return nil, false
 	}

@@ -36,21 +36,8 @@ func (s Steps) contains(t uint64) bool {
 // is a KeyLabel. The range of the selection must be that of the steps. It takes summaries from the index of a file if that
 // answers the same as the file.
 func (s *Source) EachStep(ctx context.Context, sel *Selection, steps Steps, by []string, visit func(step int, values []string, of *recordfile.Summary) error) error {
-	for _, file := range s.Files {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if records, ok := s.indexedSteps(file, sel, steps, by); ok {
-			for i := range records {
-				if err := visit(steps.of(records[i].Start), nil, &records[i]); err != nil {
-					return err
-				}
-			}
-			continue
-		}
-		one := *s
-		one.Files = []archive.File{file}
-		err := one.EachGroup(ctx, sel, by, func(values []string, pd pprofile.Profiles) error {
+	read := func(from *Source) error {
+		return from.EachGroup(ctx, sel, by, func(values []string, pd pprofile.Profiles) error {
 			return steps.split(pd, func(step int, part pprofile.Profiles) error {
 				summaries, err := recordfile.Summarize(part)
 				for i := range summaries {
@@ -61,7 +48,25 @@ func (s *Source) EachStep(ctx context.Context, sel *Selection, steps Steps, by [
 				return err
 			})
 		})
+	}
+	if len(by) > 0 || sel.SelectsSamples() {
+		return read(s)
+	}
+	for file, err := range s.withIndexes(ctx) {
 		if err != nil {
+			return err
+		}
+		if records, ok := s.indexedSteps(ctx, file, sel, steps); ok {
+			for i := range records {
+				if err := visit(steps.of(records[i].Start), nil, &records[i]); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		one := *s
+		one.Files = []archive.File{file}
+		if err := read(&one); err != nil {
 			return err
 		}
 	}
@@ -70,11 +75,8 @@ func (s *Source) EachStep(ctx context.Context, sel *Selection, steps Steps, by [
 
 // indexedSteps returns the selected summaries of the records of a file, each of one step, from its index. ok is false if the
 // file must be read.
-func (s *Source) indexedSteps(file archive.File, sel *Selection, steps Steps, by []string) (selected []recordfile.Summary, ok bool) {
-	if len(by) > 0 || sel.SelectsSamples() {
-		return nil, false
-	}
-	x := s.Options.StoredIndex(file)
+func (s *Source) indexedSteps(ctx context.Context, file archive.File, sel *Selection, steps Steps) (selected []recordfile.Summary, ok bool) {
+	x := s.Options.StoredIndex(ctx, file)
 	if x == nil {
 		return nil, false
 	}

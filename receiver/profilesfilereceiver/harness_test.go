@@ -231,7 +231,7 @@ func numbersIn(t *testing.T, dir string) (numbers []int) {
 	found, _ := archive.Find([]string{dir})
 	options := archive.Options{MaxMemory: 1 << 30}
 	for _, file := range found {
-		for record, err := range options.Records(file, archive.Part{}) {
+		for record, err := range options.Records(t.Context(), file, archive.Part{}) {
 			require.NoError(t, err)
 			pd, err := record.Profiles()
 			require.NoError(t, err)

@@ -16,18 +16,19 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/objectstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
-
-// maxAge is how old the list of files may be.
-const maxAge = time.Second
 
 // Catalog knows the files of a directory.
 type Catalog struct {
 	// ReadingTime is how long Refresh may read files.
 	ReadingTime time.Duration
+	// MaxAge is how old the list of files may be.
+	MaxAge time.Duration
 
 	directory string
+	objects   *objectstore.Reader
 	maxMemory int64 // of all details
 	options   archive.Options
 
@@ -38,17 +39,24 @@ type Catalog struct {
 	memory atomic.Int64     // of details
 }
 
-// New returns the catalog of a directory, which may not exist yet. The details of its files take maxMemory
-// bytes. options say how to read them.
-func New(directory string, maxMemory int64, options archive.Options) *Catalog {
+// New returns the catalog of a directory or of the URL of one in an object store, which may not exist yet. The details of its
+// files take maxMemory bytes, and the cache of an object store cacheMemory bytes. options say how to read them.
+func New(directory string, maxMemory, cacheMemory int64, options archive.Options) *Catalog {
+	maxAge := time.Second
+	if objectstore.IsURL(directory) {
+		maxAge = 30 * time.Second // lists cost time and money
+	}
 	return &Catalog{
-		ReadingTime: time.Second / 20, directory: directory, maxMemory: maxMemory, options: options,
+		ReadingTime: time.Second / 20, MaxAge: maxAge, directory: directory, objects: objectstore.NewReader(cacheMemory, &archive.Stats{}), maxMemory: maxMemory, options: options,
 		mu: semaphore.NewWeighted(1), files: map[string]*file{},
 	}
 }
 
-// Memory returns the bytes that the details of files take. It does not wait for a Scan.
-func (c *Catalog) Memory() int64 { return c.memory.Load() }
+// Memory returns the bytes that the details of files and the cache take. It does not wait for a Scan.
+func (c *Catalog) Memory() int64 { return c.memory.Load() + c.objects.Memory() }
+
+// Close closes connections to object stores.
+func (c *Catalog) Close() { c.objects.Close() }
 
 // Refresh lists the directory again, unless the last list is recent, and reads further files for a short time. Other
 // methods use the last list, so that all parts of a page show the same.
@@ -57,23 +65,30 @@ func (c *Catalog) Refresh(ctx context.Context) error {
 		return err
 	}
 	defer c.mu.Release(1)
-	if time.Since(c.listed) >= maxAge {
-		c.list()
+	if time.Since(c.listed) >= c.MaxAge {
+		c.list(ctx)
 	}
 	c.readFurther(ctx, time.Now().Add(c.ReadingTime))
 	return ctx.Err()
 }
 
-// list lists the directory. c.mu is held.
-func (c *Catalog) list() {
-	found, failed := archive.Find([]string{c.directory})
+// list lists the files. If a store does not answer, the last list stays. c.mu is held.
+func (c *Catalog) list(ctx context.Context) {
+	found, failed := c.objects.Find(ctx, []string{c.directory})
+	if ctx.Err() != nil {
+		return
+	}
+	c.failed, c.listed = failed, time.Now()
+	if slices.ContainsFunc(failed, isOfStorage) {
+		return
+	}
 	c.failed = slices.DeleteFunc(failed, func(err error) bool { return errors.Is(err, fs.ErrNotExist) })
 	seen := make(map[string]*file, len(found))
 	for _, f := range found {
 		known, before := c.files[f.Path], c.files[f.Path+recordfile.PartialSuffix]
 		switch {
 		case known != nil && known.Size == f.Size && known.Modified == f.Modified:
-			known.Index = f.Index
+			known.File = f
 		case known != nil && known.continues(&f):
 			known.File, known.grown = f, true
 		case known == nil && before != nil && before.continues(&f) && before.readEnd == f.Size:
@@ -90,7 +105,12 @@ func (c *Catalog) list() {
 			c.drop(known)
 		}
 	}
-	c.files, c.listed = seen, time.Now()
+	c.files = seen
+}
+
+func isOfStorage(err error) bool {
+	_, is := errors.AsType[*archive.StorageError](err)
+	return is
 }
 
 // readFurther reads at least one of the files that were not read, those that were written last first, until the
@@ -107,10 +127,36 @@ func (c *Catalog) readFurther(ctx context.Context, deadline time.Time) {
 		if ctx.Err() != nil || i > 0 && time.Now().After(deadline) {
 			return
 		}
-		if f.grown || !f.readTimes(&c.options) {
-			c.use(f, deadline)
+		c.fetchIndexes(ctx, pending, i)
+		if f.grown || !f.readTimes(ctx, &c.options) {
+			if _, err := c.use(ctx, f, deadline); err != nil {
+				return // requests that need the file have the error
+			}
 		}
 	}
+}
+
+// fetchIndexes fetches the indexes of the next files together, before the first of them is used.
+func (c *Catalog) fetchIndexes(ctx context.Context, files []*file, i int) {
+	if i%archive.FilesAhead != 0 {
+		return
+	}
+	var needed []archive.File
+	for _, f := range files[i:min(len(files), i+archive.FilesAhead)] {
+		if f.details == nil {
+			needed = append(needed, f.File)
+		}
+	}
+	c.options.FetchIndexes(ctx, needed)
+}
+
+// useNext uses the file at i, in a loop over the files. c.mu is held.
+func (c *Catalog) useNext(ctx context.Context, files []*file, i int) (details, error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	c.fetchIndexes(ctx, files, i)
+	return c.use(ctx, files[i], time.Time{})
 }
 
 // drop forgets the details of a file. c.mu is held.
@@ -120,16 +166,21 @@ func (c *Catalog) drop(f *file) {
 }
 
 // use loads the details of a file, until the deadline if there is one, and drops those of other files if all take too much
-// memory. It returns nil if the file is gone. c.mu is held.
-func (c *Catalog) use(f *file, deadline time.Time) details {
+// memory. It returns nil if the file is gone. An error is that of an object store. c.mu is held.
+func (c *Catalog) use(ctx context.Context, f *file, deadline time.Time) (details, error) {
 	if f.details != nil && !f.grown {
-		return f.details
+		return f.details, nil
 	}
 	c.memory.Add(-f.size())
-	if gone := f.load(&c.options, deadline); gone {
+	gone, err := f.load(ctx, &c.options, deadline)
+	if err != nil {
+		*f = *newFile(f.File)
+		return nil, err
+	}
+	if gone {
 		f.details, f.labels = nil, nil
 		delete(c.files, f.Path)
-		return nil
+		return nil, nil
 	}
 	c.memory.Add(f.size())
 	loaded := f.details
@@ -140,7 +191,7 @@ func (c *Catalog) use(f *file, deadline time.Time) details {
 			}
 		}
 	}
-	return loaded
+	return loaded, nil
 }
 
 // between returns the files that may have Profiles in [from, to), by path, and with written those that were
@@ -193,11 +244,13 @@ func (c *Catalog) Scan(ctx context.Context, from, to time.Time, selects func(*re
 	defer c.mu.Release(1)
 	start, end := from.UnixNano(), to.UnixNano()
 	found := &Found{Errors: slices.Clone(c.failed)}
-	for _, f := range c.between(start, end, true) {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
+	files := c.between(start, end, true)
+	for i, f := range files {
+		has, err := c.useNext(ctx, files, i)
+		if err != nil {
+			return nil, err
 		}
-		for key, all := range c.use(f, time.Time{}) {
+		for key, all := range has {
 			if !selects(&key) {
 				continue
 			}
@@ -236,11 +289,13 @@ func (c *Catalog) Files(ctx context.Context, from, to time.Time, selects func(*r
 		return nil, 0, err
 	}
 	defer c.mu.Release(1)
-	for _, f := range c.between(from.UnixNano(), to.UnixNano(), true) {
-		if ctx.Err() != nil {
-			return nil, 0, ctx.Err()
+	files := c.between(from.UnixNano(), to.UnixNano(), true)
+	for i, f := range files {
+		all, err := c.useNext(ctx, files, i)
+		if err != nil {
+			return nil, 0, err
 		}
-		has := c.use(f, time.Time{}).has(selects)
+		has := all.has(selects)
 		if has && f.mayStartIn(from.UnixNano(), to.UnixNano()) || len(f.errs) > 0 && f.writtenIn(from.UnixNano(), to.UnixNano()) {
 			selected = append(selected, f.File)
 		}
@@ -265,21 +320,25 @@ func (c *Catalog) Labels(ctx context.Context, from, to time.Time, selects func(*
 	files := c.between(from.UnixNano(), to.UnixNano(), false)
 	slices.SortStableFunc(files, func(a, b *file) int { return cmp.Compare(b.Modified, a.Modified) })
 	found, looked := &labels.Set{}, 0
-	for _, f := range files {
-		if looked == maxLabelFiles || ctx.Err() != nil {
+	for i, f := range files {
+		if looked == maxLabelFiles {
 			break
 		}
-		if !c.use(f, time.Time{}).has(selects) {
+		has, err := c.useNext(ctx, files, i)
+		if err != nil {
+			return nil, err
+		}
+		if !has.has(selects) {
 			continue
 		}
 		looked++
 		if f.labels == nil && f.details != nil {
-			if x := c.options.StoredIndex(f.File); x != nil {
+			if x := c.options.StoredIndex(ctx, f.File); x != nil {
 				f.labels = &x.Labels
 				c.memory.Add(f.labels.Size())
 			}
 		}
 		found.Merge(f.labels)
 	}
-	return found, ctx.Err()
+	return found, nil
 }

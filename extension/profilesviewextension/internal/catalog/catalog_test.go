@@ -31,7 +31,7 @@ type store struct {
 
 func newStore(t *testing.T, maxMemory int64) *store {
 	s := &store{t: t, dir: t.TempDir()}
-	s.Catalog = New(s.dir, maxMemory, archive.Options{MaxMemory: 64 << 20})
+	s.Catalog = New(s.dir, maxMemory, 1<<20, archive.Options{MaxMemory: 64 << 20})
 	return s
 }
 
@@ -137,7 +137,7 @@ func TestProfilesAreFoundWhereverTheyWereWritten(t *testing.T) {
 	assert.Equal(t, map[string]int64{"checkout": 9, "cart": 4}, s.sum(from, to))
 	require.NoError(t, w.Close())
 	s.spoil("cart") // has an index
-	s.Catalog = New(s.dir, s.maxMemory, s.options)
+	s.Catalog = New(s.dir, s.maxMemory, 1<<20, s.options)
 	s.ReadingTime = time.Hour
 	assert.Equal(t, map[string]int64{"checkout": 9, "cart": 4}, s.sum(from, to))
 	assert.Equal(t, map[string]int64{"checkout": 2}, s.sum(now.Add(-time.Minute), now.Add(time.Minute)))

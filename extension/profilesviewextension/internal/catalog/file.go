@@ -5,6 +5,7 @@ package catalog
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"io/fs"
 	"path/filepath"
@@ -119,8 +120,8 @@ const maxErrors = 5
 func (f *file) pending() bool { return !f.read || f.grown }
 
 // readTimes reads from the index of which time the Profiles of the file are. It returns false if there is no index.
-func (f *file) readTimes(options *archive.Options) bool {
-	x := options.StoredIndex(f.File)
+func (f *file) readTimes(ctx context.Context, options *archive.Options) bool {
+	x := options.StoredIndex(ctx, f.File)
 	if x == nil {
 		return false
 	}
@@ -131,16 +132,16 @@ func (f *file) readTimes(options *archive.Options) bool {
 	return true
 }
 
-// load reads the details of the file, or of the records that were not read. It returns true if the file is gone. It may
-// end at the deadline, if there is one: the rest is for the next call.
-func (f *file) load(options *archive.Options, deadline time.Time) (gone bool) {
+// load reads the details of the file, or of the records that were not read. It returns true if the file is gone, and the error
+// of an object store. It may end at the deadline, if there is one: the rest is for the next call.
+func (f *file) load(ctx context.Context, options *archive.Options, deadline time.Time) (gone bool, err error) {
 	var records []recordfile.IndexRecord
 	if f.details == nil {
 		if f.readEnd > 0 { // what was read is lost, as it could be again
 			deadline = time.Time{}
 		}
 		f.details, f.labels, f.errs, f.readEnd, f.records = details{}, nil, nil, 0, 0
-		if x := options.StoredIndex(f.File); x != nil {
+		if x := options.StoredIndex(ctx, f.File); x != nil {
 			records, _ = x.Records() // after an error the file is read
 		}
 	}
@@ -148,37 +149,41 @@ func (f *file) load(options *archive.Options, deadline time.Time) (gone bool) {
 		f.details.add(r.Summaries)
 	}
 	f.read, f.grown, f.profiles = true, false, Extent{}
-	if len(records) == 0 && f.readRecords(options, deadline) {
-		return true
+	if len(records) == 0 {
+		if gone, err = f.readRecords(ctx, options, deadline); gone || err != nil {
+			return gone, err
+		}
 	}
 	for _, profiles := range f.details {
 		for _, p := range profiles {
 			f.profiles.add(p.Profiles, p.Start, p.Latest)
 		}
 	}
-	return false
+	return false, nil
 }
 
-// readRecords adds the records of the file after those that were read. It returns true if the file is gone. After the
-// deadline, if there is one, it stops: the file then counts as grown.
-func (f *file) readRecords(options *archive.Options, deadline time.Time) (gone bool) {
-	for record, err := range options.Records(f.File, archive.Part{Start: f.readEnd, Before: f.records}) {
+// readRecords adds the records of the file after those that were read. It returns true if the file is gone, and the error of an
+// object store. After the deadline, if there is one, it stops: the file then counts as grown.
+func (f *file) readRecords(ctx context.Context, options *archive.Options, deadline time.Time) (gone bool, err error) {
+	for record, err := range options.Records(ctx, f.File, archive.Part{Start: f.readEnd, Before: f.records}) {
 		switch {
 		case err == nil:
 			f.readEnd, f.records = record.End, record.Number
 			f.partial = f.partial && record.End >= 0 // else it is read as a whole when it has grown
 			f.addRecord(record)
 		case errors.Is(err, fs.ErrNotExist):
-			return true
+			return true, nil
+		case isOfStorage(err):
+			return false, err
 		default:
 			f.addError(err)
 		}
 		if record != nil && record.End >= 0 && record.End < f.Size && !deadline.IsZero() && time.Now().After(deadline) {
 			f.grown = true
-			return false
+			return false, nil
 		}
 	}
-	return false
+	return false, nil
 }
 
 // addRecord adds the Profiles of a record, or the errors of its parts.

@@ -20,12 +20,13 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/objectstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 )
 
 // Settings are those of a Page.
 type Settings struct {
-	Directory string
+	Directory string // or the URL of one in an object store
 	MaxMemory int64
 	// Timeout is the longest time of a request, 0 for none.
 	Timeout time.Duration
@@ -59,7 +60,7 @@ func New(settings Settings) *Page {
 		now:       time.Now,
 		requests:  semaphore.NewWeighted(maxRequests),
 	}
-	p.catalog = catalog.New(settings.Directory, settings.MaxMemory/8*filesEighths, p.options())
+	p.catalog = catalog.New(settings.Directory, settings.MaxMemory/8*filesEighths, settings.MaxMemory/8*objectsEighths, p.options())
 	pages := accepting(nil, p.query(p.mounted, p.rendering, p.queries)) // with parameters of pprof
 	for pattern, serve := range map[string]handler{
 		"/{$}":                  accepting(ofOverview, p.query(p.overview, p.queries)),
@@ -84,9 +85,16 @@ func New(settings Settings) *Page {
 	return p
 }
 
+// Close closes connections to object stores.
+func (p *Page) Close() { p.catalog.Close() }
+
 // options are those of a query.
 func (p *Page) options() archive.Options {
-	return archive.Options{MaxMemory: p.settings.MaxMemory / 8 * queryEighths, Setting: "max_memory"}
+	share := int64(queryEighths)
+	if objectstore.IsURL(p.settings.Directory) {
+		share -= objectsEighths / running
+	}
+	return archive.Options{MaxMemory: p.settings.MaxMemory / 8 * share, Setting: "max_memory"}
 }
 
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -216,6 +224,7 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	status, hint := http.StatusUnprocessableEntity, ""
 	types, isTypes := errors.AsType[*query.TypesError](err)
 	_, isUsage := errors.AsType[usageError](err)
+	_, isOfStorage := errors.AsType[*archive.StorageError](err)
 	var links []link
 	if choices, ok := errors.AsType[*choicesError](err); ok {
 		links = choices.links
@@ -239,6 +248,8 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Retry-After", "5")
 	case errors.Is(err, errTimeout):
 		status = http.StatusServiceUnavailable
+	case isOfStorage:
+		status = http.StatusBadGateway
 	}
 	if !strings.HasPrefix(r.URL.Path, "/api/") {
 		writePage(w, status, "error", map[string]any{"Title": http.StatusText(status), "Error": err.Error(), "Hint": hint, "Links": links})

@@ -17,13 +17,14 @@ import (
 )
 
 // Shares of the memory limit, in eighths: each of the queries that run at once, the catalog of
-// files, and the profiles that pprof's pages show. Beyond the limit, responses that clients have not read take a share.
+// files, and the profiles that pprof's pages show. The cache of an object store takes its share from the queries. Beyond the limit, responses that clients have not read take a share.
 const (
 	running          = 2
 	queryEighths     = 3
 	filesEighths     = 1
 	mountsEighths    = 1
 	responsesEighths = 1
+	objectsEighths   = 2
 )
 
 const (
