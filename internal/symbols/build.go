@@ -325,36 +325,6 @@ func copyParts(w io.Writer, all [parts]io.Reader, sizes [parts]int64) error {
 	return err
 }
 
-// blocks writes entries into blocks, and makes their index.
-type blocks struct {
-	to    *spill
-	index []byte
-	count int
-	last  lineRange
-}
-
-func (b *blocks) start(address uint64) {
-	if b.count%blockRanges == 0 {
-		b.index = binary.LittleEndian.AppendUint64(b.index, address)
-		b.index = binary.LittleEndian.AppendUint32(b.index, uint32(b.to.size))
-		b.index = binary.LittleEndian.AppendUint32(b.index, 0)
-		b.last = lineRange{start: address}
-	}
-	b.count++
-	place := b.index[len(b.index)-4:]
-	binary.LittleEndian.PutUint32(place, binary.LittleEndian.Uint32(place)+1)
-}
-
-func (b *blocks) line(r lineRange) {
-	b.start(r.start)
-	entry := binary.AppendUvarint(nil, r.start-b.last.start)
-	for _, change := range [...]int64{int64(r.node) - int64(b.last.node), int64(r.file) - int64(b.last.file), int64(r.line) - int64(b.last.line)} {
-		entry = binary.AppendVarint(entry, change)
-	}
-	b.to.write(entry)
-	b.last = r
-}
-
 // encodeLines sorts the pieces. Of pieces that overlap, the first counts where both are.
 func (b *builder) encodeLines(to *spill) (index []byte, err error) {
 	slices.SortStableFunc(b.pieces, func(a, b piece) int { return cmp.Compare(a.start, b.start) })
@@ -370,13 +340,13 @@ func (b *builder) encodeLines(to *spill) (index []byte, err error) {
 			continue
 		}
 		if i > 0 && end < p.start {
-			out.line(lineRange{start: end})
+			out.add(entry{end})
 		}
 		at := max(end, p.start)
 		emit := func(r lineRange, rangeEnd uint64) {
 			if rangeEnd > at {
 				r.start = max(r.start, at)
-				out.line(r)
+				out.add(entry{r.start, uint64(r.node), uint64(r.file), uint64(r.line)})
 			}
 		}
 		var current lineRange
@@ -386,9 +356,9 @@ func (b *builder) encodeLines(to *spill) (index []byte, err error) {
 			if _, err := file.ReadAt(buffer, p.offset+int64(done)*rangeSize); err != nil {
 				return nil, err
 			}
-			for entry := range slices.Chunk(buffer, rangeSize) {
+			for row := range slices.Chunk(buffer, rangeSize) {
 				u := binary.LittleEndian.Uint32
-				r := lineRange{binary.LittleEndian.Uint64(entry), u(entry[8:]), u(entry[12:]), u(entry[16:])}
+				r := lineRange{binary.LittleEndian.Uint64(row), u(row[8:]), u(row[12:]), u(row[16:])}
 				if r.start > current.start && current.start >= p.start {
 					emit(current, r.start)
 				}
@@ -400,20 +370,18 @@ func (b *builder) encodeLines(to *spill) (index []byte, err error) {
 		end = p.end
 	}
 	if len(b.pieces) > 0 {
-		out.line(lineRange{start: end})
+		out.add(entry{end})
 	}
+	out.flush()
 	return out.index, nil
 }
 
 func (b *builder) encodeSymbols(to *spill) (index []byte) {
 	out := blocks{to: to}
 	for _, s := range b.symbols {
-		out.start(s.start)
-		entry := binary.AppendUvarint(nil, s.start-out.last.start)
-		entry = binary.AppendUvarint(entry, s.size)
-		to.write(binary.AppendVarint(entry, int64(s.name)-int64(out.last.node)))
-		out.last.start, out.last.node = s.start, s.name
+		out.add(entry{s.start, s.size, uint64(s.name)})
 	}
+	out.flush()
 	return out.index
 }
 

@@ -26,7 +26,7 @@ import (
 //	ends     the end of each string in strings, uint32 each; the first string is empty
 //	strings  names of functions and files
 //	trailer  CRC-32C of everything before
-const magic = "otelsym1"
+const magic = "otelsym2"
 
 const (
 	partSegments = iota
@@ -47,8 +47,9 @@ const (
 	textSize    = 16
 	indexSize   = 16
 	nodeSize    = 16
-	blockRanges = 16 // ranges and symbols of a block
-	maxBlock    = blockRanges * 4 * binary.MaxVarintLen64
+	blockRanges = 16 // entries of a block
+	columns     = 4
+	maxBlock    = columns*(1+binary.MaxVarintLen64) + blockRanges*columns*8
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

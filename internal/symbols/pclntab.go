@@ -198,3 +198,10 @@ func (t *valueTable) at(address uint64) int32 {
 	}
 	return t.value
 }
+
+// uvarint reads an integer. At the end of data it is 0.
+func uvarint(data *[]byte) uint64 {
+	v, n := binary.Uvarint(*data)
+	*data = (*data)[max(0, n):]
+	return v
+}

@@ -483,8 +483,9 @@ func BenchmarkFrames(b *testing.B) {
 	b.Run("table", func(b *testing.B) {
 		var frames []symbols.Frame
 		for i := 0; b.Loop(); i++ {
-			frames, err = table.Frames(frames[:0], addresses[i%len(addresses)])
-			require.NoError(b, err)
+			if frames, err = table.Frames(frames[:0], addresses[i%len(addresses)]); err != nil { // require takes a fifth of the time
+				b.Fatal(err)
+			}
 		}
 	})
 	b.Run("llvm-symbolizer", func(b *testing.B) {

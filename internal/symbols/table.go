@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"io"
-	"sort"
 )
 
 // Table answers look-ups. It takes memory for its indexes, which Memory returns, and is not safe for concurrent use.
@@ -143,7 +142,7 @@ func (t *Table) Frames(frames []Frame, address uint64) ([]Frame, error) {
 	if !inText(t.text, address) {
 		return frames, nil
 	}
-	line, err := t.line(address)
+	line, err := t.find(partLines, t.lines, address)
 	if err != nil {
 		return frames, err
 	}
@@ -151,15 +150,14 @@ func (t *Table) Frames(frames []Frame, address uint64) ([]Frame, error) {
 	if err != nil {
 		return frames, err
 	}
-	f := Frame{Line: int64(line.line)}
-	if f.File, err = t.string(line.file); err != nil {
+	at, f := uint32(line[1]), Frame{Line: int64(line[3])}
+	if f.File, err = t.string(uint32(line[2])); err != nil {
 		return frames, err
 	}
-	if line.node == 0 && name == 0 {
+	if at == 0 && name == 0 {
 		return frames, nil
 	}
 	const deepest = 1000
-	at := line.node
 	for range deepest {
 		var n node
 		if at != 0 {
@@ -185,76 +183,13 @@ func (t *Table) Frames(frames []Frame, address uint64) ([]Frame, error) {
 	return frames, nil
 }
 
-// line returns the range of an address, with node 0 and line 0 if there is none.
-func (t *Table) line(address uint64) (at lineRange, err error) {
-	err = t.walk(partLines, t.lines, address, func(start uint64, data *[]byte) {
-		at.start = start
-		at.node += uint32(varint(data))
-		at.file += uint32(varint(data))
-		at.line += uint32(varint(data))
-	})
-	return at, err
-}
-
-// symbol returns the name of the symbol that contains an address, 0 if there is none.
+// symbol returns the name of the symbol at an address, 0 if there is none.
 func (t *Table) symbol(address uint64) (uint32, error) {
-	var at symbol
-	err := t.walk(partSymbols, t.symbols, address, func(start uint64, data *[]byte) {
-		at.start, at.size = start, uvarint(data)
-		at.name += uint32(varint(data))
-	})
-	if at.size != 0 && address-at.start >= at.size {
+	at, err := t.find(partSymbols, t.symbols, address)
+	if size := at[1]; size != 0 && address-at[0] >= size {
 		return 0, err
 	}
-	return at.name, err
-}
-
-// walk calls next with the start and the further data of the entries in the block of an address, up to the last that
-// starts at or before the address.
-func (t *Table) walk(part int, index []block, address uint64, next func(start uint64, data *[]byte)) error {
-	i := sort.Search(len(index), func(i int) bool { return index[i].start > address }) - 1
-	if i < 0 {
-		return nil
-	}
-	data, err := t.block(part, index, i)
-	if err != nil {
-		return err
-	}
-	start := index[i].start
-	for range index[i].count {
-		if start += uvarint(&data); start > address {
-			break
-		}
-		next(start, &data)
-	}
-	return nil
-}
-
-// block returns the data of a block, until the next call.
-func (t *Table) block(part int, index []block, i int) ([]byte, error) {
-	end := uint32(t.sizes[part])
-	if i+1 < len(index) {
-		end = index[i+1].offset
-	}
-	start := index[i].offset
-	if start > end || int64(end) > t.sizes[part] || end-start > maxBlock || index[i].count == 0 || index[i].count > blockRanges {
-		return nil, errDamaged
-	}
-	data := t.buffer[:end-start]
-	return data, t.read(part, int64(start), data)
-}
-
-// uvarint and varint read an integer. At the end of data it is 0.
-func uvarint(data *[]byte) uint64 {
-	v, n := binary.Uvarint(*data)
-	*data = (*data)[max(0, n):]
-	return v
-}
-
-func varint(data *[]byte) int64 {
-	v, n := binary.Varint(*data)
-	*data = (*data)[max(0, n):]
-	return v
+	return uint32(at[2]), err
 }
 
 func (t *Table) node(number uint32) (node, error) {
