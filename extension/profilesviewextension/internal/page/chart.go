@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
@@ -51,7 +52,7 @@ type chart struct {
 }
 
 type chartPoint struct {
-	span
+	catalog.Span
 	series *seriesTimes
 	sum    float64
 }
@@ -72,7 +73,7 @@ func (c *chart) add(s *recordfile.Key, profiles []recordfile.Total) {
 		p := &profiles[i]
 		times.first, times.last, times.count = min(times.first, p.Start), max(times.last, p.Start), times.count+1
 		c.longest = max(c.longest, p.End-p.Start)
-		c.points = append(c.points, chartPoint{span{p.Start, p.End}, times, float64(p.Sum)})
+		c.points = append(c.points, chartPoint{catalog.Span{Start: p.Start, End: p.End}, times, float64(p.Sum)})
 	}
 }
 
@@ -102,16 +103,16 @@ func (c *chart) values(sel *query.Selection) ([]float64, time.Duration) {
 	for _, start := range *c.sent {
 		values[at(start)] = 0
 	}
-	spans := make([][]span, len(values))
+	spans := make([][]catalog.Span, len(values))
 	for _, p := range c.points {
-		i := at(p.start)
+		i := at(p.Start)
 		values[i] += p.sum
-		spans[i] = append(spans[i], p.span)
+		spans[i] = append(spans[i], p.Span)
 	}
 	for i := range values {
 		measured := uint64(0)
-		for _, s := range union(spans[i]) {
-			measured += s.end - s.start
+		for _, s := range catalog.Union(spans[i]) {
+			measured += s.End - s.Start
 		}
 		if measured == 0 { // the profiles state no duration
 			measured = uint64(min(bucket, length-time.Duration(i)*bucket))
@@ -129,8 +130,8 @@ func (c *chart) addLevels(values []float64, at func(uint64) int) {
 	}
 	levels := map[place]chartPoint{}
 	for _, p := range c.points {
-		i := place{p.series, at(p.start)}
-		if held, found := levels[i]; !found || p.start >= held.start {
+		i := place{p.series, at(p.Start)}
+		if held, found := levels[i]; !found || p.Start >= held.Start {
 			levels[i] = p
 		}
 	}

@@ -4,7 +4,6 @@
 package page
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -66,12 +65,10 @@ type total struct {
 	// which one was taken that is in Sum: the last ones may end after the range.
 	Covered, Measured time.Duration
 
-	spans     []span
+	spans     []catalog.Span
 	distinct  int                         // length of spans when the overlapping ones were united last
 	snapshots map[uint64]recordfile.Total // the last one, by series
 }
-
-type span struct{ start, end uint64 }
 
 func (t *total) add(s *recordfile.Key, profiles []recordfile.Total) {
 	for _, p := range profiles {
@@ -83,7 +80,7 @@ func (t *total) add(s *recordfile.Key, profiles []recordfile.Total) {
 		if s.Snapshot == 0 {
 			t.Samples += p.Samples
 			t.Sum = recordfile.AddSaturated(t.Sum, p.Sum)
-			t.addSpan(span{p.Start, p.End})
+			t.addSpan(catalog.Span{Start: p.Start, End: p.End})
 		} else if held, known := t.snapshots[s.Snapshot]; !known || p.Latest >= held.Latest {
 			t.snapshots[s.Snapshot] = p
 		}
@@ -91,30 +88,16 @@ func (t *total) add(s *recordfile.Key, profiles []recordfile.Total) {
 }
 
 // addSpan keeps the spans short: most continue the last one.
-func (t *total) addSpan(s span) {
+func (t *total) addSpan(s catalog.Span) {
 	const tolerance = 100 * uint64(time.Millisecond) // profilers restart between two intervals
-	if n := len(t.spans); n > 0 && s.start >= t.spans[n-1].start && s.start <= t.spans[n-1].end+tolerance {
-		t.spans[n-1].end = max(t.spans[n-1].end, s.end)
+	if n := len(t.spans); n > 0 && s.Start >= t.spans[n-1].Start && s.Start <= t.spans[n-1].End+tolerance {
+		t.spans[n-1].End = max(t.spans[n-1].End, s.End)
 		return
 	}
 	if t.spans = append(t.spans, s); len(t.spans) > 1000+2*t.distinct {
-		t.spans = union(t.spans)
+		t.spans = catalog.Union(t.spans)
 		t.distinct = len(t.spans)
 	}
-}
-
-// union returns the spans in order, without overlaps.
-func union(spans []span) []span {
-	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.start, b.start) })
-	merged := spans[:0]
-	for _, s := range spans {
-		if n := len(merged); n > 0 && s.start <= merged[n-1].end {
-			merged[n-1].end = max(merged[n-1].end, s.end)
-		} else {
-			merged = append(merged, s)
-		}
-	}
-	return merged
 }
 
 // finish computes the values that depend on all Profiles.
@@ -123,10 +106,10 @@ func (t *total) finish(to time.Time) {
 		t.Samples += snapshot.Samples
 		t.Sum = recordfile.AddSaturated(t.Sum, snapshot.Sum)
 	}
-	for _, s := range union(t.spans) {
-		t.Measured += time.Duration(s.end - s.start)
-		if end := min(s.end, uint64(to.UnixNano())); end > s.start {
-			t.Covered += time.Duration(end - s.start)
+	for _, s := range catalog.Union(t.spans) {
+		t.Measured += time.Duration(s.End - s.Start)
+		if end := min(s.End, uint64(to.UnixNano())); end > s.Start {
+			t.Covered += time.Duration(end - s.Start)
 		}
 	}
 	t.spans, t.snapshots = nil, nil
