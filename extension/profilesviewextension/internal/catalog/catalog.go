@@ -235,6 +235,20 @@ type Found struct {
 	Pending int
 }
 
+// Extent is that of all Profiles. Of files that were not read, it is estimated.
+func (c *Catalog) Extent(ctx context.Context) (all Extent, err error) {
+	if err := c.mu.Acquire(ctx, 1); err != nil {
+		return all, err
+	}
+	defer c.mu.Release(1)
+	for _, f := range c.files {
+		if in := f.extent(); in.Profiles > 0 {
+			all.add(in.Profiles, in.First, in.Last)
+		}
+	}
+	return all, nil
+}
+
 // Scan calls visit for the Profiles of each selected series of a file that start in [from, to). Of those of
 // which a part is in the range it estimates that part.
 func (c *Catalog) Scan(ctx context.Context, from, to time.Time, selects func(*recordfile.Key) bool, visit func(*recordfile.Key, []recordfile.Total)) (*Found, error) {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"time"
 
 	"connectrpc.com/connect"
 	"github.com/klauspost/compress/gzhttp"
@@ -16,7 +15,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 // IsRPC reports whether a request is one of the query API, whose method is POST.
@@ -68,11 +66,4 @@ func (q queries) Source(ctx context.Context, sel *query.Selection) (*query.Sourc
 }
 
 // Extent is that of all profiles. Of files that were not read, it is estimated.
-func (q queries) Extent(ctx context.Context) (catalog.Extent, error) {
-	none := func(*recordfile.Key) bool { return false }
-	found, err := q.catalog.Scan(ctx, time.Unix(0, 0), time.Unix(0, 1), none, func(*recordfile.Key, []recordfile.Total) {})
-	if err != nil {
-		return catalog.Extent{}, err
-	}
-	return found.All, nil
-}
+func (q queries) Extent(ctx context.Context) (catalog.Extent, error) { return q.catalog.Extent(ctx) }
