@@ -47,13 +47,13 @@ func typed(t testing.TB, p *profile.Profile, typ string, ago time.Duration) ppro
 }
 
 func cpuPprof(nanoseconds int64) *profile.Profile {
-	f := &profile.Function{ID: 1, Name: "main.encode"}
-	l := &profile.Location{ID: 1, Line: []profile.Line{{Function: f}}}
+	f, caller := &profile.Function{ID: 1, Name: "main.encode", StartLine: 7}, &profile.Function{ID: 2, Name: "main.main", StartLine: 20}
+	l := &profile.Location{ID: 1, Line: []profile.Line{{Function: f, Line: 9}, {Function: caller, Line: 22}}}
 	return &profile.Profile{
 		SampleType: []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "cpu", Unit: "nanoseconds"}},
 		PeriodType: &profile.ValueType{Type: "cpu", Unit: "nanoseconds"}, Period: 1e7, DurationNanos: 10e9,
 		Sample:   []*profile.Sample{{Location: []*profile.Location{l}, Value: []int64{nanoseconds / 1e7, nanoseconds}}},
-		Location: []*profile.Location{l}, Function: []*profile.Function{f},
+		Location: []*profile.Location{l}, Function: []*profile.Function{f, caller},
 	}
 }
 
@@ -79,26 +79,47 @@ func TestExamplesOfTheHelpRun(t *testing.T) {
 	examples := 0
 	for _, command := range (&app{}).command().Commands() {
 		for line := range strings.Lines(command.Example) {
-			line, _, _ = strings.Cut(strings.TrimSpace(line), " | ")
-			arguments := strings.Fields(line)
-			if len(arguments) == 0 {
-				continue
+			if line = strings.TrimSpace(line); line != "" {
+				examples++
+				runExample(t, line)
 			}
-			require.Equal(t, "otelprof", arguments[0], line)
-			examples++
-			t.Run(line, func(t *testing.T) {
-				if command.Name() == "view" {
-					_, stop := serving(t, strings.Fields(strings.TrimPrefix(strings.Replace(line, "localhost:8080", "localhost:0", 1), "otelprof "))...)
-					stop()
-					return
-				}
-				code, stdout, stderr := otelprof(t, arguments[1:]...)
-				assert.Equal(t, exitOK, code, stderr)
-				assert.True(t, stdout != "" || strings.Contains(line, " -o "), "no output")
-			})
 		}
 	}
 	assert.GreaterOrEqual(t, examples, 12)
+}
+
+// TestExamplesOfThePageRun runs the calls of otelprof in the blocks of README.md.
+func TestExamplesOfThePageRun(t *testing.T) {
+	page, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	t.Chdir(exampleDirectory(t))
+	examples := 0
+	for _, block := range regexp.MustCompile("(?s)\n```sh\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
+		for line := range strings.Lines(block[1]) {
+			if strings.HasPrefix(line, "otelprof ") {
+				examples++
+				runExample(t, strings.TrimSpace(line))
+			}
+		}
+	}
+	assert.GreaterOrEqual(t, examples, 1)
+}
+
+func runExample(t *testing.T, line string) {
+	t.Helper()
+	line, _, _ = strings.Cut(line, " | ")
+	arguments := strings.Fields(line)
+	require.Equal(t, "otelprof", arguments[0], line)
+	t.Run(line, func(t *testing.T) {
+		if arguments[1] == "view" {
+			_, stop := serving(t, strings.Fields(strings.TrimPrefix(strings.Replace(line, "localhost:8080", "localhost:0", 1), "otelprof "))...)
+			stop()
+			return
+		}
+		code, stdout, stderr := otelprof(t, arguments[1:]...)
+		assert.Equal(t, exitOK, code, stderr)
+		assert.True(t, stdout != "" || strings.Contains(line, " -o "), "no output")
+	})
 }
 
 // serving runs otelprof view and returns the address of the page. stop ends it.

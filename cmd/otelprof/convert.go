@@ -61,13 +61,18 @@ sample type, by default that of top.`,
 		if err != nil {
 			return err
 		}
-		if *output == archive.Stdin {
-			_, err = a.stdout.Write(data)
-			return err
-		}
-		return os.WriteFile(*output, data, 0o666) // #nosec G306 -- the umask decides, as for all tools
+		return a.write(*output, data)
 	}
 	return c
+}
+
+// write writes the output into a file, or to standard output.
+func (a *app) write(path string, data []byte) error {
+	if path == archive.Stdin {
+		_, err := a.stdout.Write(data)
+		return err
+	}
+	return os.WriteFile(path, data, 0o666) // #nosec G306 -- the umask decides, as for all tools
 }
 
 // formatOrTime is --to of convert: the format, and the end of the time range as of the other

@@ -38,7 +38,7 @@ const pprofType = "github.com/google/pprof/profile"
 
 var mayImportPprof = []string{
 	"translator/pproftranslator", "internal/profiletest", "exporter/pprofexporter",
-	"internal/query", "internal/webui", "extension/profilesviewextension", "connector/splunkprofilingconnector",
+	"internal/query", "internal/webui", "extension/profilesviewextension", "connector/splunkprofilingconnector", "cmd/otelprof",
 }
 
 func TestImportsRunOneWay(t *testing.T) {
