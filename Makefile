@@ -41,14 +41,21 @@ VULNDB    ?= https://vuln.go.dev
 # Rows of docs/reliability.md.
 ROWS      ?= [A-Z][0-9]+
 
+# The targets that `make` lists.
+COMMON    := run build test test-unit e2e check fix generate bench snapshot clean help-all
+
 .PHONY: help
-help: ## Show this list
+help:
+	@awk -v common=" $(COMMON) " 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / && index(common, " " $$1 " ") {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: help-all
+help-all: ## List all targets
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 ##@ Running
 
 .PHONY: run
-run: build ## Build and run the default config in the foreground (ARGS=... for options)
+run: build ## Build and run the default configuration (ARGS=... for options)
 	exec $(BIN) $(ARGS)
 
 # $(call go-build,DIRECTORY,PROGRAM)
@@ -115,7 +122,7 @@ test: build build-kafka build-node bin/gotestsum bin/axe.min.js ## Run all tests
 	@$(SUITES); $(UNIT); $(PROGRAM); $(E2E); $(REPORT)
 
 .PHONY: test-unit
-test-unit: bin/gotestsum ## Run the tests of the packages (with the race detector, if it works here) and of the program
+test-unit: bin/gotestsum ## Run the tests of the packages, with the race detector
 	@$(SUITES); $(UNIT); $(PROGRAM); $(REPORT)
 
 .PHONY: picture
@@ -123,7 +130,7 @@ picture: build ## Make the picture of the page in the README (needs Chromium)
 	cd e2e && PICTURE=$(ROOT)/docs/profiles-view.png OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) go test -count=1 -run TestPictureOfThePage .
 
 .PHONY: e2e
-e2e: build build-kafka build-node bin/gotestsum bin/axe.min.js ## Run the end-to-end tests against bin/otelcol-profiles, bin/otelcol-profiles-kafka and bin/otelcol-profiles-node
+e2e: build build-kafka build-node bin/gotestsum bin/axe.min.js ## Run the end-to-end tests of the programs
 	@$(SUITES); $(E2E); $(REPORT)
 
 # axe-core checks the accessibility of the pages. Without npm, its checks are skipped.
@@ -162,7 +169,7 @@ soak: build bin/gotestsum ## Run the fault-injection tests in full, for hours; S
 	$(if $(filter file,$(origin ROWS)),$(MAKE) fuzz FUZZTIME=$(if $(filter 1,$(SOAK)),1h,$(SOAK)))
 
 .PHONY: bench
-bench: build ## Run the benchmarks, and keep the output for benchstat in bin/bench.txt (BENCH=... selects some)
+bench: build ## Run the benchmarks into bin/bench.txt (BENCH=... selects some)
 	@{ go test -timeout=40m -run='^$$' -bench='$(BENCH)' -benchmem $(TESTFLAGS) ./...; \
 	cd e2e && export OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN); \
 	go test -timeout=20m -run='^$$' -bench='$(BENCH)' -benchtime=1x $(TESTFLAGS) ./filebench ./loadbench && \
@@ -192,7 +199,7 @@ fuzz: ## Run each fuzz target for FUZZTIME; failing inputs are kept in testdata
 ##@ Checking
 
 .PHONY: check
-check: check-fmt check-vet check-lint check-license check-imports check-modules check-tidy check-generated check-workflows ## Run all checks below except check-custom-build and govulncheck
+check: check-fmt check-vet check-lint check-license check-imports check-modules check-tidy check-generated check-workflows ## Run format, vet, lint and the other checks
 
 .PHONY: check-fmt
 check-fmt: ## Check that all Go files are formatted, apart from generated ones
@@ -253,7 +260,7 @@ version: ## Print the version of the next release, from builder-config.yaml
 	@echo $(RELEASED)
 
 .PHONY: snapshot
-snapshot: $(RELEASE) ## Build archives, packages, checksums and SBOMs in bin/dist without publishing, and check them (as root: install the deb)
+snapshot: $(RELEASE) ## Build and check a release in bin/dist, without publishing
 	sed 's/goos: &goos .*/goos: \&goos [$(SYSTEMS)]/' .goreleaser.yaml >bin/release/goreleaser.yaml
 	$(GORELEASER) check .goreleaser.yaml bin/release/goreleaser.yaml
 	$(GORELEASER) release --config=bin/release/goreleaser.yaml --snapshot --clean --parallelism=1 --timeout=3h
@@ -289,7 +296,7 @@ bin/goreleaser bin/cyclonedx-gomod bin/actionlint: packaging/go.mod
 ##@ Maintaining
 
 .PHONY: generate
-generate: ## Write generated files: metadata and config tables of the components, and the program from builder-config.yaml
+generate: ## Write generated files
 	go generate ./...
 	rm -f */*/documentation.md # of mdatagen: docs/metrics.md has all metrics
 	go test ./internal/configtable -update
@@ -300,7 +307,7 @@ generate: ## Write generated files: metadata and config tables of the components
 	cd cmd/otelcol-profiles && go mod edit -dropreplace=$(STATUSUTIL) -require=$(STATUSUTIL)@v0.165.0 && go mod tidy
 
 .PHONY: fix
-fix: bin/golangci-lint ## Format all Go files, and apply the fixes of golangci-lint
+fix: bin/golangci-lint ## Format, and apply the fixes of golangci-lint
 	grep -rL --include='*.go' '^// Code generated .* DO NOT EDIT\.$$' . | xargs gofmt -w
 	@for module in $(MODULES); do (cd $$module && $(LINT) --fix ./... || true); done
 

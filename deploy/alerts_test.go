@@ -26,10 +26,10 @@ func page(t *testing.T, name string) string {
 }
 
 // runbooks is the page that the alerts link to.
-const runbooks = "https://github.com/otelcol-profiles/otelcol-profiles/blob/main/docs/alerts.md#"
+const runbooks = "https://github.com/otelcol-profiles/otelcol-profiles/blob/main/docs/troubleshooting.md#"
 
 // TestAlerts checks that Prometheus can read the alerts, that their metrics and labels
-// exist, and that each has a runbook in docs/alerts.md.
+// exist, and that each has a section in docs/troubleshooting.md.
 func TestAlerts(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("prometheus", "alerts.yaml"))
 	require.NoError(t, err)
@@ -46,7 +46,7 @@ func TestAlerts(t *testing.T) {
 		} `json:"groups"`
 	}
 	require.NoError(t, yaml.UnmarshalStrict(text, &rules))
-	known, runbook := metrics(t), page(t, "alerts.md")
+	known, runbook := metrics(t), page(t, "troubleshooting.md")
 	seen := map[string]bool{}
 	for _, group := range rules.Groups {
 		for _, rule := range group.Rules {
@@ -67,11 +67,11 @@ func TestAlerts(t *testing.T) {
 				assert.True(t, regexp.MustCompile(`by \([^)]*\b`+label[1]+`\b`).MatchString(rule.Expr), "the result of %s has no label %s", rule.Alert, label[1])
 			}
 			assert.Equal(t, runbooks+strings.ToLower(rule.Alert), rule.Annotations["runbook_url"], "%s: runbook_url", rule.Alert)
-			assert.Contains(t, runbook, "\n### "+rule.Alert+"\n\n**Meaning.**", "docs/alerts.md has no section for %s", rule.Alert)
+			assert.Contains(t, runbook, "\n### "+rule.Alert+"\n\n", "docs/troubleshooting.md has no section for %s", rule.Alert)
 		}
 	}
-	for _, section := range regexp.MustCompile(`(?m)^### (.*)$`).FindAllStringSubmatch(runbook, -1) {
-		assert.True(t, seen[section[1]], "docs/alerts.md has a section for %s, which is no alert", section[1])
+	for _, section := range regexp.MustCompile(`(?m)^### (Profiles.*)$`).FindAllStringSubmatch(runbook, -1) {
+		assert.True(t, seen[section[1]], "docs/troubleshooting.md has a section for %s, which is no alert", section[1])
 	}
 	assert.NotEmpty(t, seen, "no alerts")
 }
@@ -130,7 +130,7 @@ func TestDashboard(t *testing.T) {
 // TestPagesNameExistingMetrics checks the metrics and expressions in docs.
 func TestPagesNameExistingMetrics(t *testing.T) {
 	known, expressions := metrics(t), 0
-	for _, name := range []string{"operating.md", "alerts.md", "troubleshooting.md", "delivery-guarantees.md"} {
+	for _, name := range []string{"operating.md", "troubleshooting.md", "delivery-guarantees.md"} {
 		text := page(t, name)
 		for _, metric := range regexp.MustCompile("`(otelcol_[a-z_]+)").FindAllStringSubmatch(text, -1) {
 			if _, ok := known[metric[1]]; !ok {
