@@ -42,7 +42,7 @@ var pages = []struct {
 	{path: "README.md", frame: "compress/flate", servers: 1, flameGraphs: 1},
 	{path: "docs/reading-output.md", continues: true, frame: "runtime", servers: 1, flameGraphs: 1},
 	{path: "docs/reading-output.md", frame: "runtime", servers: 1, flameGraphs: 1},
-	{path: "docs/getting-started.md", frame: "main.compress", servers: 8, flameGraphs: 1},
+	{path: "docs/getting-started.md", frame: "compress/flate", servers: 3, flameGraphs: 1},
 	{path: "config/README.md", section: "Run it", servers: 2},
 }
 
