@@ -273,7 +273,7 @@ func (r *reader) awaitProfiles(t *testing.T, command string) {
 	for deadline := time.Now().Add(2 * patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		shell := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", command)
 		shell.Dir, shell.Env = r.directory, r.environment
-		if out, err := shell.Output(); err == nil && (strings.Contains(string(out), "goroutine") || strings.Contains(command, "nightly")) {
+		if out, err := shell.Output(); err == nil && (strings.Contains(string(out), "goroutine") || strings.Contains(command, "/tutorial/")) {
 			return
 		}
 	}
