@@ -21,7 +21,7 @@ func TestReadmeExamplesAreValid(t *testing.T) {
 	parallel(t)
 	path := program(t)
 	for component, examples := range map[string]int{
-		"receiver/pprofreceiver":             5,
+		"receiver/pprofreceiver":             4,
 		"receiver/profilesfilereceiver":      1,
 		"processor/profilesdedupprocessor":   3,
 		"exporter/profilesfileexporter":      1,

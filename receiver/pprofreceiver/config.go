@@ -35,8 +35,7 @@ type Config struct {
 	Self configoptional.Optional[self.Config] `mapstructure:"self"`
 
 	// MaxInFlight limits the memory of all profiles in progress, in all sections, from the first byte of a profile
-	// until the next component has answered. Work on one request, scrape or file may take seven sixteenths of it, and
-	// its body as sent a sixteenth. All pprof receivers of a process with the same value share it. Default: 25%.
+	// until the next component has answered. All pprof receivers with the same value share it. Default: 25%.
 	MaxInFlight config.Size `mapstructure:"max_in_flight"`
 
 	// ResourceAttributes are set on the resource of every profile, unless the request,
