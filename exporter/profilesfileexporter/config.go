@@ -6,6 +6,7 @@ package profilesfileexporter
 import (
 	"errors"
 	"fmt"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/objectstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
@@ -38,6 +40,8 @@ type Config struct {
 	Rotation RotationConfig `mapstructure:"rotation"`
 	// Retention says which closed files are removed.
 	Retention RetentionConfig `mapstructure:"retention"`
+	// ObjectStorage uploads closed files to a bucket. Disabled by default.
+	ObjectStorage configoptional.Optional[ObjectStorageConfig] `mapstructure:"object_storage"`
 	// GroupBy lists keys of resource attributes, or profile.type. Each value of the first key gets a directory, and
 	// in it each value of the second key gets one.
 	GroupBy []string `mapstructure:"group_by"`
@@ -74,6 +78,30 @@ type RetentionConfig struct {
 	MaxTotalSize config.Size `mapstructure:"max_total_size"`
 }
 
+// ObjectStorageConfig says to which bucket closed files are uploaded.
+type ObjectStorageConfig struct {
+	// Endpoint is the host or the URL of a server with the protocol of S3. Default: that in
+	// AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, or Amazon S3.
+	Endpoint string `mapstructure:"endpoint"`
+	// Region is that of the bucket. Default: that in AWS_REGION, or the one that the server tells.
+	Region string `mapstructure:"region"`
+	// Bucket is the name of the bucket. Required.
+	Bucket string `mapstructure:"bucket"`
+	// Prefix is the path of the files in the bucket. Each Collector needs its own, such as
+	// profiles/${env:HOSTNAME}. Required.
+	Prefix string `mapstructure:"prefix"`
+	// Timeout is the longest time of a request.
+	Timeout time.Duration `mapstructure:"timeout"`
+	// Retention says which objects are removed.
+	Retention ObjectRetentionConfig `mapstructure:"retention"`
+}
+
+// ObjectRetentionConfig limits the objects.
+type ObjectRetentionConfig struct {
+	// MaxAge removes the objects of a file this long after it was created. 0 means no limit.
+	MaxAge time.Duration `mapstructure:"max_age"`
+}
+
 var (
 	_ confmap.Validator   = (*Config)(nil)
 	_ confmap.Unmarshaler = (*Config)(nil)
@@ -104,6 +132,8 @@ func createDefaultConfig() component.Config {
 	queue.QueueSize = int64(256 * config.MiB)
 	queue.Batch = configoptional.None[exporterhelper.BatchConfig]()
 	return &Config{
+		ObjectStorage: configoptional.Default(ObjectStorageConfig{Timeout: 5 * time.Minute}),
+
 		Format:       formatProto,
 		Compression:  compressionZstd,
 		Sync:         syncInterval,
@@ -153,6 +183,7 @@ func (c *Config) Validate() error {
 	notNegative(&checks, "rotation::max_records", c.Rotation.MaxRecords)
 	zeroOrDuration(&checks, "rotation::max_age", c.Rotation.MaxAge)
 	c.checkRetention(&checks)
+	c.checkObjectStorage(&checks)
 	c.checkGroups(&checks)
 	c.checkQueue(&checks)
 	if retry := c.RetryOnFailure; retry.Enabled {
@@ -174,6 +205,22 @@ func (c *Config) checkRetention(checks *config.Checks) {
 		checks.That(rotation != 0, "rotation::max_size", rotation, "more than 0 with a retention::max_total_size (a larger file would be removed once it is closed)")
 		checks.That(size >= rotation, "retention::max_total_size", size, "rotation::max_size, which is %v, or more", rotation)
 	}
+}
+
+func (c *Config) checkObjectStorage(checks *config.Checks) {
+	if !c.ObjectStorage.HasValue() {
+		return
+	}
+	s := c.ObjectStorage.Get()
+	checks.Add(objectstore.CheckBucket("object_storage::bucket", s.Bucket), objectstore.CheckEndpoint("object_storage::endpoint", s.Endpoint))
+	clean := strings.TrimPrefix(path.Clean("/"+s.Prefix), "/")
+	checks.That(s.Prefix != "" && strings.Trim(s.Prefix, "/") == clean, "object_storage::prefix", s.Prefix, "a path of this Collector alone, such as profiles/${env:HOSTNAME}")
+	checks.Path("object_storage::prefix", s.Prefix)
+	checks.That(s.Timeout >= time.Second, "object_storage::timeout", s.Timeout, "1s or more")
+	age, rotation := s.Retention.MaxAge, c.Rotation.MaxAge
+	checks.That(age == 0 || age >= max(time.Minute, rotation), "object_storage::retention::max_age", age, "0 (no limit), or at least 1m and rotation::max_age, which is %v", rotation)
+	const largest = 5 * config.GiB // of S3, for one request
+	checks.That(c.Rotation.MaxSize > 0 && c.Rotation.MaxSize <= largest, "rotation::max_size", c.Rotation.MaxSize, "more than 0 and at most %v with object_storage", largest)
 }
 
 func (c *Config) checkGroups(checks *config.Checks) {

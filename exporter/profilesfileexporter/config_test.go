@@ -30,8 +30,9 @@ func TestDefaultConfig(t *testing.T) {
 	retry.InitialInterval, retry.MaxInterval, retry.MaxElapsedTime = 200*time.Millisecond, time.Second, 10*time.Second
 	assert.Equal(t, &Config{
 		Format: "proto", Compression: "zstd", Sync: "interval", SyncInterval: time.Second,
-		Rotation:  RotationConfig{MaxSize: 64 << 20, MaxAge: time.Minute},
-		MaxGroups: 1000, MaxOpenFiles: 100, SendingQueue: config.SendingQueue, RetryOnFailure: retry,
+		Rotation:      RotationConfig{MaxSize: 64 << 20, MaxAge: time.Minute},
+		ObjectStorage: configoptional.Default(ObjectStorageConfig{Timeout: 5 * time.Minute}),
+		MaxGroups:     1000, MaxOpenFiles: 100, SendingQueue: config.SendingQueue, RetryOnFailure: retry,
 	}, cfg)
 	require.EqualError(t, confmap.Validate(cfg),
 		`directory is "": must be the path of the directory of the files`)
@@ -141,8 +142,18 @@ func TestConfigRefuses(t *testing.T) {
 		"{directory: d, sending_queue: {queue_size: 1000}}":                             "sending_queue::queue_size is 1000: must be at least 1MiB (it counts bytes",
 		"{directory: d, sending_queue: {}, sync: record}":                               "sync is \"record\": must be none or interval with a sending_queue in memory; or set sending_queue::storage",
 		"{directory: d, sending_queue: {storage: file_storage, wait_for_result: true}}": "`wait_for_result` is not supported with a persistent queue",
-		"{directory: d, sending_queue: {enabled: true}, retry_on_failure: {enabled: false}}": "retry_on_failure::enabled is false: must be true with a sending_queue",
-		"{directory: d, retry_on_failure: {initial_interval: -1s}}":                          "initial_interval",
+		"{directory: d, sending_queue: {enabled: true}, retry_on_failure: {enabled: false}}":  "retry_on_failure::enabled is false: must be true with a sending_queue",
+		"{directory: d, retry_on_failure: {initial_interval: -1s}}":                           "initial_interval",
+		"{directory: d, object_storage: {prefix: p}}":                                         `object_storage::bucket is "": must be the name of a bucket`,
+		"{directory: d, object_storage: {bucket: b-1}}":                                       `object_storage::prefix is "": must be a path of this Collector alone, such as profiles/${env:HOSTNAME}`,
+		"{directory: d, object_storage: {bucket: b-1, prefix: a/../b}}":                       `object_storage::prefix is "a/../b": must be a path of this Collector alone`,
+		"{directory: d, object_storage: {bucket: b-1, prefix: $HOST}}":                        "must be written with ${env:HOST}",
+		"{directory: d, object_storage: {bucket: b-1, prefix: p, endpoint: 'ftp://x'}}":       `object_storage::endpoint is a URL with the scheme "ftp": must be http or https`,
+		"{directory: d, object_storage: {bucket: b-1, prefix: p, endpoint: 'http://u:p@x'}}":  "object_storage::endpoint has a user or password",
+		"{directory: d, object_storage: {bucket: b-1, prefix: p, timeout: 1ms}}":              "object_storage::timeout is 1ms: must be 1s or more",
+		"{directory: d, object_storage: {bucket: b-1, prefix: p, retention: {max_age: 30s}}}": "object_storage::retention::max_age is 30s: must be 0 (no limit), or at least 1m and rotation::max_age, which is 1m0s",
+		"{directory: d, object_storage: {bucket: b-1, prefix: p}, rotation: {max_size: 0}}":   "rotation::max_size is 0B: must be more than 0 and at most 5GiB with object_storage",
+		"{directory: d, object_storage: {bucket: b-1, prefix: p, access_key: x}}":             "access_key",
 	} {
 		t.Run(yaml, func(t *testing.T) {
 			require.ErrorContains(t, loadError(t, yaml), want)
@@ -154,6 +165,7 @@ func TestConfigAccepts(t *testing.T) {
 	for _, yaml := range []string{
 		"{directory: d, sync: record, sending_queue: {storage: file_storage}}",
 		"{directory: d, format: json}",
+		"{directory: d, object_storage: {endpoint: 'http://localhost:9000', bucket: profiles, prefix: prod/host-1/, region: eu-west-1, timeout: 1m, retention: {max_age: 720h}}}",
 	} {
 		t.Run(yaml, func(t *testing.T) {
 			require.NoError(t, loadError(t, yaml))

@@ -24,6 +24,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/objectstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
@@ -40,6 +41,11 @@ type fileExporter struct {
 	logOther  sync.Once
 	logClosed atomic.Bool // a closed file was logged at info
 	logIndex  sync.Once
+
+	uploader *objectstore.Uploader // nil without object_storage
+	interval time.Duration         // of looking for files to upload; 0 is the default
+	away     atomic.Bool           // the last upload failed
+	waiting  atomic.Int64          // files to upload
 
 	writer  *recordfile.Writer // nil before start and after a failed start
 	stop    context.CancelFunc
@@ -68,6 +74,11 @@ func newFileExporter(config *Config, set exporter.Settings) (*fileExporter, erro
 
 // start creates the directory if it is missing, and recovers incomplete files in it.
 func (e *fileExporter) start(context.Context, component.Host) error {
+	if e.config.ObjectStorage.HasValue() {
+		if err := e.openUploader(e.config.ObjectStorage.Get()); err != nil {
+			return fmt.Errorf("object_storage: %w", err)
+		}
+	}
 	writer, err := recordfile.OpenWriter(e.options)
 	if err != nil {
 		return fmt.Errorf("cannot open directory %s: %w; set exporters::%s::directory", e.config.Directory, err, e.id)
@@ -79,6 +90,9 @@ func (e *fileExporter) start(context.Context, component.Host) error {
 	e.stop = stop
 	e.tickers.Go(func() { every(ctx, e.options.TickInterval(), writer.Tick) })
 	e.tickers.Go(func() { every(ctx, recordfile.MaintainInterval, writer.Maintain) })
+	if e.uploader != nil {
+		e.tickers.Go(func() { e.uploader.Run(ctx) })
+	}
 	return nil
 }
 
@@ -103,6 +117,9 @@ func (e *fileExporter) shutdown(context.Context) error {
 	e.stop()
 	e.tickers.Wait()
 	err := e.writer.Close()
+	if e.uploader != nil {
+		e.logger.Info("Stopped uploading; the next start uploads the rest", zap.Int64("waiting_files", e.waiting.Load()))
+	}
 	e.telemetry.Shutdown()
 	return err
 }

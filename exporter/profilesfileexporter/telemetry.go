@@ -115,6 +115,11 @@ func (e *fileExporter) logFileRecovered(f recordfile.RecoveredFile) {
 
 func (e *fileExporter) logFileRemoved(path string, size int64) {
 	e.count(e.telemetry.ExporterProfilesFileRemovedFiles, 1)
+	if e.uploader != nil && e.uploader.Forget(path) {
+		e.count(e.telemetry.ExporterProfilesFileDroppedFiles, 1)
+		e.logger.Warn("Removed a file before it was uploaded; raise retention::max_total_size or max_files", zap.String("path", path), zap.Int64("bytes", size))
+		return
+	}
 	e.logger.Debug("Removed old file", zap.String("path", path), zap.Int64("bytes", size))
 }
 

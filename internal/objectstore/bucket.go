@@ -36,9 +36,9 @@ type bucket struct {
 }
 
 // openBucket returns a client of the location. It sends no request.
-func openBucket(location Location, stats *archive.Stats) (*bucket, error) {
+func openBucket(location Location, attempts int, stats *archive.Stats) (*bucket, error) {
 	location = location.withEnvironment()
-	endpoint, err := parseEndpoint(location.Endpoint)
+	endpoint, err := parseEndpoint("endpoint", location.Endpoint)
 	if err != nil {
 		return nil, err
 	}

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/minio/minio-go/v7"
-
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
@@ -76,7 +74,7 @@ func (r *Reader) bucket(location Location) (*bucket, error) {
 	if b := r.buckets[location]; b != nil {
 		return b, nil
 	}
-	b, err := openBucket(location, r.stats)
+	b, err := openBucket(location, attempts, r.stats)
 	if err == nil {
 		r.buckets[location] = b
 	}
@@ -111,16 +109,12 @@ func (r *Reader) find(ctx context.Context, location Location) ([]archive.File, e
 // list returns the objects whose key starts with prefix, by key.
 func (r *Reader) list(ctx context.Context, b *bucket, prefix string) (map[string]*object, error) {
 	objects := map[string]*object{}
-	for info := range b.client.ListObjectsIter(ctx, b.Bucket, minio.ListObjectsOptions{Prefix: prefix, Recursive: true}) {
-		if info.Err != nil {
-			return nil, b.fail(ctx, "list", prefix, info.Err)
+	for o, err := range b.list(ctx, prefix) {
+		if err != nil {
+			return nil, err
 		}
-		objects[info.Key] = &object{
-			bucket: b, cache: r.cache, key: info.Key, etag: strings.Trim(info.ETag, `"`), size: info.Size, modified: info.LastModified.UnixNano(),
-		}
-	}
-	if ctx.Err() != nil {
-		return nil, b.fail(ctx, "list", prefix, ctx.Err())
+		o.cache = r.cache
+		objects[o.key] = o
 	}
 	return objects, nil
 }

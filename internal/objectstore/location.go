@@ -56,31 +56,31 @@ func ParseURL(text string) (Location, error) {
 		}
 	}
 	l := Location{Endpoint: query.Get("endpoint"), Region: query.Get("region"), Bucket: u.Host, Prefix: strings.Trim(u.Path, "/")}
-	return l, errors.Join(CheckBucket(l.Bucket), CheckEndpoint(l.Endpoint))
+	return l, errors.Join(CheckBucket("bucket", l.Bucket), CheckEndpoint("endpoint", l.Endpoint))
 }
 
-// CheckBucket returns an error if a bucket cannot have this name.
-func CheckBucket(name string) error {
-	if s3utils.CheckValidBucketName(name) != nil {
-		return fmt.Errorf("bucket is %q: must be the name of a bucket, of 3 to 63 lower-case letters, digits, dots and hyphens", name)
+// CheckBucket returns an error if the value of a key cannot be the name of a bucket.
+func CheckBucket(key, name string) error {
+	if s3utils.CheckValidBucketNameStrict(name) != nil {
+		return fmt.Errorf("%s is %q: must be the name of a bucket, of 3 to 63 lower-case letters, digits, dots and hyphens", key, name)
 	}
 	return nil
 }
 
-// CheckEndpoint returns an error for anything but a host or a URL without a path. "" is the default.
-func CheckEndpoint(text string) error {
-	_, err := parseEndpoint(text)
+// CheckEndpoint returns an error if the value of a key is no host and no URL without a path. "" is the default.
+func CheckEndpoint(key, text string) error {
+	_, err := parseEndpoint(key, text)
 	return err
 }
 
-func parseEndpoint(text string) (*url.URL, error) {
+func parseEndpoint(key, text string) (*url.URL, error) {
 	if text != "" && !strings.Contains(text, "://") {
 		text = "https://" + text
 	}
 	const example = "https://s3.eu-west-1.amazonaws.com"
-	u, err := config.ParseURL("endpoint", cmp.Or(text, "https://s3.amazonaws.com"), example)
+	u, err := config.ParseURL(key, cmp.Or(text, "https://s3.amazonaws.com"), example)
 	if err == nil && (strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "") {
-		err = errors.New("endpoint has a path or query: must be a host or a URL such as " + example)
+		err = errors.New(key + " has a path or query: must be a host or a URL such as " + example)
 	}
 	return u, err
 }

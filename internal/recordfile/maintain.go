@@ -35,7 +35,7 @@ func (w *Writer) maintain(retention Retention) {
 	v.directory(dir, nil)
 	w.recovered = w.recovered || len(v.errs) == 0
 	if retain {
-		v.removeSurplus(dir, retention.surplus(v.files, w.options.Now()))
+		v.removeSurplus(dir, retention.surplus(v.files, w.options.Now(), w.keeps))
 	}
 	if count {
 		w.setAdmitted(v.groups, len(v.errs) == 0)
@@ -220,8 +220,11 @@ type storedFile struct {
 	size  int64 // with its index
 }
 
-// surplus returns the files to remove, the oldest first. It sorts files.
-func (r Retention) surplus(files []storedFile, now time.Time) []storedFile {
+// keeps reports whether Options.Keep keeps a file.
+func (w *Writer) keeps(f storedFile) bool { return w.options.Keep != nil && w.options.Keep(w.pathOf(f.group, f.name.String())) }
+
+// surplus returns the files to remove, the oldest first. It sorts files. MaxAge does not apply to files that keep keeps.
+func (r Retention) surplus(files []storedFile, now time.Time, keep func(storedFile) bool) (surplus []storedFile) {
 	slices.SortFunc(files, func(a, b storedFile) int {
 		return cmp.Or(a.name.Time.Compare(b.name.Time), cmp.Compare(a.name.Sequence, b.name.Sequence),
 			cmp.Compare(a.group, b.group), cmp.Compare(a.name.String(), b.name.String()))
@@ -230,17 +233,16 @@ func (r Retention) surplus(files []storedFile, now time.Time) []storedFile {
 	for _, f := range files {
 		total += f.size
 	}
-	for i, f := range files {
+	for _, f := range files {
+		over := r.MaxFiles > 0 && len(files)-len(surplus) > r.MaxFiles || r.MaxTotalSize > 0 && total > r.MaxTotalSize
 		switch {
-		case r.MaxFiles > 0 && len(files)-i > r.MaxFiles:
-		case r.MaxTotalSize > 0 && total > r.MaxTotalSize:
-		case r.MaxAge > 0 && now.Sub(f.name.Time) > r.MaxAge:
-		default:
-			return files[:i] // the others are younger
+		case !over && (r.MaxAge == 0 || now.Sub(f.name.Time) <= r.MaxAge):
+			return surplus // the others are younger
+		case over || !keep(f):
+			surplus, total = append(surplus, f), total-f.size
 		}
-		total -= f.size
 	}
-	return files
+	return surplus
 }
 
 // removeSurplus removes the files that Retention does not keep, and then the directories of groups that

@@ -55,6 +55,8 @@ type Options struct {
 	RecordWritten func(record Record, stored int64, other bool)
 	FileClosed    func(ClosedFile)
 	FileRecovered func(RecoveredFile)
+	// Keep reports whether a closed file must stay longer than Retention.MaxAge, such as until it was uploaded.
+	Keep func(path string) bool
 	// FileRemoved is called for each file that Retention removed.
 	FileRemoved func(path string, size int64)
 	// Failed gets the errors that no caller of Append gets. The failed operation is

@@ -190,6 +190,4 @@ func (w *Writer) Close() error {
 	return errors.Join(errs...)
 }
 
-func (w *Writer) pathOf(names ...string) string {
-	return filepath.Join(append([]string{w.options.Directory}, names...)...)
-}
+func (w *Writer) pathOf(names ...string) string { return filepath.Join(w.options.Directory, filepath.Join(names...)) }

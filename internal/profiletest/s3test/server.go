@@ -43,6 +43,8 @@ type Server struct {
 	PageSize int
 	// Fault answers a request, or returns false if the request has none. Set it before the first request.
 	Fault func(http.ResponseWriter, *http.Request) bool
+	// Lost reports whether the response of a request is lost, after the request was done. Set it before the first request.
+	Lost func(*http.Request) bool
 
 	requests atomic.Int64
 	mu       sync.Mutex
@@ -54,6 +56,7 @@ type Server struct {
 type Object struct {
 	Data     []byte
 	Modified time.Time
+	Sum      string // the metadata
 }
 
 func (o *Object) etag() string {
@@ -96,7 +99,7 @@ func (s *Server) Requests() int { return int(s.requests.Load()) }
 func (s *Server) Put(key string, data []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.objects[key] = Object{data, time.Now()}
+	s.objects[key] = Object{Data: data, Modified: time.Now()}
 }
 
 // PutDirectory stores the files of a directory.
@@ -151,6 +154,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.Fault != nil && s.Fault(w, r) {
 		return
 	}
+	if s.Lost != nil && s.Lost(r) {
+		defer panic(http.ErrAbortHandler)
+		w = httptest.NewRecorder()
+	}
 	bucket, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,6 +191,7 @@ func Fail(w http.ResponseWriter, status int, code, message string) {
 
 func get(w http.ResponseWriter, r *http.Request, o *Object) {
 	w.Header().Set("ETag", o.etag())
+	w.Header().Set("X-Amz-Meta-Sha256", o.Sum)
 	w.Header().Set("Last-Modified", o.Modified.UTC().Format(http.TimeFormat))
 	from, to := 0, len(o.Data)
 	if match := r.Header.Get("If-Match"); match != "" && match != o.etag() {
@@ -222,7 +230,7 @@ func (s *Server) put(w http.ResponseWriter, r *http.Request, key string) {
 	case exists && r.Header.Get("If-None-Match") == "*":
 		Fail(w, http.StatusPreconditionFailed, "PreconditionFailed", "At least one of the pre-conditions you specified did not hold")
 	default:
-		o := Object{data, time.Now()}
+		o := Object{data, time.Now(), r.Header.Get("X-Amz-Meta-Sha256")}
 		s.objects[key] = o
 		s.events = append(s.events, "PUT "+key)
 		w.Header().Set("ETag", o.etag())

@@ -3,10 +3,12 @@
 package metadata
 
 import (
+	"context"
 	"errors"
 	"sync"
 
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/embedded"
 	"go.opentelemetry.io/otel/trace"
 
 	"go.opentelemetry.io/collector/component"
@@ -26,13 +28,19 @@ type TelemetryBuilder struct {
 	meter                                 metric.Meter
 	mu                                    sync.Mutex
 	registrations                         []metric.Registration
+	ExporterProfilesFileDroppedFiles      metric.Int64Counter
 	ExporterProfilesFileErrors            metric.Int64Counter
 	ExporterProfilesFileFiles             metric.Int64Counter
 	ExporterProfilesFileOtherRecords      metric.Int64Counter
 	ExporterProfilesFileRecords           metric.Int64Counter
 	ExporterProfilesFileRecoveredFiles    metric.Int64Counter
 	ExporterProfilesFileRemovedFiles      metric.Int64Counter
+	ExporterProfilesFileRemovedObjects    metric.Int64Counter
 	ExporterProfilesFileUncompressedBytes metric.Int64Counter
+	ExporterProfilesFileUploadFailures    metric.Int64Counter
+	ExporterProfilesFileUploadedBytes     metric.Int64Counter
+	ExporterProfilesFileUploadedFiles     metric.Int64Counter
+	ExporterProfilesFileWaitingUploads    metric.Int64ObservableGauge
 	ExporterProfilesFileWrittenBytes      metric.Int64Counter
 }
 
@@ -45,6 +53,31 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
+}
+
+// RegisterExporterProfilesFileWaitingUploadsCallback sets callback for observable ExporterProfilesFileWaitingUploads metric.
+func (builder *TelemetryBuilder) RegisterExporterProfilesFileWaitingUploadsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExporterProfilesFileWaitingUploads, obs: o})
+		return nil
+	}, builder.ExporterProfilesFileWaitingUploads)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+type observerInt64 struct {
+	embedded.Int64Observer
+	inst metric.Int64Observable
+	obs  metric.Observer
+}
+
+func (oi *observerInt64) Observe(value int64, opts ...metric.ObserveOption) {
+	oi.obs.ObserveInt64(oi.inst, value, opts...)
 }
 
 // Shutdown unregister all registered callbacks for async instruments.
@@ -65,6 +98,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.ExporterProfilesFileDroppedFiles, err = builder.meter.Int64Counter(
+		"otelcol_exporter_profiles_file_dropped_files",
+		metric.WithDescription("Closed files that retention removed before they were uploaded. [Development]"),
+		metric.WithUnit("{file}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ExporterProfilesFileErrors, err = builder.meter.Int64Counter(
 		"otelcol_exporter_profiles_file_errors",
 		metric.WithDescription("Errors, by reason. Each retry of a record counts. [Development]"),
@@ -101,10 +140,40 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{file}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ExporterProfilesFileRemovedObjects, err = builder.meter.Int64Counter(
+		"otelcol_exporter_profiles_file_removed_objects",
+		metric.WithDescription("Objects of files in the bucket that object_storage.retention removed. [Development]"),
+		metric.WithUnit("{object}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ExporterProfilesFileUncompressedBytes, err = builder.meter.Int64Counter(
 		"otelcol_exporter_profiles_file_uncompressed_bytes",
 		metric.WithDescription("Size of the written records before framing and compression. [Development]"),
 		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterProfilesFileUploadFailures, err = builder.meter.Int64Counter(
+		"otelcol_exporter_profiles_file_upload_failures",
+		metric.WithDescription("Failed attempts to upload files or to remove old objects. [Development]"),
+		metric.WithUnit("{failure}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterProfilesFileUploadedBytes, err = builder.meter.Int64Counter(
+		"otelcol_exporter_profiles_file_uploaded_bytes",
+		metric.WithDescription("Size of the uploaded files and their indexes. [Development]"),
+		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterProfilesFileUploadedFiles, err = builder.meter.Int64Counter(
+		"otelcol_exporter_profiles_file_uploaded_files",
+		metric.WithDescription("Files that were uploaded, with their indexes. [Development]"),
+		metric.WithUnit("{file}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterProfilesFileWaitingUploads, err = builder.meter.Int64ObservableGauge(
+		"otelcol_exporter_profiles_file_waiting_uploads",
+		metric.WithDescription("Closed files that wait for their upload. [Development]"),
+		metric.WithUnit("{file}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterProfilesFileWrittenBytes, err = builder.meter.Int64Counter(

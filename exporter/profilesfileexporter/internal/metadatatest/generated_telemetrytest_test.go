@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
@@ -19,14 +20,26 @@ func TestSetupTelemetry(t *testing.T) {
 	tb, err := metadata.NewTelemetryBuilder(testTel.NewTelemetrySettings())
 	require.NoError(t, err)
 	defer tb.Shutdown()
+	require.NoError(t, tb.RegisterExporterProfilesFileWaitingUploadsCallback(func(_ context.Context, observer metric.Int64Observer) error {
+		observer.Observe(1)
+		return nil
+	}))
+	tb.ExporterProfilesFileDroppedFiles.Add(context.Background(), 1)
 	tb.ExporterProfilesFileErrors.Add(context.Background(), 1)
 	tb.ExporterProfilesFileFiles.Add(context.Background(), 1)
 	tb.ExporterProfilesFileOtherRecords.Add(context.Background(), 1)
 	tb.ExporterProfilesFileRecords.Add(context.Background(), 1)
 	tb.ExporterProfilesFileRecoveredFiles.Add(context.Background(), 1)
 	tb.ExporterProfilesFileRemovedFiles.Add(context.Background(), 1)
+	tb.ExporterProfilesFileRemovedObjects.Add(context.Background(), 1)
 	tb.ExporterProfilesFileUncompressedBytes.Add(context.Background(), 1)
+	tb.ExporterProfilesFileUploadFailures.Add(context.Background(), 1)
+	tb.ExporterProfilesFileUploadedBytes.Add(context.Background(), 1)
+	tb.ExporterProfilesFileUploadedFiles.Add(context.Background(), 1)
 	tb.ExporterProfilesFileWrittenBytes.Add(context.Background(), 1)
+	AssertEqualExporterProfilesFileDroppedFiles(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterProfilesFileErrors(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
@@ -45,7 +58,22 @@ func TestSetupTelemetry(t *testing.T) {
 	AssertEqualExporterProfilesFileRemovedFiles(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterProfilesFileRemovedObjects(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterProfilesFileUncompressedBytes(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterProfilesFileUploadFailures(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterProfilesFileUploadedBytes(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterProfilesFileUploadedFiles(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterProfilesFileWaitingUploads(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterProfilesFileWrittenBytes(t, testTel,

@@ -1,0 +1,62 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesfileexporter
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/objectstore"
+)
+
+// openUploader makes the uploader. Retention then keeps files that wait for it longer than max_age.
+func (e *fileExporter) openUploader(s *ObjectStorageConfig) error {
+	directory, err := filepath.Abs(e.config.Directory)
+	if err != nil {
+		return err
+	}
+	e.uploader, err = objectstore.NewUploader(objectstore.UploadOptions{
+		Location:  objectstore.Location{Endpoint: s.Endpoint, Region: s.Region, Bucket: s.Bucket, Prefix: s.Prefix},
+		Directory: directory, Levels: len(e.config.GroupBy), Timeout: s.Timeout, MaxAge: s.Retention.MaxAge, Interval: e.interval,
+		Uploaded: e.countUpload, Removed: e.countRemovedObject, Failed: e.reportUploadError, Waiting: func(n int) { e.waiting.Store(int64(n)) },
+	})
+	if err != nil {
+		return err
+	}
+	e.options.Keep = e.uploader.Waits
+	return e.telemetry.RegisterExporterProfilesFileWaitingUploadsCallback(func(_ context.Context, o metric.Int64Observer) error {
+		o.Observe(e.waiting.Load(), e.instance)
+		return nil
+	})
+}
+
+func (e *fileExporter) countUpload(path string, bytes int64) {
+	e.count(e.telemetry.ExporterProfilesFileUploadedFiles, 1)
+	e.count(e.telemetry.ExporterProfilesFileUploadedBytes, bytes)
+	e.logger.Debug("Uploaded file", zap.String("path", path), zap.Int64("bytes", bytes))
+	if e.away.Swap(false) {
+		e.logger.Info("Uploading files again", zap.Int64("waiting_files", e.waiting.Load()))
+	}
+}
+
+func (e *fileExporter) countRemovedObject(path string) {
+	e.count(e.telemetry.ExporterProfilesFileRemovedObjects, 1)
+	e.logger.Debug("Removed old object", zap.String("path", path))
+}
+
+// reportUploadError logs a failure. The file stays in the directory.
+func (e *fileExporter) reportUploadError(err error, after time.Duration) {
+	e.count(e.telemetry.ExporterProfilesFileUploadFailures, 1)
+	if _, isConflict := errors.AsType[*objectstore.ConflictError](err); isConflict {
+		e.logger.Error("Cannot upload file", zap.Error(err))
+		return
+	}
+	e.away.Store(true)
+	e.logger.Warn("Upload failed; will retry", zap.Error(err), zap.Duration("after", after.Round(time.Millisecond)), zap.Int64("waiting_files", e.waiting.Load()))
+}

@@ -1,0 +1,376 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package objectstore
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v7"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
+)
+
+// UploadOptions of an Uploader. Its functions are called by Run.
+type UploadOptions struct {
+	Location
+
+	// Directory has the files, which may be in subdirectories, Levels deep.
+	Directory string
+	Levels    int
+	// Timeout is that of a request.
+	Timeout time.Duration
+	// MaxAge is when objects are removed, by the time in their names. 0 is never.
+	MaxAge time.Duration
+
+	// Uploaded gets a file that the bucket has now, and its bytes with those of its index.
+	Uploaded func(path string, bytes int64)
+	// Removed gets an object that is older than MaxAge.
+	Removed func(key string)
+	// Waiting gets the number of files that the bucket has not.
+	Waiting func(files int)
+	// Failed gets an error. A *ConflictError is final for its file; else Run tries again after a time.
+	Failed func(err error, after time.Duration)
+
+	// Interval is how often Run looks for closed files, 10 s if it is 0.
+	Interval time.Duration
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+}
+
+const (
+	// expireInterval is how often old objects are removed.
+	expireInterval = time.Hour
+	// conflictInterval is how often the upload of a file is tried whose name another object has.
+	conflictInterval = 10 * time.Minute
+	// indexTime is how long a file may take to get its index after its name.
+	indexTime = 5 * time.Second
+	// maxIndex is the size of an index that is uploaded.
+	maxIndex = 64 << 20
+)
+
+// Uploader uploads the closed files of a directory, the oldest first, to objects with their names. The directory is the queue:
+// what is in it and not in the bucket waits, also after a restart.
+type Uploader struct {
+	options UploadOptions
+	bucket  *bucket
+	retry   *backoff.ExponentialBackOff
+	listed  bool
+	expired time.Time            // when old objects were removed last
+	// seen are files without a complete index: since when. conflicts are files whose names other objects have: when that was found.
+	seen, conflicts map[string]time.Time
+
+	mu   sync.Mutex
+	done map[string]bool // files that are in the bucket, or can never be; by their names below the directory
+}
+
+// NewUploader returns an Uploader. It sends no request.
+func NewUploader(options UploadOptions) (*Uploader, error) {
+	options.Interval = cmp.Or(options.Interval, 10*time.Second)
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	options.Prefix = strings.Trim(options.Prefix, "/")
+	b, err := openBucket(options.Location, 1, &archive.Stats{}) // Run has its own retries
+	if err != nil {
+		return nil, err
+	}
+	retry := backoff.NewExponentialBackOff()
+	retry.InitialInterval, retry.MaxInterval = min(time.Second, options.Interval), time.Minute
+	return &Uploader{options: options, bucket: b, retry: retry, done: map[string]bool{}}, nil
+}
+
+// Run uploads until ctx ends.
+func (u *Uploader) Run(ctx context.Context) {
+	defer u.bucket.close()
+	for ctx.Err() == nil {
+		delay := u.options.Interval
+		if err := u.pass(ctx); err == nil {
+			u.retry.Reset()
+		} else if ctx.Err() == nil {
+			delay = u.retry.NextBackOff()
+			u.options.Failed(err, delay)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(delay):
+		}
+	}
+}
+
+// Waits reports whether a file is not in the bucket. It is safe for concurrent use.
+func (u *Uploader) Waits(path string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return !u.done[u.name(path)]
+}
+
+// Forget is Waits of a file that was removed.
+func (u *Uploader) Forget(path string) (waited bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	waited = !u.done[u.name(path)]
+	delete(u.done, u.name(path))
+	return waited
+}
+
+// name is that of a file below the directory.
+func (u *Uploader) name(path string) string {
+	name, _ := filepath.Rel(u.options.Directory, path) // both are absolute
+	return filepath.ToSlash(name)
+}
+
+// pass uploads the files that wait, and removes old objects. After an error of the store, the rest is for the next pass; one of
+// the directory does not keep other files from being uploaded.
+func (u *Uploader) pass(ctx context.Context) error {
+	files, failed := u.scan()
+	if !u.listed {
+		if err := u.list(ctx, files); err != nil {
+			return err
+		}
+		u.listed = true
+	}
+	waiting := u.waiting(files)
+	u.options.Waiting(len(waiting))
+	left := len(waiting)
+	for _, f := range waiting {
+		uploaded, err := u.upload(ctx, f)
+		switch {
+		case uploaded:
+			left--
+			u.options.Waiting(left)
+		case isOfStorage(err):
+			return err
+		case err != nil:
+			failed = err
+		}
+	}
+	if err := u.expire(ctx); err != nil {
+		return err
+	}
+	return failed
+}
+
+func isOfStorage(err error) bool {
+	_, is := errors.AsType[*archive.StorageError](err)
+	return is
+}
+
+// localFile is a closed file.
+type localFile struct {
+	name string // below the directory, with slashes
+	recordfile.Name
+}
+
+// scan returns the closed files of the directory, the oldest first.
+func (u *Uploader) scan() ([]localFile, error) {
+	var files []localFile
+	var failed error
+	root := u.options.Directory + string(filepath.Separator)
+	_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		name, _ := filepath.Rel(root, path)
+		switch f, ours := u.parse(filepath.ToSlash(name)); {
+		case errors.Is(err, fs.ErrNotExist): // it has just been removed
+		case err != nil:
+			failed = err
+		case entry.IsDir() && name != "." && (strings.Count(name, string(filepath.Separator)) >= u.options.Levels || !recordfile.IsGroupName(entry.Name())):
+			return fs.SkipDir
+		case ours && entry.Type().IsRegular():
+			files = append(files, f)
+		}
+		return nil
+	})
+	slices.SortFunc(files, func(a, b localFile) int {
+		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(a.name, b.name))
+	})
+	return files, failed
+}
+
+// parse reads the name of a closed file below the directory or the prefix. ok is false for other names.
+func (u *Uploader) parse(name string) (f localFile, ok bool) {
+	directories, base := path.Split(name)
+	f = localFile{name: name}
+	f.Name, ok = recordfile.ParseName(base)
+	for _, directory := range strings.Split(strings.TrimSuffix(directories, "/"), "/") {
+		ok = ok && (directories == "" || recordfile.IsGroupName(directory))
+	}
+	return f, ok && !f.Partial && strings.Count(directories, "/") <= u.options.Levels
+}
+
+func (u *Uploader) key(name string) string { return path.Join(u.options.Prefix, name) }
+
+// list finds the files that the bucket has already.
+func (u *Uploader) list(ctx context.Context, files []localFile) error {
+	local := make(map[string]bool, len(files))
+	for _, f := range files {
+		local[f.name] = true
+	}
+	for o, err := range u.bucket.list(ctx, u.directory()) {
+		if err != nil {
+			return err
+		}
+		name := strings.TrimPrefix(o.key, u.directory())
+		if !local[name] {
+			continue
+		}
+		info, err := regularSize(u.path(name))
+		if err == nil && info == o.size {
+			u.finish(name)
+		} // an object of another size is a conflict, which the upload finds
+	}
+	return nil
+}
+
+// directory is the prefix of all keys.
+func (u *Uploader) directory() string {
+	if u.options.Prefix == "" {
+		return ""
+	}
+	return u.options.Prefix + "/"
+}
+
+func (u *Uploader) path(name string) string {
+	return filepath.Join(u.options.Directory, filepath.FromSlash(name))
+}
+
+func (u *Uploader) finish(name string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.done[name] = true
+}
+
+// waiting returns the files that wait: not those that are as old as the objects that are removed. It drops what is known of
+// files that other processes have removed.
+func (u *Uploader) waiting(files []localFile) (waiting []localFile) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	done, seen, conflicts := make(map[string]bool, len(files)), map[string]time.Time{}, map[string]time.Time{}
+	for _, f := range files {
+		if u.done[f.name] || u.isOld(f.Time) {
+			done[f.name] = true
+			continue
+		}
+		waiting = append(waiting, f)
+		if at, ok := u.seen[f.name]; ok {
+			seen[f.name] = at
+		}
+		if at, ok := u.conflicts[f.name]; ok {
+			conflicts[f.name] = at
+		}
+	}
+	if u.seen, u.conflicts = seen, conflicts; len(u.done) > 2*len(done)+1000 {
+		u.done = done
+	}
+	maps.Copy(u.done, done)
+	return waiting
+}
+
+func (u *Uploader) isOld(t time.Time) bool {
+	return u.options.MaxAge > 0 && u.options.Now().Sub(t) > u.options.MaxAge
+}
+
+// upload uploads a file after its index, so that readers find the index of each file that has one. uploaded is false if the file
+// must wait, is gone, or can never be uploaded.
+func (u *Uploader) upload(ctx context.Context, f localFile) (uploaded bool, err error) {
+	if at, found := u.conflicts[f.name]; found && u.options.Now().Sub(at) < conflictInterval {
+		return false, nil
+	}
+	file, err := regularfile.Open(u.path(f.name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = file.Close() }()
+	if locked, err := regularfile.TryLockShared(file); err != nil || !locked { // it is not removed, unless it is being removed
+		return false, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return false, err
+	}
+	index, wait := u.index(f.name, info.Size())
+	if wait {
+		return false, nil
+	}
+	if index != nil {
+		err = u.put(ctx, f.name+recordfile.IndexSuffix, bytes.NewReader(index), int64(len(index)))
+	}
+	if err == nil {
+		err = u.put(ctx, f.name, file, info.Size())
+	}
+	if _, isConflict := errors.AsType[*ConflictError](err); isConflict {
+		u.options.Failed(err, 0)
+		u.conflicts[f.name] = u.options.Now()
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	u.finish(f.name)
+	u.options.Uploaded(u.path(f.name), info.Size()+int64(len(index)))
+	return true, nil
+}
+
+// index reads the index of a file of size bytes. It is nil if there is none, and wait is set if it may be written soon.
+func (u *Uploader) index(name string, size int64) (data []byte, wait bool) {
+	data, err := readFile(u.path(name)+recordfile.IndexSuffix, maxIndex)
+	if err == nil {
+		if _, err = recordfile.ParseIndex(data, size, maxIndex); err == nil {
+			return data, false
+		}
+	}
+	since, known := u.seen[name]
+	if !known {
+		since = u.options.Now()
+		u.seen[name] = since
+	}
+	return nil, u.options.Now().Sub(since) < indexTime
+}
+
+// expire removes old objects, each before its index.
+func (u *Uploader) expire(ctx context.Context) error {
+	now := u.options.Now()
+	if u.options.MaxAge == 0 || now.Sub(u.expired) < expireInterval {
+		return nil
+	}
+	for o, err := range u.bucket.list(ctx, u.directory()) {
+		if err != nil {
+			return err
+		}
+		of, isIndex := strings.CutSuffix(strings.TrimPrefix(o.key, u.directory()), recordfile.IndexSuffix)
+		if f, ours := u.parse(of); !ours || !u.isOld(f.Time) {
+			continue
+		}
+		if err := u.bucket.remove(ctx, o.key, u.options.Timeout); err != nil {
+			return err
+		}
+		if !isIndex {
+			u.options.Removed(u.bucket.path(o.key))
+		}
+	}
+	u.expired = now
+	return nil
+}
+
+// ConflictError says that there is another object of a name.
+type ConflictError struct{ Path string }
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("put %s: there is another object of this name: give each Collector a prefix of its own, such as ${env:HOSTNAME}", e.Path)
+}
