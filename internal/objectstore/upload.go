@@ -70,7 +70,7 @@ type Uploader struct {
 	bucket  *bucket
 	retry   *backoff.ExponentialBackOff
 	listed  bool
-	expired time.Time            // when old objects were removed last
+	expired time.Time // when old objects were removed last
 	// seen are files without a complete index: since when. conflicts are files whose names other objects have: when that was found.
 	seen, conflicts map[string]time.Time
 

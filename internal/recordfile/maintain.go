@@ -221,7 +221,9 @@ type storedFile struct {
 }
 
 // keeps reports whether Options.Keep keeps a file.
-func (w *Writer) keeps(f storedFile) bool { return w.options.Keep != nil && w.options.Keep(w.pathOf(f.group, f.name.String())) }
+func (w *Writer) keeps(f storedFile) bool {
+	return w.options.Keep != nil && w.options.Keep(w.pathOf(f.group, f.name.String()))
+}
 
 // surplus returns the files to remove, the oldest first. It sorts files. MaxAge does not apply to files that keep keeps.
 func (r Retention) surplus(files []storedFile, now time.Time, keep func(storedFile) bool) (surplus []storedFile) {

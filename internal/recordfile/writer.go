@@ -190,4 +190,6 @@ func (w *Writer) Close() error {
 	return errors.Join(errs...)
 }
 
-func (w *Writer) pathOf(names ...string) string { return filepath.Join(w.options.Directory, filepath.Join(names...)) }
+func (w *Writer) pathOf(names ...string) string {
+	return filepath.Join(w.options.Directory, filepath.Join(names...))
+}
