@@ -112,26 +112,21 @@ func (u *Uploader) Run(ctx context.Context) {
 	}
 }
 
-// Waits reports whether a file is not in the bucket. It is safe for concurrent use.
-func (u *Uploader) Waits(path string) bool {
+// Waits reports whether a file is not in the bucket, by its path below the directory. It is safe for concurrent use.
+func (u *Uploader) Waits(name string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return !u.done[u.name(path)]
+	return !u.done[name]
 }
 
-// Forget is Waits of a file that was removed.
+// Forget reports whether a file waited that was removed.
 func (u *Uploader) Forget(path string) (waited bool) {
+	name, _ := filepath.Rel(u.options.Directory, path) // both are absolute
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	waited = !u.done[u.name(path)]
-	delete(u.done, u.name(path))
+	waited = !u.done[filepath.ToSlash(name)]
+	delete(u.done, filepath.ToSlash(name))
 	return waited
-}
-
-// name is that of a file below the directory.
-func (u *Uploader) name(path string) string {
-	name, _ := filepath.Rel(u.options.Directory, path) // both are absolute
-	return filepath.ToSlash(name)
 }
 
 // pass uploads the files that wait, and removes old objects. After an error of the store, the rest is for the next pass; one of

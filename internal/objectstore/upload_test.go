@@ -139,9 +139,13 @@ func TestClosedFilesAreUploadedAfterTheirIndexes(t *testing.T) {
 	assert.Equal(t, withPrefix(closedFiles(t, dir)), s.Objects())
 	require.Len(t, u.uploaded, 3)
 	for _, path := range u.uploaded {
-		assert.False(t, uploader.Waits(path))
+		name, err := filepath.Rel(dir, path)
+		require.NoError(t, err)
+		assert.False(t, uploader.Waits(filepath.ToSlash(name)))
+		assert.False(t, uploader.Forget(path))
+		assert.True(t, uploader.Forget(path))
 	}
-	assert.True(t, uploader.Waits(filepath.Join(dir, "unknown")))
+	assert.True(t, uploader.Waits("unknown"))
 	var last time.Time
 	events := s.Events()
 	for i, event := range events {
@@ -344,7 +348,7 @@ func TestAFileThatCannotBeReadDoesNotStopTheOthers(t *testing.T) {
 	u := uploadOf(s.URL, dir)
 	uploader := u.run(t, func(error) bool { return len(u.uploaded) == 2 || u.waiting == 3 && len(u.failed) > 3 })
 	assert.NotContains(t, u.uploaded, oldest)
-	assert.True(t, uploader.Waits(oldest))
+	assert.True(t, uploader.Waits(names[0]))
 	assert.Equal(t, "of another Collector", string(s.Objects()["host/1/"+names[0]]))
 }
 

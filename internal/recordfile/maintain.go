@@ -35,7 +35,7 @@ func (w *Writer) maintain(retention Retention) {
 	v.directory(dir, nil)
 	w.recovered = w.recovered || len(v.errs) == 0
 	if retain {
-		v.removeSurplus(dir, retention.surplus(v.files, w.options.Now(), w.keeps))
+		v.removeSurplus(dir, retention.surplus(v.files, w.options.Now(), w.options.Keep))
 	}
 	if count {
 		w.setAdmitted(v.groups, len(v.errs) == 0)
@@ -220,13 +220,8 @@ type storedFile struct {
 	size  int64 // with its index
 }
 
-// keeps reports whether Options.Keep keeps a file.
-func (w *Writer) keeps(f storedFile) bool {
-	return w.options.Keep != nil && w.options.Keep(w.pathOf(f.group, f.name.String()))
-}
-
-// surplus returns the files to remove, the oldest first. It sorts files. MaxAge does not apply to files that keep keeps.
-func (r Retention) surplus(files []storedFile, now time.Time, keep func(storedFile) bool) (surplus []storedFile) {
+// surplus returns the files to remove, the oldest first. It sorts files. MaxAge does not apply to files that keep keeps, unless it is nil.
+func (r Retention) surplus(files []storedFile, now time.Time, keep func(name string) bool) (surplus []storedFile) {
 	slices.SortFunc(files, func(a, b storedFile) int {
 		return cmp.Or(a.name.Time.Compare(b.name.Time), cmp.Compare(a.name.Sequence, b.name.Sequence),
 			cmp.Compare(a.group, b.group), cmp.Compare(a.name.String(), b.name.String()))
@@ -240,7 +235,7 @@ func (r Retention) surplus(files []storedFile, now time.Time, keep func(storedFi
 		switch {
 		case !over && (r.MaxAge == 0 || now.Sub(f.name.Time) <= r.MaxAge):
 			return surplus // the others are younger
-		case over || !keep(f):
+		case over || keep == nil || !keep(path.Join(f.group, f.name.String())):
 			surplus, total = append(surplus, f), total-f.size
 		}
 	}

@@ -55,8 +55,9 @@ type Options struct {
 	RecordWritten func(record Record, stored int64, other bool)
 	FileClosed    func(ClosedFile)
 	FileRecovered func(RecoveredFile)
-	// Keep reports whether a closed file must stay longer than Retention.MaxAge, such as until it was uploaded.
-	Keep func(path string) bool
+	// Keep reports whether a closed file, with its path below Directory, must stay longer than Retention.MaxAge, such as until it
+	// was uploaded.
+	Keep func(name string) bool
 	// FileRemoved is called for each file that Retention removed.
 	FileRemoved func(path string, size int64)
 	// Failed gets the errors that no caller of Append gets. The failed operation is

@@ -15,8 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func keepNone(storedFile) bool { return false }
-
 func TestRetentionPolicy(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	// Five files of 10 bytes, begun 5, 4, 3, 2 and 1 minutes ago.
@@ -44,15 +42,16 @@ func TestRetentionPolicy(t *testing.T) {
 		"the strictest counts":     {Retention{MaxFiles: 4, MaxAge: 4 * time.Minute, MaxTotalSize: 20}, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := tt.retention.surplus(files(), now, keepNone)
+			got := tt.retention.surplus(files(), now, nil)
 			require.Len(t, got, tt.removed)
 			for i, f := range got {
 				assert.Equal(t, now.Add(time.Duration(i-5)*time.Minute), f.name.Time, "the oldest first")
 			}
 		})
 	}
-	assert.Empty(t, Retention{MaxFiles: 1}.surplus(nil, now, keepNone))
-	keepOldest := func(f storedFile) bool { return now.Sub(f.name.Time) > 4*time.Minute }
+	assert.Empty(t, Retention{MaxFiles: 1}.surplus(nil, now, nil))
+	oldest := files()[3]
+	keepOldest := func(name string) bool { return name == oldest.group+"/"+oldest.name.String() }
 	kept := Retention{MaxAge: 2 * time.Minute}.surplus(files(), now, keepOldest)
 	require.Len(t, kept, 2, "the others that are too old")
 	assert.Equal(t, now.Add(-4*time.Minute), kept[0].name.Time)

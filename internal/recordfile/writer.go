@@ -191,5 +191,5 @@ func (w *Writer) Close() error {
 }
 
 func (w *Writer) pathOf(names ...string) string {
-	return filepath.Join(w.options.Directory, filepath.Join(names...))
+	return filepath.Join(append([]string{w.options.Directory}, names...)...)
 }
