@@ -200,7 +200,7 @@ func (u *Uploader) parse(name string) (f localFile, ok bool) {
 	directories, base := path.Split(name)
 	f = localFile{name: name}
 	f.Name, ok = recordfile.ParseName(base)
-	for _, directory := range strings.Split(strings.TrimSuffix(directories, "/"), "/") {
+	for directory := range strings.SplitSeq(strings.TrimSuffix(directories, "/"), "/") {
 		ok = ok && (directories == "" || recordfile.IsGroupName(directory))
 	}
 	return f, ok && !f.Partial && strings.Count(directories, "/") <= u.options.Levels

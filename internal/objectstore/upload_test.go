@@ -231,7 +231,7 @@ func TestUploadSurvivesEveryFault(t *testing.T) {
 		for n := 1; ; n++ {
 			s := s3test.New(t)
 			count := 0
-			faulty := func(r *http.Request) bool {
+			faulty := func(*http.Request) bool {
 				count++
 				return count == n
 			}
