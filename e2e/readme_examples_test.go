@@ -25,6 +25,7 @@ func TestReadmeExamplesAreValid(t *testing.T) {
 		"receiver/profilesfilereceiver":      1,
 		"processor/profilesdedupprocessor":   2,
 		"exporter/profilesfileexporter":      1,
+		"exporter/pprofexporter":             1,
 		"extension/otlplimitextension":       1,
 		"extension/profilesviewextension":    1,
 		"connector/splunkprofilingconnector": 1,
