@@ -29,8 +29,8 @@ type Config struct {
 	// PollInterval is the time between two searches for files.
 	PollInterval time.Duration `mapstructure:"poll_interval"`
 
-	// Storage is the storage extension for checkpoints of the files that were read, such as file_storage. It must be able
-	// to list its keys. Without it, a restart reads all files again.
+	// Storage is the storage extension for checkpoints of the files that were read, such as file_storage. Without it,
+	// a restart reads all files again.
 	Storage *component.ID `mapstructure:"storage"`
 }
 

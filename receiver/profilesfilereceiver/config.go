@@ -71,8 +71,7 @@ type RejectedConfig struct {
 	Directory string `mapstructure:"directory"`
 
 	// MaxTotalSize is the most that rejected records may take. The oldest are removed, logged and counted. Damaged
-	// files do not count and stay, unless they are directly in the directory and named as the exporter names
-	// files. 0 is no limit.
+	// files stay. 0 is no limit.
 	MaxTotalSize config.Size `mapstructure:"max_total_size"`
 }
 
