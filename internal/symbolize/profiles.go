@@ -194,6 +194,11 @@ func (p *payload) symbolize(t *symbols.Table, mapping int32, locations []int32) 
 		if frames, err = t.Frames(frames[:0], address); err != nil {
 			return err
 		}
+		if p.callers[i] && len(frames) == 0 { // a signal interrupted the function at its start
+			if frames, err = t.Frames(frames, address+1); err != nil {
+				return err
+			}
+		}
 		if p.callers[i] && p.leaves[i] {
 			if leaf, err = t.Frames(leaf[:0], address+1); err != nil {
 				return err
