@@ -71,7 +71,9 @@ func TestFramesEqualThoseOfGo(t *testing.T) {
 	build.Dir = dir
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	profile, err := exec.CommandContext(t.Context(), filepath.Join(dir, "program")).Output()
+	program := exec.CommandContext(t.Context(), filepath.Join(dir, "program"))
+	program.Env = append(os.Environ(), "GODEBUG=asyncpreemptoff=1") // else some callers were interrupted, and did not call
+	profile, err := program.Output()
 	require.NoError(t, err)
 	unmarshaler := pproftranslator.Unmarshaler{}
 	pd, err := unmarshaler.UnmarshalProfiles(profile)
