@@ -5,6 +5,8 @@ package objectstore
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -91,7 +93,7 @@ func (r *Reader) find(ctx context.Context, location Location) ([]archive.File, e
 	if directory != "" {
 		directory += "/"
 	}
-	objects, err := r.list(ctx, b, directory)
+	objects, err := r.listFiles(ctx, b, directory)
 	if err == nil && len(objects) == 0 && location.Prefix != "" {
 		objects, err = r.list(ctx, b, location.Prefix)
 		for key := range objects {
@@ -104,6 +106,23 @@ func (r *Reader) find(ctx context.Context, location Location) ([]archive.File, e
 		return nil, err
 	}
 	return filesOf(objects, directory), nil
+}
+
+// listFiles returns the objects below a directory that no other one replaces.
+func (r *Reader) listFiles(ctx context.Context, b *bucket, directory string) (objects map[string]*object, err error) {
+	const most = 3 // lists, if each time an object was removed
+	for range most {
+		if objects, err = r.list(ctx, b, directory); err != nil {
+			return nil, err
+		}
+		if err = withoutReplaced(ctx, objects); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	if err != nil && !isOfStorage(err) {
+		err = &archive.StorageError{Operation: "list", Path: b.path(directory), Err: err}
+	}
+	return objects, err
 }
 
 // list returns the objects whose key starts with prefix, by key.

@@ -70,7 +70,8 @@ type Uploader struct {
 	bucket  *bucket
 	retry   *backoff.ExponentialBackOff
 	listed  bool
-	expired time.Time // when old objects were removed last
+	expired time.Time            // when old objects were removed last
+	stored  map[string]time.Time // files that replace others: when they were uploaded
 	// seen are files without a complete index: since when. conflicts are files whose names other objects have: when that was found.
 	seen, conflicts map[string]time.Time
 
@@ -91,7 +92,7 @@ func NewUploader(options UploadOptions) (*Uploader, error) {
 	}
 	retry := backoff.NewExponentialBackOff()
 	retry.InitialInterval, retry.MaxInterval = min(time.Second, options.Interval), time.Minute
-	return &Uploader{options: options, bucket: b, retry: retry, done: map[string]bool{}}, nil
+	return &Uploader{options: options, bucket: b, retry: retry, done: map[string]bool{}, stored: map[string]time.Time{}}, nil
 }
 
 // Run uploads until ctx ends.
@@ -145,13 +146,13 @@ func (u *Uploader) pass(ctx context.Context) error {
 	for _, f := range waiting {
 		uploaded, err := u.upload(ctx, f)
 		switch {
-		case uploaded:
-			left--
-			u.options.Waiting(left)
 		case isOfStorage(err):
 			return err
 		case err != nil:
 			failed = err
+		case uploaded:
+			left--
+			u.options.Waiting(left)
 		}
 	}
 	if err := u.expire(ctx); err != nil {
@@ -169,12 +170,15 @@ func isOfStorage(err error) bool {
 type localFile struct {
 	name string // below the directory, with slashes
 	recordfile.Name
+	manifest []byte
+	replaces []string // names of other files
 }
 
-// scan returns the closed files of the directory, the oldest first.
+// scan returns the closed files of the directory that no other one replaces, the oldest first.
 func (u *Uploader) scan() ([]localFile, error) {
 	var files []localFile
 	var failed error
+	manifests := map[string]bool{}
 	root := u.options.Directory + string(filepath.Separator)
 	_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		name, _ := filepath.Rel(root, path)
@@ -186,9 +190,25 @@ func (u *Uploader) scan() ([]localFile, error) {
 			return fs.SkipDir
 		case ours && entry.Type().IsRegular():
 			files = append(files, f)
+		default:
+			if of, isManifest := ofManifest(filepath.ToSlash(name)); isManifest {
+				manifests[of] = true
+			}
 		}
 		return nil
 	})
+	replaced := map[string]bool{}
+	for i := range files {
+		if f := &files[i]; manifests[f.name] {
+			if err := u.readManifest(f); err != nil {
+				failed = err
+			}
+			for _, name := range f.replaces {
+				replaced[name] = true
+			}
+		}
+	}
+	files = slices.DeleteFunc(files, func(f localFile) bool { return replaced[f.name] })
 	slices.SortFunc(files, func(a, b localFile) int {
 		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(a.name, b.name))
 	})
@@ -212,7 +232,7 @@ func (u *Uploader) key(name string) string { return path.Join(u.options.Prefix, 
 func (u *Uploader) list(ctx context.Context, files []localFile) error {
 	local := make(map[string]bool, len(files))
 	for _, f := range files {
-		local[f.name] = true
+		local[f.name] = len(f.replaces) == 0 // else the replaced ones may be there
 	}
 	for o, err := range u.bucket.list(ctx, u.directory()) {
 		if err != nil {
@@ -224,7 +244,7 @@ func (u *Uploader) list(ctx context.Context, files []localFile) error {
 		}
 		info, err := regularSize(u.path(name))
 		if err == nil && info == o.size {
-			u.finish(name)
+			u.setDone(name)
 		} // an object of another size is a conflict, which the upload finds
 	}
 	return nil
@@ -242,7 +262,19 @@ func (u *Uploader) path(name string) string {
 	return filepath.Join(u.options.Directory, filepath.FromSlash(name))
 }
 
-func (u *Uploader) finish(name string) {
+// finish removes what a stored file replaces. The file then waits no longer.
+func (u *Uploader) finish(ctx context.Context, f *localFile) error {
+	if f.manifest != nil {
+		if err := u.replace(ctx, f); err != nil {
+			return err
+		}
+		delete(u.stored, f.name)
+	}
+	u.setDone(f.name)
+	return nil
+}
+
+func (u *Uploader) setDone(name string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.done[name] = true
@@ -284,6 +316,12 @@ func (u *Uploader) upload(ctx context.Context, f localFile) (uploaded bool, err 
 	if at, found := u.conflicts[f.name]; found && u.options.Now().Sub(at) < conflictInterval {
 		return false, nil
 	}
+	if at, found := u.stored[f.name]; found {
+		if u.options.Now().Sub(at) < replaceTime {
+			return false, nil
+		}
+		return true, u.finish(ctx, &f)
+	}
 	file, err := regularfile.Open(u.path(f.name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -306,6 +344,9 @@ func (u *Uploader) upload(ctx context.Context, f localFile) (uploaded bool, err 
 	if index != nil {
 		err = u.put(ctx, f.name+recordfile.IndexSuffix, bytes.NewReader(index), int64(len(index)))
 	}
+	if err == nil && f.manifest != nil {
+		err = u.put(ctx, manifestOf(f.name), bytes.NewReader(f.manifest), int64(len(f.manifest)))
+	}
 	if err == nil {
 		err = u.put(ctx, f.name, file, info.Size())
 	}
@@ -317,9 +358,12 @@ func (u *Uploader) upload(ctx context.Context, f localFile) (uploaded bool, err 
 	if err != nil {
 		return false, err
 	}
-	u.finish(f.name)
 	u.options.Uploaded(u.path(f.name), info.Size()+int64(len(index)))
-	return true, nil
+	if f.manifest != nil {
+		u.stored[f.name] = u.options.Now()
+		return false, nil
+	}
+	return true, u.finish(ctx, &f)
 }
 
 // index reads the index of a file of size bytes. It is nil if there is none, and wait is set if it may be written soon.
@@ -349,6 +393,9 @@ func (u *Uploader) expire(ctx context.Context) error {
 			return err
 		}
 		of, isIndex := strings.CutSuffix(strings.TrimPrefix(o.key, u.directory()), recordfile.IndexSuffix)
+		if file, isManifest := ofManifest(of); isManifest {
+			of, isIndex = file, true
+		}
 		if f, ours := u.parse(of); !ours || !u.isOld(f.Time) {
 			continue
 		}

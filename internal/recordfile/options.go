@@ -56,7 +56,7 @@ type Options struct {
 	FileClosed    func(ClosedFile)
 	FileRecovered func(RecoveredFile)
 	// Keep reports whether a closed file, with its path below Directory, must stay longer than Retention.MaxAge, such as until it
-	// was uploaded.
+	// was uploaded. A manifest of replaced files stays as long as its file must.
 	Keep func(name string) bool
 	// FileRemoved is called for each file that Retention removed.
 	FileRemoved func(path string, size int64)

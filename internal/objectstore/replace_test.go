@@ -1,0 +1,158 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package objectstore_test
+
+import (
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/s3test"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+)
+
+// replacing adds a file with the records of the first two files of a directory of three, and its manifest.
+func replacing(t testing.TB, dir string) (file string, replaced []string) {
+	t.Helper()
+	files := closedFiles(t, dir)
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if !strings.HasSuffix(name, recordfile.IndexSuffix) {
+			names = append(names, name)
+		}
+	}
+	require.Len(t, names, 3)
+	first, ours := recordfile.ParseName(names[0])
+	require.True(t, ours)
+	first.Sequence += 1000
+	file, replaced = first.String(), names[:2]
+	manifest := strings.Join(replaced, "\n") + "\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "."+file+".replaces"), []byte(manifest), 0o600))
+	data := slices.Concat(files[names[0]], files[names[1]]) // frames, one after the other
+	require.NoError(t, os.WriteFile(filepath.Join(dir, file), data, 0o600))
+	return file, replaced
+}
+
+func threeFiles(t testing.TB) string {
+	dir, r := t.TempDir(), profiletest.NewRand(5)
+	for range 3 {
+		write(t, dir, nil, profiletest.GenerateProfiles(r), profiletest.GenerateProfiles(r))
+	}
+	return dir
+}
+
+// records returns how often a reader of a path has each record.
+func records(t testing.TB, path string) map[string]int {
+	files, _ := open(t, 1<<20, path)
+	o, found := options(), map[string]int{}
+	for _, f := range files {
+		for record, err := range o.Records(t.Context(), f, archive.Part{}) {
+			require.NoError(t, err)
+			found[string(record.Data)]++
+		}
+	}
+	return found
+}
+
+// TestReadersSeeReplacedFilesOnce reads at each step of a replacement, which a fault ends at any request and which is then done again.
+func TestReadersSeeReplacedFilesOnce(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		happened := true
+		for n := 1; happened; n++ {
+			s, dir := s3test.New(t), threeFiles(t)
+			uploadOf(s.URL, dir).run(t, never)
+			want := records(t, s.Path("host/1"))
+			require.Len(t, want, 6)
+			file, replaced := replacing(t, dir)
+
+			var reading, second atomic.Bool
+			var requests atomic.Int64
+			fails := func(r *http.Request) bool {
+				if reading.Load() {
+					return false
+				}
+				if r.Method == http.MethodPut || r.Method == http.MethodDelete {
+					reading.Store(true)
+					assert.Equal(t, want, records(t, s.Path("host/1")), "before %s %s", r.Method, r.URL.Path)
+					reading.Store(false)
+				}
+				return requests.Add(1) == int64(n) && !second.Load()
+			}
+			if lost {
+				s.Lost = fails
+			} else {
+				s.Fault = func(w http.ResponseWriter, r *http.Request) bool {
+					failed := fails(r)
+					if failed {
+						s3test.Fail(w, http.StatusForbidden, "AccessDenied", "Access Denied.")
+					}
+					return failed
+				}
+			}
+			uploadOf(s.URL, dir).run(t, always)
+			happened = requests.Load() >= int64(n)
+			second.Store(true)
+			u := uploadOf(s.URL, dir)
+			u.run(t, never)
+			reading.Store(true)
+			assert.Equal(t, want, records(t, s.Path("host/1")))
+			objects := s.Objects()
+			assert.Contains(t, objects, "host/1/"+file)
+			for _, name := range replaced {
+				assert.NotContains(t, objects, "host/1/"+name)
+				assert.NotContains(t, objects, "host/1/"+name+recordfile.IndexSuffix)
+			}
+			assert.NotContains(t, objects, "host/1/."+file+".replaces")
+			events := s.Events()
+			at := func(event string) int { return slices.Index(events, event) }
+			stored := at("PUT host/1/" + file)
+			assert.Less(t, at("PUT host/1/."+file+".replaces"), stored)
+			assert.Less(t, stored, at("DELETE host/1/"+replaced[0]))
+			assert.Less(t, at("DELETE host/1/"+replaced[1]), at("DELETE host/1/."+file+".replaces"))
+		}
+	}
+}
+
+// TestReplacedFilesAreNotUploaded: the file that replaces them is enough.
+func TestReplacedFilesAreNotUploaded(t *testing.T) {
+	s, dir := s3test.New(t), threeFiles(t)
+	file, replaced := replacing(t, dir)
+	u := uploadOf(s.URL, dir)
+	u.run(t, never)
+	assert.Len(t, u.uploaded, 2)
+	assert.Contains(t, u.uploaded, filepath.Join(dir, file))
+	for _, name := range replaced {
+		assert.NotContains(t, s.Objects(), "host/1/"+name)
+	}
+}
+
+// TestManifestsOfReaders: a manifest counts only with its file, and names files beside it only.
+func TestManifestsOfReaders(t *testing.T) {
+	s, dir := s3test.New(t), threeFiles(t)
+	file, replaced := replacing(t, dir)
+	s.PutDirectory(t, dir, "a/b")
+	s.PutDirectory(t, dir, "a/c")
+	s.Remove("a/c/" + file)
+	s.Put("a/b/."+file+".replaces", []byte(strings.Join(replaced, "\r\n")+"\n../c/"+replaced[0]+"\n"+file+"\nother"))
+	files, _ := open(t, 1<<20, s.Path("a"))
+	var got []string
+	for _, f := range files {
+		got = append(got, strings.TrimPrefix(f.Path, "s3://profiles/a/"))
+	}
+	assert.Len(t, got, 2+3)
+	for _, name := range replaced {
+		assert.NotContains(t, got, "b/"+name)
+		assert.Contains(t, got, "c/"+name)
+	}
+}
