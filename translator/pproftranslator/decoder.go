@@ -12,7 +12,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
-	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/fromotlp"
 )
 
 // decoder translates one payload at a time and keeps its memory for the next.
@@ -23,7 +23,7 @@ import (
 // the entry so far, and reached that one does.
 type decoder struct {
 	limits Limits
-	names  semconv.Labels
+	names  fromotlp.Labels
 	data   []byte
 
 	header        header

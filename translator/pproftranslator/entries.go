@@ -10,7 +10,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
-	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/fromotlp"
 )
 
 // entries are the mappings, functions or locations of the payload, each with its content
@@ -106,14 +106,14 @@ func (d *decoder) convertMapping(number uint32) int32 {
 		Filename: d.stringIndex(m[mappingFilename]),
 	}
 	if id := d.tables.Valid(d.bytes(m[mappingBuildID])); len(id) > 0 {
-		key := semconv.BuildIDGNU
-		if semconv.IsGoBuildID(id) {
-			key = semconv.BuildIDGo
+		key := fromotlp.BuildIDGNU
+		if fromotlp.IsGoBuildID(id) {
+			key = fromotlp.BuildIDGo
 		}
 		d.texts += len(id)
 		to.Attributes = append(to.Attributes, d.stringAttribute(key, id))
 	}
-	for i, key := range semconv.MappingFlags {
+	for i, key := range fromotlp.MappingFlags {
 		if m[mappingHasFunctions+i] != 0 {
 			to.Attributes = append(to.Attributes, d.flag(key))
 		}
@@ -267,7 +267,7 @@ func (d *decoder) convertLocations() error {
 			lines[j].Function = d.functions.indices[lines[j].Function+1] - 1
 		}
 		if from.mapping&1 != 0 {
-			to.Attributes = append(to.Attributes, d.flag(semconv.LocationIsFolded))
+			to.Attributes = append(to.Attributes, d.flag(fromotlp.LocationIsFolded))
 		}
 		d.attribute = to.Attributes
 		d.locations.indices[i+1] = d.tables.Location(&to) + 1
@@ -305,7 +305,7 @@ func (d *decoder) appendFrameType(attributes []int32, t frameType) []int32 {
 		return attributes
 	}
 	if d.frameTypes[t] == 0 {
-		d.frameTypes[t] = d.stringAttribute(semconv.LocationFrameType, []byte(frameTypeNames[t])) + 1
+		d.frameTypes[t] = d.stringAttribute(fromotlp.LocationFrameType, []byte(frameTypeNames[t])) + 1
 	}
 	return append(attributes, d.frameTypes[t]-1)
 }

@@ -6,7 +6,7 @@ package pproftranslator
 import (
 	"bytes"
 
-	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/fromotlp"
 )
 
 // frameType is a value of profile.frame.type, derived from a pprof if it is beyond
@@ -106,9 +106,9 @@ func frameTypesOfMapping(file, id []byte) mappingFrameTypes {
 	switch {
 	case bytes.HasPrefix(file, []byte("[kernel.")):
 		return mappingFrameTypes{frameKernel, frameKernel}
-	case string(file) == "[vdso]", semconv.IsLibrary(file) && !semconv.IsGoBuildID(id):
+	case string(file) == "[vdso]", fromotlp.IsLibrary(file) && !fromotlp.IsGoBuildID(id):
 		return mappingFrameTypes{frameNative, frameNative}
-	case semconv.IsGoBuildID(id):
+	case fromotlp.IsGoBuildID(id):
 		return mappingFrameTypes{NoLine: frameGo}
 	case len(id) > 0:
 		return mappingFrameTypes{NoLine: frameNative}

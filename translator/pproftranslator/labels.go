@@ -12,13 +12,13 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
-	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/fromotlp"
 )
 
 // label is one value of a label, and its key.
 type label struct {
 	labelValue
-	role semconv.Role // of its key
+	role fromotlp.Role // of its key
 }
 
 // labelValue holds string indices of the payload, except for number.
@@ -39,7 +39,7 @@ type labelReader struct {
 // attributeKey is a string that is the key of a label.
 type attributeKey struct {
 	text []byte // as valid UTF-8
-	role semconv.Role
+	role fromotlp.Role
 }
 
 // labelRun is a run of labels without a timestamp, and their meaning.
@@ -155,7 +155,7 @@ func (d *decoder) interpretLabels(s *sample) error {
 				return err
 			}
 			d.attribute = append(d.attribute, d.severalValues(all[:n]))
-		case l.role == semconv.Timestamp && s.timed, replaces && (l.role == semconv.TraceID || l.role == semconv.SpanID):
+		case l.role == fromotlp.Timestamp && s.timed, replaces && (l.role == fromotlp.TraceID || l.role == fromotlp.SpanID):
 		default:
 			attribute, err := d.singleValue(&l.labelValue)
 			if err != nil {
@@ -172,16 +172,16 @@ func (d *decoder) interpretLabels(s *sample) error {
 // readRoles sets the timestamp and the link of s. It reports whether the link replaces the
 // labels of its ids.
 func (d *decoder) readRoles(s *sample) (replaces bool) {
-	if !slices.ContainsFunc(d.labels.all, func(l label) bool { return l.role != semconv.None }) {
+	if !slices.ContainsFunc(d.labels.all, func(l label) bool { return l.role != fromotlp.None }) {
 		return false
 	}
-	var link semconv.Link
+	var link fromotlp.Link
 	for all := d.labels.all; len(all) > 0; {
 		l, n := &all[0], d.sameKeys(all)
 		all = all[n:]
 		switch {
-		case n > 1, l.role == semconv.None:
-		case l.role == semconv.Timestamp:
+		case n > 1, l.role == fromotlp.None:
+		case l.role == fromotlp.Timestamp:
 			if d.isTimestamp(l) {
 				s.time, s.timed = l.number, true
 			}
@@ -260,10 +260,10 @@ func (d *decoder) severalValues(labels []label) int32 {
 			case !differ || texts && l.unit == 0:
 				v = d.appendValue(v, &l.labelValue)
 			case l.unit == 0:
-				v = d.appendValue(v.AppendList(1).AppendKey(semconv.ElementValue), &l.labelValue)
+				v = d.appendValue(v.AppendList(1).AppendKey(fromotlp.ElementValue), &l.labelValue)
 			default:
-				v = v.AppendList(2).AppendKey(semconv.ElementUnit).AppendString(d.labelText(l.unit))
-				v = d.appendValue(v.AppendKey(semconv.ElementValue), &l.labelValue)
+				v = v.AppendList(2).AppendKey(fromotlp.ElementUnit).AppendString(d.labelText(l.unit))
+				v = d.appendValue(v.AppendKey(fromotlp.ElementValue), &l.labelValue)
 			}
 		}
 	}

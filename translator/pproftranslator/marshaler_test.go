@@ -15,7 +15,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/fromotlp"
-	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
 // otlp makes OTLP profiles by hand. Its methods add an entry, even if there is
@@ -319,9 +318,9 @@ func TestMappingOrder(t *testing.T) {
 }
 
 func TestWindowsExecutable(t *testing.T) {
-	require.Equal(t, "app.exe", semconv.BaseName(`C:\Program Files\app.exe`))
-	require.Equal(t, "app", semconv.BaseName(" /usr/bin/app (deleted)"))
-	require.Empty(t, semconv.BaseName("/usr/bin/"))
+	require.Equal(t, "app.exe", fromotlp.BaseName(`C:\Program Files\app.exe`))
+	require.Equal(t, "app", fromotlp.BaseName(" /usr/bin/app (deleted)"))
+	require.Empty(t, fromotlp.BaseName("/usr/bin/"))
 }
 
 func TestEmptyFunctionAndMapping(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
-	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/fromotlp"
 )
 
 // write makes the OTLP profiles. The dictionary of pd is there already, except for its
@@ -20,7 +20,7 @@ import (
 func (d *decoder) write(pd pprofile.Profiles) {
 	rp := pd.ResourceProfiles().AppendEmpty()
 	if name := d.executableName(); name != "" {
-		rp.Resource().Attributes().PutStr(semconv.ExecutableName, name)
+		rp.Resource().Attributes().PutStr(fromotlp.ExecutableName, name)
 	}
 	sp := rp.ScopeProfiles().AppendEmpty()
 	order := d.typeOrder()
@@ -78,8 +78,8 @@ func (d *decoder) text(field int) []byte { return d.bytes(d.header.integers[fiel
 // that of a program, as in pprof.
 func (d *decoder) executableName() string {
 	for _, m := range d.mappings.contents {
-		if file := d.bytes(d.mapping(m.position)[mappingFilename]); semconv.IsProgram(file) {
-			return string(d.tables.Valid([]byte(semconv.BaseName(string(file)))))
+		if file := d.bytes(d.mapping(m.position)[mappingFilename]); fromotlp.IsProgram(file) {
+			return string(d.tables.Valid([]byte(fromotlp.BaseName(string(file)))))
 		}
 	}
 	return ""
@@ -116,15 +116,15 @@ func (d *decoder) writeHeader(p pprofile.Profile, order []int) {
 			v = v.AppendString(d.tables.Valid(d.bytes(c)))
 		}
 		d.value = v
-		d.attribute = append(d.attribute, d.tables.Attribute(d.tables.String(semconv.ProfileComment), 0, v))
+		d.attribute = append(d.attribute, d.tables.Attribute(d.tables.String(fromotlp.ProfileComment), 0, v))
 	}
 	for _, f := range []struct {
 		key   string
 		field int
 	}{
-		{semconv.ProfileDropFrames, profileDropFrames},
-		{semconv.ProfileKeepFrames, profileKeepFrames},
-		{semconv.ProfileDocURL, profileDocURL},
+		{fromotlp.ProfileDropFrames, profileDropFrames},
+		{fromotlp.ProfileKeepFrames, profileKeepFrames},
+		{fromotlp.ProfileDocURL, profileDocURL},
 	} {
 		if text := d.tables.Valid(d.text(f.field)); len(text) > 0 {
 			d.attribute = append(d.attribute, d.stringAttribute(f.key, text))

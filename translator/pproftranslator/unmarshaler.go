@@ -26,7 +26,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/fromotlp"
 )
 
 // Unmarshaler turns pprof profiles into OTLP profiles: one ResourceProfiles with
@@ -50,7 +50,7 @@ type Unmarshaler struct {
 var _ pprofile.Unmarshaler = (*Unmarshaler)(nil)
 
 // IsLinkLabel reports whether a label of this name may make a link and then remains an attribute.
-func IsLinkLabel(name string) bool { return semconv.IsLinkLabel(name) }
+func IsLinkLabel(name string) bool { return fromotlp.IsLinkLabel(name) }
 
 // Report counts the repairs of a translation and measures its result.
 type Report struct {
@@ -86,7 +86,7 @@ func (u *Unmarshaler) UnmarshalReport(buf []byte) (pprofile.Profiles, Report, er
 	}
 	d := decoders.Get().(*decoder)
 	d.limits = limits
-	d.names = semconv.NewLabels(u.TimestampLabel, u.TraceIDLabel, u.SpanIDLabel)
+	d.names = fromotlp.NewLabels(u.TimestampLabel, u.TraceIDLabel, u.SpanIDLabel)
 	d.reset(data)
 	pd, report, err := d.translate()
 	d.release() // not after a panic, which may leave it in any state

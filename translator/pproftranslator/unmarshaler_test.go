@@ -25,7 +25,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
-	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/fromotlp"
 )
 
 // oracle is what google/pprof takes data for, without its text parsers.
@@ -633,7 +633,7 @@ func TestUnmarshalOmitsZeros(t *testing.T) {
 		pd, err := (&Unmarshaler{}).UnmarshalProfiles(data)
 		require.NoError(t, err)
 		d := decoders.Get().(*decoder)
-		d.limits, d.names = Limits{}.withDefaults(), semconv.NewLabels("", "", "")
+		d.limits, d.names = Limits{}.withDefaults(), fromotlp.NewLabels("", "", "")
 		d.reset(data)
 		sparse := pprofile.NewProfiles()
 		require.NoError(t, d.decode(sparse.Dictionary()))

@@ -6,7 +6,8 @@
 // [All] first groups the Profiles of a scope into pprofs, one sample type each. Then it
 // makes each pprof: it joins the samples of its Profiles by identity
 // {stack, set of attributes, link} and timestamp, one column of values for each sample
-// type, and turns their attributes and links into labels.
+// type, and turns their attributes and links into labels. It also has the conventions that both directions of the translation
+// follow: keys of attributes, and the labels that stand for a link or a timestamp.
 package fromotlp
 
 import (
@@ -21,7 +22,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
 // converter makes the pprofs of one payload.
@@ -35,7 +35,7 @@ type converter struct {
 	tables *dictionary.Tables
 	remap  dictionary.Remap
 	sets   dictionary.SetChecker
-	names  semconv.Labels
+	names  Labels
 	labels map[int32][]label // by attribute value
 	set    []int32
 	// valuesLeft is how many values further samples may have; negative without a limit.
@@ -77,14 +77,14 @@ func All(ctx context.Context, pd pprofile.Profiles, options Options) iter.Seq2[P
 		}
 		c := &converter{
 			ctx: ctx, from: pd.Dictionary(), tables: dictionary.New(0), sets: dictionary.SetChecker{Dictionary: pd.Dictionary()},
-			names: semconv.NewLabels("", "", ""), labels: map[int32][]label{}, valuesLeft: -1,
+			names: NewLabels("", "", ""), labels: map[int32][]label{}, valuesLeft: -1,
 		}
 		if options.MaxValues > 0 {
 			c.valuesLeft = options.MaxValues
 		}
 		c.remap.Reset(c.from, c.tables)
 		for i, rp := range pd.ResourceProfiles().All() {
-			executable := semconv.BaseName(textOfAttribute(rp.Resource().Attributes(), semconv.ExecutableName))
+			executable := BaseName(textOfAttribute(rp.Resource().Attributes(), ExecutableName))
 			for j, sp := range rp.ScopeProfiles().All() {
 				for _, g := range c.group(sp) {
 					columns := g.columns(options.OmitEmpty)

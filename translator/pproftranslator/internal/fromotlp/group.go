@@ -13,7 +13,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
-	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
 // group is the Profiles of a scope that become one pprof, or a Profile that cannot.
@@ -137,13 +136,13 @@ func (c *converter) header(p pprofile.Profile) (*profile.Profile, error) {
 	}
 	err := c.attributes(p.AttributeIndices(), func(key string, v pcommon.Value) {
 		switch key {
-		case semconv.ProfileComment:
+		case ProfileComment:
 			h.Comments = textsOf(v)
-		case semconv.ProfileDropFrames:
+		case ProfileDropFrames:
 			h.DropFrames = textOf(v)
-		case semconv.ProfileKeepFrames:
+		case ProfileKeepFrames:
 			h.KeepFrames = textOf(v)
-		case semconv.ProfileDocURL:
+		case ProfileDocURL:
 			h.DocURL = textOf(v)
 		}
 	})

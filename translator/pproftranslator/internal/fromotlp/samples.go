@@ -14,7 +14,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
 // ErrOverflow says that the values of an identity exceed int64 when they are summed.
@@ -152,7 +151,7 @@ func (c *converter) labelsOf(s pprofile.Sample, set int32) []label {
 		}
 	}
 	var labels []label
-	var named semconv.Link
+	var named Link
 	c.set = c.tables.AppendSet(c.set[:0], set)
 	for _, attribute := range c.set {
 		values := c.labels[attribute]
@@ -205,11 +204,11 @@ func valueWithUnit(v pcommon.Value) (value pcommon.Value, unit string, ok bool) 
 	if v.Type() != pcommon.ValueTypeMap {
 		return value, "", false
 	}
-	value, ok = v.Map().Get(semconv.ElementValue)
+	value, ok = v.Map().Get(ElementValue)
 	if !ok || value.Type() != pcommon.ValueTypeInt && value.Type() != pcommon.ValueTypeStr {
 		return value, "", false
 	}
-	u, hasUnit := v.Map().Get(semconv.ElementUnit)
+	u, hasUnit := v.Map().Get(ElementUnit)
 	if !hasUnit {
 		return value, "", v.Map().Len() == 1
 	}

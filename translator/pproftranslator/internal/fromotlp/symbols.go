@@ -11,8 +11,6 @@ import (
 
 	"github.com/google/pprof/profile"
 	"go.opentelemetry.io/collector/pdata/pcommon"
-
-	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
 // stack returns the locations of stack i, leaf first.
@@ -47,7 +45,7 @@ func (b *builder) location(i int32) (*profile.Location, error) {
 	}
 	from := b.from.LocationTable().At(int(i))
 	err := b.attributes(from.AttributeIndices(), func(key string, v pcommon.Value) {
-		if key == semconv.LocationIsFolded {
+		if key == LocationIsFolded {
 			l.IsFolded = v.Bool()
 		}
 	})
@@ -109,11 +107,11 @@ func (b *builder) mapping(i int32) (*profile.Mapping, error) {
 		m.KernelRelocationSymbol = symbol
 	}
 	flags := [...]*bool{&m.HasFunctions, &m.HasFilenames, &m.HasLineNumbers, &m.HasInlineFrames}
-	var ids [len(semconv.BuildIDs)]string
+	var ids [len(BuildIDs)]string
 	err := b.attributes(from.AttributeIndices(), func(key string, v pcommon.Value) {
-		if id := slices.Index(semconv.BuildIDs[:], key); id >= 0 {
+		if id := slices.Index(BuildIDs[:], key); id >= 0 {
 			ids[id] = textOf(v)
-		} else if flag := slices.Index(semconv.MappingFlags[:], key); flag >= 0 {
+		} else if flag := slices.Index(MappingFlags[:], key); flag >= 0 {
 			*flags[flag] = v.Bool()
 		}
 	})
@@ -129,7 +127,7 @@ func (b *builder) mapping(i int32) (*profile.Mapping, error) {
 // moveToFront puts the first mapping of the executable before the others, whose order
 // stays, and renumbers them.
 func moveToFront(mappings []*profile.Mapping, executable string) {
-	at := slices.IndexFunc(mappings, func(m *profile.Mapping) bool { return semconv.BaseName(m.File) == executable })
+	at := slices.IndexFunc(mappings, func(m *profile.Mapping) bool { return BaseName(m.File) == executable })
 	if executable == "" || at < 0 {
 		return
 	}

@@ -1,9 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package semconv holds the conventions that both directions of the translation
-// follow: the keys of attributes, and the labels that stand for a link or a timestamp.
-package semconv
+package fromotlp
 
 import (
 	"bytes"
