@@ -40,8 +40,8 @@ var pages = []struct {
 	servers, flameGraphs int
 }{
 	{path: "README.md", frame: "compress/flate", servers: 1, flameGraphs: 1},
-	{path: "docs/reading-output.md", continues: true, frame: "runtime", servers: 1, flameGraphs: 1},
-	{path: "docs/reading-output.md", frame: "runtime", servers: 1, flameGraphs: 1},
+	{path: "cmd/otelprof/README.md", continues: true, frame: "runtime", servers: 1, flameGraphs: 1},
+	{path: "cmd/otelprof/README.md", frame: "runtime", servers: 1, flameGraphs: 1},
 	{path: "docs/getting-started.md", frame: "compress/flate", servers: 3, flameGraphs: 1},
 	{path: "config/README.md", section: "Run it", servers: 2},
 }

@@ -24,8 +24,8 @@ import (
 type Config struct {
 	HTTP confighttp.ServerConfig `mapstructure:",squash"`
 
-	// Directory is the directory with the profile files, such as that of the profiles_file
-	// exporter. It may be created later. s3://bucket/prefix?endpoint=URL&region=NAME is one in an object store.
+	// Directory is the directory with the profile files, such as that of the profiles_file exporter. It may be
+	// created later, or be one in an object store: s3://bucket/prefix?endpoint=URL&region=NAME.
 	Directory string `mapstructure:"directory"`
 
 	// MaxMemory limits the memory of all requests together. It must be at least 16MiB. Default: 10%.
