@@ -64,7 +64,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ConnectorSplunkProfilingEmptyProfiles, err = builder.meter.Int64Counter(
 		"otelcol_connector_splunk_profiling_empty_profiles",
-		metric.WithDescription("Profiles (one for each sample type) without samples, which the connector leaves out. [Development]"),
+		metric.WithDescription("Profiles without samples, which are left out. [Development]"),
 		metric.WithUnit("{profile}"),
 	)
 	errs = errors.Join(errs, err)
@@ -76,13 +76,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ConnectorSplunkProfilingRecords, err = builder.meter.Int64Counter(
 		"otelcol_connector_splunk_profiling_records",
-		metric.WithDescription("Log records by outcome. [Development]"),
+		metric.WithDescription("Log records. [Development]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorSplunkProfilingRepairs, err = builder.meter.Int64Counter(
 		"otelcol_connector_splunk_profiling_repairs",
-		metric.WithDescription("Repairs of accepted profiles, and timestamps that they have outside their time. [Development]"),
+		metric.WithDescription("Repairs of accepted profiles. [Development]"),
 		metric.WithUnit("{repair}"),
 	)
 	errs = errors.Join(errs, err)

@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) connector.Settings {
 func AssertEqualConnectorSplunkProfilingEmptyProfiles(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_splunk_profiling_empty_profiles",
-		Description: "Profiles (one for each sample type) without samples, which the connector leaves out. [Development]",
+		Description: "Profiles without samples, which are left out. [Development]",
 		Unit:        "{profile}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -56,7 +56,7 @@ func AssertEqualConnectorSplunkProfilingPayloadSize(t *testing.T, tt *componentt
 func AssertEqualConnectorSplunkProfilingRecords(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_splunk_profiling_records",
-		Description: "Log records by outcome. [Development]",
+		Description: "Log records. [Development]",
 		Unit:        "{record}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -72,7 +72,7 @@ func AssertEqualConnectorSplunkProfilingRecords(t *testing.T, tt *componenttest.
 func AssertEqualConnectorSplunkProfilingRepairs(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_splunk_profiling_repairs",
-		Description: "Repairs of accepted profiles, and timestamps that they have outside their time. [Development]",
+		Description: "Repairs of accepted profiles. [Development]",
 		Unit:        "{repair}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

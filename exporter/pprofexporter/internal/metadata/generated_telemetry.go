@@ -60,7 +60,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ExporterPprofRejectedSeries, err = builder.meter.Int64Counter(
 		"otelcol_exporter_pprof_rejected_series",
-		metric.WithDescription("Profiles that were rejected permanently, by reason. Each profile of a series counts. [Development]"),
+		metric.WithDescription("Profiles that were rejected permanently. Each profile of a series counts. [Development]"),
 		metric.WithUnit("{profile}"),
 	)
 	errs = errors.Join(errs, err)

@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) exporter.Settings {
 func AssertEqualExporterPprofRejectedSeries(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_pprof_rejected_series",
-		Description: "Profiles that were rejected permanently, by reason. Each profile of a series counts. [Development]",
+		Description: "Profiles that were rejected permanently. Each profile of a series counts. [Development]",
 		Unit:        "{profile}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -106,13 +106,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ExporterProfilesFileErrors, err = builder.meter.Int64Counter(
 		"otelcol_exporter_profiles_file_errors",
-		metric.WithDescription("Errors, by reason. Each retry of a record counts. [Development]"),
+		metric.WithDescription("Errors. Each retry of a record counts. [Development]"),
 		metric.WithUnit("{error}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterProfilesFileFiles, err = builder.meter.Int64Counter(
 		"otelcol_exporter_profiles_file_files",
-		metric.WithDescription("Closed files, by reason. [Development]"),
+		metric.WithDescription("Closed files. [Development]"),
 		metric.WithUnit("{file}"),
 	)
 	errs = errors.Join(errs, err)
@@ -130,7 +130,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ExporterProfilesFileRecoveredFiles, err = builder.meter.Int64Counter(
 		"otelcol_exporter_profiles_file_recovered_files",
-		metric.WithDescription("Incomplete files that were recovered or removed, by outcome. [Development]"),
+		metric.WithDescription("Incomplete files that were recovered or removed. [Development]"),
 		metric.WithUnit("{file}"),
 	)
 	errs = errors.Join(errs, err)

@@ -40,7 +40,7 @@ func AssertEqualExporterProfilesFileDroppedFiles(t *testing.T, tt *componenttest
 func AssertEqualExporterProfilesFileErrors(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_profiles_file_errors",
-		Description: "Errors, by reason. Each retry of a record counts. [Development]",
+		Description: "Errors. Each retry of a record counts. [Development]",
 		Unit:        "{error}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -56,7 +56,7 @@ func AssertEqualExporterProfilesFileErrors(t *testing.T, tt *componenttest.Telem
 func AssertEqualExporterProfilesFileFiles(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_profiles_file_files",
-		Description: "Closed files, by reason. [Development]",
+		Description: "Closed files. [Development]",
 		Unit:        "{file}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -104,7 +104,7 @@ func AssertEqualExporterProfilesFileRecords(t *testing.T, tt *componenttest.Tele
 func AssertEqualExporterProfilesFileRecoveredFiles(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_profiles_file_recovered_files",
-		Description: "Incomplete files that were recovered or removed, by outcome. [Development]",
+		Description: "Incomplete files that were recovered or removed. [Development]",
 		Unit:        "{file}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -90,7 +90,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ExtensionProfilesViewMemory, err = builder.meter.Int64ObservableGauge(
 		"otelcol_extension_profiles_view_memory",
-		metric.WithDescription("Memory in use, estimated: that of the known files, pprof's pages, responses that clients have not read, and the whole share of each running query. [Development]"),
+		metric.WithDescription("Estimated memory in use. [Development]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
@@ -102,14 +102,14 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ExtensionProfilesViewRequestDuration, err = builder.meter.Float64Histogram(
 		"otelcol_extension_profiles_view_request_duration",
-		metric.WithDescription("Time to respond to a request, with the time that it waits for others. Its count is that of all requests. [Development]"),
+		metric.WithDescription("Time to respond to a request, including the wait for others. [Development]"),
 		metric.WithUnit("s"),
 		metric.WithExplicitBucketBoundaries([]float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}...),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExtensionProfilesViewRequests, err = builder.meter.Int64Counter(
 		"otelcol_extension_profiles_view_requests",
-		metric.WithDescription("Requests, by path and class of the status. [Development]"),
+		metric.WithDescription("Requests. [Development]"),
 		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)

@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) extension.Settings {
 func AssertEqualExtensionProfilesViewMemory(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_extension_profiles_view_memory",
-		Description: "Memory in use, estimated: that of the known files, pprof's pages, responses that clients have not read, and the whole share of each running query. [Development]",
+		Description: "Estimated memory in use. [Development]",
 		Unit:        "By",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
@@ -54,7 +54,7 @@ func AssertEqualExtensionProfilesViewRejectedRequests(t *testing.T, tt *componen
 func AssertEqualExtensionProfilesViewRequestDuration(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.HistogramDataPoint[float64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_extension_profiles_view_request_duration",
-		Description: "Time to respond to a request, with the time that it waits for others. Its count is that of all requests. [Development]",
+		Description: "Time to respond to a request, including the wait for others. [Development]",
 		Unit:        "s",
 		Data: metricdata.Histogram[float64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -69,7 +69,7 @@ func AssertEqualExtensionProfilesViewRequestDuration(t *testing.T, tt *component
 func AssertEqualExtensionProfilesViewRequests(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_extension_profiles_view_requests",
-		Description: "Requests, by path and class of the status. [Development]",
+		Description: "Requests. [Development]",
 		Unit:        "{request}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -102,13 +102,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ProcessorProfilesDedupDroppedProfiles, err = builder.meter.Int64Counter(
 		"otelcol_processor_profiles_dedup_dropped_profiles",
-		metric.WithDescription("Profiles that were acknowledged or added to a window, and will not be sent, by reason. [Development]"),
+		metric.WithDescription("Profiles of a window that will not be sent. [Development]"),
 		metric.WithUnit("{profile}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorProfilesDedupDroppedSamples, err = builder.meter.Int64Counter(
 		"otelcol_processor_profiles_dedup_dropped_samples",
-		metric.WithDescription("Samples of dropped profiles, by reason. Those of superseded profiles are not counted. [Development]"),
+		metric.WithDescription("Samples of dropped profiles. Those of superseded profiles are not counted. [Development]"),
 		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)
@@ -126,13 +126,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ProcessorProfilesDedupEmptyProfiles, err = builder.meter.Int64Counter(
 		"otelcol_processor_profiles_dedup_empty_profiles",
-		metric.WithDescription("Merged profiles that were left out of the output because they had no samples. [Development]"),
+		metric.WithDescription("Merged profiles without samples, which are left out. [Development]"),
 		metric.WithUnit("{profile}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorProfilesDedupFlushes, err = builder.meter.Int64Counter(
 		"otelcol_processor_profiles_dedup_flushes",
-		metric.WithDescription("Windows that were closed to be sent, by reason. [Development]"),
+		metric.WithDescription("Windows that were closed to be sent. [Development]"),
 		metric.WithUnit("{flush}"),
 	)
 	errs = errors.Join(errs, err)
@@ -174,25 +174,25 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ProcessorProfilesDedupRejectedPayloads, err = builder.meter.Int64Counter(
 		"otelcol_processor_profiles_dedup_rejected_payloads",
-		metric.WithDescription("Payloads that were rejected, by reason. [Development]"),
+		metric.WithDescription("Payloads that were rejected. [Development]"),
 		metric.WithUnit("{payload}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorProfilesDedupRetainedBytes, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_processor_profiles_dedup_retained_bytes",
-		metric.WithDescription("Estimated memory of the open window, windows being exported, the retry queue and the keys of duplicates. [Development]"),
+		metric.WithDescription("Estimated memory of windows, retries and duplicate IDs. [Development]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorProfilesDedupRetries, err = builder.meter.Int64Counter(
 		"otelcol_processor_profiles_dedup_retries",
-		metric.WithDescription("Attempts to send a payload to the next consumer again. [Development]"),
+		metric.WithDescription("Retries of payloads. [Development]"),
 		metric.WithUnit("{retry}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorProfilesDedupSaturatedValues, err = builder.meter.Int64Counter(
 		"otelcol_processor_profiles_dedup_saturated_values",
-		metric.WithDescription("Values that a sum had no room for. The sum stays at the largest or smallest int64. [Development]"),
+		metric.WithDescription("Values beyond int64, where a sum stays at the limit. [Development]"),
 		metric.WithUnit("{value}"),
 	)
 	errs = errors.Join(errs, err)

@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) processor.Settings {
 func AssertEqualProcessorProfilesDedupDroppedProfiles(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_profiles_dedup_dropped_profiles",
-		Description: "Profiles that were acknowledged or added to a window, and will not be sent, by reason. [Development]",
+		Description: "Profiles of a window that will not be sent. [Development]",
 		Unit:        "{profile}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -40,7 +40,7 @@ func AssertEqualProcessorProfilesDedupDroppedProfiles(t *testing.T, tt *componen
 func AssertEqualProcessorProfilesDedupDroppedSamples(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_profiles_dedup_dropped_samples",
-		Description: "Samples of dropped profiles, by reason. Those of superseded profiles are not counted. [Development]",
+		Description: "Samples of dropped profiles. Those of superseded profiles are not counted. [Development]",
 		Unit:        "{sample}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -88,7 +88,7 @@ func AssertEqualProcessorProfilesDedupDuplicateSamples(t *testing.T, tt *compone
 func AssertEqualProcessorProfilesDedupEmptyProfiles(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_profiles_dedup_empty_profiles",
-		Description: "Merged profiles that were left out of the output because they had no samples. [Development]",
+		Description: "Merged profiles without samples, which are left out. [Development]",
 		Unit:        "{profile}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -104,7 +104,7 @@ func AssertEqualProcessorProfilesDedupEmptyProfiles(t *testing.T, tt *componentt
 func AssertEqualProcessorProfilesDedupFlushes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_profiles_dedup_flushes",
-		Description: "Windows that were closed to be sent, by reason. [Development]",
+		Description: "Windows that were closed to be sent. [Development]",
 		Unit:        "{flush}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -216,7 +216,7 @@ func AssertEqualProcessorProfilesDedupOutgoingSamples(t *testing.T, tt *componen
 func AssertEqualProcessorProfilesDedupRejectedPayloads(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_profiles_dedup_rejected_payloads",
-		Description: "Payloads that were rejected, by reason. [Development]",
+		Description: "Payloads that were rejected. [Development]",
 		Unit:        "{payload}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -232,7 +232,7 @@ func AssertEqualProcessorProfilesDedupRejectedPayloads(t *testing.T, tt *compone
 func AssertEqualProcessorProfilesDedupRetainedBytes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_profiles_dedup_retained_bytes",
-		Description: "Estimated memory of the open window, windows being exported, the retry queue and the keys of duplicates. [Development]",
+		Description: "Estimated memory of windows, retries and duplicate IDs. [Development]",
 		Unit:        "By",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -248,7 +248,7 @@ func AssertEqualProcessorProfilesDedupRetainedBytes(t *testing.T, tt *componentt
 func AssertEqualProcessorProfilesDedupRetries(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_profiles_dedup_retries",
-		Description: "Attempts to send a payload to the next consumer again. [Development]",
+		Description: "Retries of payloads. [Development]",
 		Unit:        "{retry}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -264,7 +264,7 @@ func AssertEqualProcessorProfilesDedupRetries(t *testing.T, tt *componenttest.Te
 func AssertEqualProcessorProfilesDedupSaturatedValues(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_profiles_dedup_saturated_values",
-		Description: "Values that a sum had no room for. The sum stays at the largest or smallest int64. [Development]",
+		Description: "Values beyond int64, where a sum stays at the limit. [Development]",
 		Unit:        "{value}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -61,13 +61,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ProcessorSymbolizeFiles, err = builder.meter.Int64Counter(
 		"otelcol_processor_symbolize_files",
-		metric.WithDescription("Searches for the files of a build ID that have ended, by result. [Development]"),
+		metric.WithDescription("Searches for the files of a build ID that have ended. [Development]"),
 		metric.WithUnit("{file}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorSymbolizeLocations, err = builder.meter.Int64Counter(
 		"otelcol_processor_symbolize_locations",
-		metric.WithDescription("Locations of payloads with an address and no lines, by outcome. [Development]"),
+		metric.WithDescription("Locations of payloads with an address and no lines. [Development]"),
 		metric.WithUnit("{location}"),
 	)
 	errs = errors.Join(errs, err)

@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) processor.Settings {
 func AssertEqualProcessorSymbolizeFiles(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_symbolize_files",
-		Description: "Searches for the files of a build ID that have ended, by result. [Development]",
+		Description: "Searches for the files of a build ID that have ended. [Development]",
 		Unit:        "{file}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -40,7 +40,7 @@ func AssertEqualProcessorSymbolizeFiles(t *testing.T, tt *componenttest.Telemetr
 func AssertEqualProcessorSymbolizeLocations(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_symbolize_locations",
-		Description: "Locations of payloads with an address and no lines, by outcome. [Development]",
+		Description: "Locations of payloads with an address and no lines. [Development]",
 		Unit:        "{location}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

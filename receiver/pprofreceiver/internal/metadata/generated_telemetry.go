@@ -99,19 +99,19 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ReceiverPprofBaselineResets, err = builder.meter.Int64Counter(
 		"otelcol_receiver_pprof_baseline_resets",
-		metric.WithDescription("Deltas of scrapes that started again because the target had restarted. [Development]"),
+		metric.WithDescription("Restarts of targets, after which a scrape has no delta. [Development]"),
 		metric.WithUnit("{reset}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverPprofEmptyProfiles, err = builder.meter.Int64Counter(
 		"otelcol_receiver_pprof_empty_profiles",
-		metric.WithDescription("Profiles (one for each sample type) without samples, which the receiver leaves out. [Development]"),
+		metric.WithDescription("Profiles without samples, which are left out. [Development]"),
 		metric.WithUnit("{profile}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverPprofFiles, err = builder.meter.Int64Counter(
 		"otelcol_receiver_pprof_files",
-		metric.WithDescription("Files that were read or skipped, by outcome. [Development]"),
+		metric.WithDescription("Files that were read or skipped. [Development]"),
 		metric.WithUnit("{file}"),
 	)
 	errs = errors.Join(errs, err)
@@ -123,44 +123,44 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverPprofRejectedRequests, err = builder.meter.Int64Counter(
 		"otelcol_receiver_pprof_rejected_requests",
-		metric.WithDescription("Rejected requests, and rejected profiles of a request that holds several. [Development]"),
+		metric.WithDescription("Rejected requests, or profiles of a request with several. [Development]"),
 		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverPprofRepairs, err = builder.meter.Int64Counter(
 		"otelcol_receiver_pprof_repairs",
-		metric.WithDescription("Repairs of accepted profiles, and timestamps that they have outside their time. [Development]"),
+		metric.WithDescription("Repairs of accepted profiles. [Development]"),
 		metric.WithUnit("{repair}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverPprofRequests, err = builder.meter.Int64Counter(
 		"otelcol_receiver_pprof_requests",
-		metric.WithDescription("Requests by endpoint and response status. [Development]"),
+		metric.WithDescription("Requests. [Development]"),
 		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverPprofScrapeDuration, err = builder.meter.Float64Histogram(
 		"otelcol_receiver_pprof_scrape_duration",
-		metric.WithDescription("The time that scrapes took, from the request to the end of the decompressed body. [Development]"),
+		metric.WithDescription("Time from the request to the end of the body. [Development]"),
 		metric.WithUnit("s"),
 		metric.WithExplicitBucketBoundaries([]float64{0.01, 0.05, 0.1, 0.5, 1, 5, 10, 15, 30, 60, 120}...),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverPprofScrapes, err = builder.meter.Int64Counter(
 		"otelcol_receiver_pprof_scrapes",
-		metric.WithDescription("Scrapes that ended, by target and outcome. [Development]"),
+		metric.WithDescription("Scrapes that ended. [Development]"),
 		metric.WithUnit("{scrape}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverPprofSkippedAttachments, err = builder.meter.Int64Counter(
 		"otelcol_receiver_pprof_skipped_attachments",
-		metric.WithDescription("Parts of accepted requests that are not pprof profiles and were skipped. [Development]"),
+		metric.WithDescription("Skipped parts of accepted requests. [Development]"),
 		metric.WithUnit("{attachment}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverPprofTargetUp, err = builder.meter.Int64ObservableGauge(
 		"otelcol_receiver_pprof_target_up",
-		metric.WithDescription("Whether the last scrape of a target brought a profile, 1 or 0. [Development]"),
+		metric.WithDescription("1 if the last scrape brought a profile, else 0. [Development]"),
 		metric.WithUnit("1"),
 	)
 	errs = errors.Join(errs, err)
@@ -173,7 +173,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverPprofUnmatchedFiles, err = builder.meter.Int64Counter(
 		"otelcol_receiver_pprof_unmatched_files",
-		metric.WithDescription("Files that were read without attributes because path_attributes does not match their path. [Development]"),
+		metric.WithDescription("Files that path_attributes does not match. [Development]"),
 		metric.WithUnit("{file}"),
 	)
 	errs = errors.Join(errs, err)

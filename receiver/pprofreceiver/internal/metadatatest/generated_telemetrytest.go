@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) receiver.Settings {
 func AssertEqualReceiverPprofBaselineResets(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_pprof_baseline_resets",
-		Description: "Deltas of scrapes that started again because the target had restarted. [Development]",
+		Description: "Restarts of targets, after which a scrape has no delta. [Development]",
 		Unit:        "{reset}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -40,7 +40,7 @@ func AssertEqualReceiverPprofBaselineResets(t *testing.T, tt *componenttest.Tele
 func AssertEqualReceiverPprofEmptyProfiles(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_pprof_empty_profiles",
-		Description: "Profiles (one for each sample type) without samples, which the receiver leaves out. [Development]",
+		Description: "Profiles without samples, which are left out. [Development]",
 		Unit:        "{profile}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -56,7 +56,7 @@ func AssertEqualReceiverPprofEmptyProfiles(t *testing.T, tt *componenttest.Telem
 func AssertEqualReceiverPprofFiles(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_pprof_files",
-		Description: "Files that were read or skipped, by outcome. [Development]",
+		Description: "Files that were read or skipped. [Development]",
 		Unit:        "{file}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -88,7 +88,7 @@ func AssertEqualReceiverPprofPayloadSize(t *testing.T, tt *componenttest.Telemet
 func AssertEqualReceiverPprofRejectedRequests(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_pprof_rejected_requests",
-		Description: "Rejected requests, and rejected profiles of a request that holds several. [Development]",
+		Description: "Rejected requests, or profiles of a request with several. [Development]",
 		Unit:        "{request}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -104,7 +104,7 @@ func AssertEqualReceiverPprofRejectedRequests(t *testing.T, tt *componenttest.Te
 func AssertEqualReceiverPprofRepairs(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_pprof_repairs",
-		Description: "Repairs of accepted profiles, and timestamps that they have outside their time. [Development]",
+		Description: "Repairs of accepted profiles. [Development]",
 		Unit:        "{repair}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -120,7 +120,7 @@ func AssertEqualReceiverPprofRepairs(t *testing.T, tt *componenttest.Telemetry, 
 func AssertEqualReceiverPprofRequests(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_pprof_requests",
-		Description: "Requests by endpoint and response status. [Development]",
+		Description: "Requests. [Development]",
 		Unit:        "{request}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -136,7 +136,7 @@ func AssertEqualReceiverPprofRequests(t *testing.T, tt *componenttest.Telemetry,
 func AssertEqualReceiverPprofScrapeDuration(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.HistogramDataPoint[float64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_pprof_scrape_duration",
-		Description: "The time that scrapes took, from the request to the end of the decompressed body. [Development]",
+		Description: "Time from the request to the end of the body. [Development]",
 		Unit:        "s",
 		Data: metricdata.Histogram[float64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -151,7 +151,7 @@ func AssertEqualReceiverPprofScrapeDuration(t *testing.T, tt *componenttest.Tele
 func AssertEqualReceiverPprofScrapes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_pprof_scrapes",
-		Description: "Scrapes that ended, by target and outcome. [Development]",
+		Description: "Scrapes that ended. [Development]",
 		Unit:        "{scrape}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -167,7 +167,7 @@ func AssertEqualReceiverPprofScrapes(t *testing.T, tt *componenttest.Telemetry, 
 func AssertEqualReceiverPprofSkippedAttachments(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_pprof_skipped_attachments",
-		Description: "Parts of accepted requests that are not pprof profiles and were skipped. [Development]",
+		Description: "Skipped parts of accepted requests. [Development]",
 		Unit:        "{attachment}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -183,7 +183,7 @@ func AssertEqualReceiverPprofSkippedAttachments(t *testing.T, tt *componenttest.
 func AssertEqualReceiverPprofTargetUp(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_pprof_target_up",
-		Description: "Whether the last scrape of a target brought a profile, 1 or 0. [Development]",
+		Description: "1 if the last scrape brought a profile, else 0. [Development]",
 		Unit:        "1",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
@@ -212,7 +212,7 @@ func AssertEqualReceiverPprofTranslationDuration(t *testing.T, tt *componenttest
 func AssertEqualReceiverPprofUnmatchedFiles(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_pprof_unmatched_files",
-		Description: "Files that were read without attributes because path_attributes does not match their path. [Development]",
+		Description: "Files that path_attributes does not match. [Development]",
 		Unit:        "{file}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

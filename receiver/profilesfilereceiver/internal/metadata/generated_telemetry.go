@@ -132,7 +132,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ReceiverProfilesFileFiles, err = builder.meter.Int64Counter(
 		"otelcol_receiver_profiles_file_files",
-		metric.WithDescription("Files that were read, and files that were not, by outcome. [Development]"),
+		metric.WithDescription("Files that were read, and files that were not. [Development]"),
 		metric.WithUnit("{file}"),
 	)
 	errs = errors.Join(errs, err)
@@ -144,7 +144,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverProfilesFileRecords, err = builder.meter.Int64Counter(
 		"otelcol_receiver_profiles_file_records",
-		metric.WithDescription("Attempts to send a record, by outcome. [Development]"),
+		metric.WithDescription("Attempts to send a record. [Development]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)

@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) receiver.Settings {
 func AssertEqualReceiverProfilesFileFiles(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_profiles_file_files",
-		Description: "Files that were read, and files that were not, by outcome. [Development]",
+		Description: "Files that were read, and files that were not. [Development]",
 		Unit:        "{file}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -54,7 +54,7 @@ func AssertEqualReceiverProfilesFileOldestAge(t *testing.T, tt *componenttest.Te
 func AssertEqualReceiverProfilesFileRecords(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_profiles_file_records",
-		Description: "Attempts to send a record, by outcome. [Development]",
+		Description: "Attempts to send a record. [Development]",
 		Unit:        "{record}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
