@@ -183,5 +183,5 @@ func TestConfigIsChecked(t *testing.T) {
 	require.NoError(t, cfg.Validate())
 	cfg.MaxMessageMemory = 100 * config.KiB
 	require.EqualError(t, cfg.Validate(), fmt.Sprintf("max_message_memory is 100KiB: must be at least 1MiB and at most 1TiB; "+
-		"a share is of the memory limit, which is %d MiB", config.MemoryLimit()/config.MiB))
+		"percentages are of the memory limit, which is %d MiB", config.MemoryLimit()/config.MiB))
 }

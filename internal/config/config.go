@@ -232,7 +232,7 @@ func (c *Checks) That(ok bool, key string, value any, must string, arguments ...
 // Memory notes, unless the size is between least and most, that the memory of a key is wrong. Its value may have
 // been a share, so the error has the memory limit.
 func (c *Checks) Memory(key string, size, least, most Size) {
-	c.That(size >= least && size <= most, key, size, "at least %v and at most %v; a share is of the memory limit, which is %d MiB",
+	c.That(size >= least && size <= most, key, size, "at least %v and at most %v; percentages are of the memory limit, which is %d MiB",
 		least, most, MemoryLimit()/MiB)
 }
 

@@ -141,7 +141,7 @@ func TestMemoryErrorsHaveTheLimitOfShares(t *testing.T) {
 	require.NoError(t, err)
 	var c Checks
 	c.Memory("max_memory", share, 16*MiB, TiB)
-	require.EqualError(t, c.Err(), "max_memory is 10MiB: must be at least 16MiB and at most 1TiB; a share is of the memory limit, which is 100 MiB")
+	require.EqualError(t, c.Err(), "max_memory is 10MiB: must be at least 16MiB and at most 1TiB; percentages are of the memory limit, which is 100 MiB")
 }
 
 func TestChecks(t *testing.T) {

@@ -46,7 +46,7 @@ func ParseSize(text string) (Size, error) {
 	number = strings.TrimRight(number, " ")
 	// ParseUint also takes a sign, and digits above 63 bits are too large below.
 	if number == "" || strings.Trim(number, "0123456789") != "" || isShare && unit != 1 {
-		return 0, fmt.Errorf("is %q: must be a whole number of bytes, a size with a unit (B, KiB, MiB, GiB, TiB, KB, MB, GB, TB) such as 64MiB, or a share of the memory limit such as 25%%", text)
+		return 0, fmt.Errorf("is %q: must be a whole number of bytes, a size with a unit (B, KiB, MiB, GiB, TiB, KB, MB, GB, TB) such as 64MiB, or a percentage of the memory limit such as 25%%", text)
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	switch {

@@ -52,7 +52,7 @@ type Config struct {
 	// slots, and sends it at once.
 	Window time.Duration `mapstructure:"window"`
 	// Acknowledge says when the client gets a response: on_receive, when the payload is in the
-	// window; on_flush, when the next consumer has accepted the window. on_flush requires a window
+	// window; on_flush, when the next component has accepted the window. on_flush requires a window
 	// of 5s or less. The key has no effect without a window.
 	Acknowledge string `mapstructure:"acknowledge"`
 	// MemoryLimit bounds the bytes that the open window, the windows being exported, the retry queue and the

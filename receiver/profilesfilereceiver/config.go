@@ -38,7 +38,7 @@ type Config struct {
 	// StartAt says whether files that exist at the first start are read (beginning) or skipped (end).
 	StartAt string `mapstructure:"start_at"`
 
-	// AfterRead says what happens to a file when the next consumer has accepted or permanently
+	// AfterRead says what happens to a file when the next component has accepted or permanently
 	// rejected each of its records: keep, delete, or move to MoveTo.
 	AfterRead string `mapstructure:"after_read"`
 
@@ -46,7 +46,7 @@ type Config struct {
 	// the fixed part of the glob.
 	MoveTo string `mapstructure:"move_to"`
 
-	// Rejected keeps records that the next consumer rejected permanently, and damaged files.
+	// Rejected keeps records that the next component rejected permanently, and damaged files.
 	Rejected RejectedConfig `mapstructure:"rejected"`
 
 	// Concurrency is how many records are sent at a time. A record that is retried is one of them.

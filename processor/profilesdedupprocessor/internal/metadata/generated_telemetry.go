@@ -156,19 +156,19 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ProcessorProfilesDedupOutgoingBytes, err = builder.meter.Int64Counter(
 		"otelcol_processor_profiles_dedup_outgoing_bytes",
-		metric.WithDescription("Size of the payloads that the next consumer accepted, as OTLP protobuf. [Development]"),
+		metric.WithDescription("Size of the payloads that the next component accepted, as OTLP protobuf. [Development]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorProfilesDedupOutgoingProfiles, err = builder.meter.Int64Counter(
 		"otelcol_processor_profiles_dedup_outgoing_profiles",
-		metric.WithDescription("Profiles that the next consumer accepted. [Development]"),
+		metric.WithDescription("Profiles that the next component accepted. [Development]"),
 		metric.WithUnit("{profile}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorProfilesDedupOutgoingSamples, err = builder.meter.Int64Counter(
 		"otelcol_processor_profiles_dedup_outgoing_samples",
-		metric.WithDescription("Samples that the next consumer accepted. [Development]"),
+		metric.WithDescription("Samples that the next component accepted. [Development]"),
 		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)

@@ -168,7 +168,7 @@ func AssertEqualProcessorProfilesDedupIncomingSamples(t *testing.T, tt *componen
 func AssertEqualProcessorProfilesDedupOutgoingBytes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_profiles_dedup_outgoing_bytes",
-		Description: "Size of the payloads that the next consumer accepted, as OTLP protobuf. [Development]",
+		Description: "Size of the payloads that the next component accepted, as OTLP protobuf. [Development]",
 		Unit:        "By",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -184,7 +184,7 @@ func AssertEqualProcessorProfilesDedupOutgoingBytes(t *testing.T, tt *componentt
 func AssertEqualProcessorProfilesDedupOutgoingProfiles(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_profiles_dedup_outgoing_profiles",
-		Description: "Profiles that the next consumer accepted. [Development]",
+		Description: "Profiles that the next component accepted. [Development]",
 		Unit:        "{profile}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -200,7 +200,7 @@ func AssertEqualProcessorProfilesDedupOutgoingProfiles(t *testing.T, tt *compone
 func AssertEqualProcessorProfilesDedupOutgoingSamples(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_profiles_dedup_outgoing_samples",
-		Description: "Samples that the next consumer accepted. [Development]",
+		Description: "Samples that the next component accepted. [Development]",
 		Unit:        "{sample}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
