@@ -76,6 +76,9 @@ func (e *fileExporter) countRecord(record recordfile.Record, stored int64, other
 // logFileClosed logs the first file at info, as a sign that files arrive, and the others at
 // debug.
 func (e *fileExporter) logFileClosed(f recordfile.ClosedFile) {
+	if e.uploader != nil {
+		e.uploader.FileClosed()
+	}
 	e.count(e.telemetry.ExporterProfilesFileFiles, 1, attribute.String("reason", string(f.Reason)))
 	level := zapcore.DebugLevel
 	if !e.logClosed.Swap(true) {

@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"iter"
 	"net/http"
 	"os"
 	"time"
@@ -26,13 +28,20 @@ const (
 	answerTimeout, metadataTimeout = 20 * time.Second, 2 * time.Second
 )
 
-// bucket is a location with its client.
+// bucket is a location with the methods of its client that are used. A field with the client itself would keep its 300 other methods,
+// 1 MB, in each program.
 type bucket struct {
 	Location
 
-	client    *minio.Client
-	transport http.RoundTripper
-	stats     *archive.Stats
+	host  string
+	stats *archive.Stats
+
+	listObjects  func(context.Context, string, minio.ListObjectsOptions) iter.Seq[minio.ObjectInfo]
+	getObject    func(context.Context, string, string, minio.GetObjectOptions) (io.ReadCloser, minio.ObjectInfo, http.Header, error)
+	putObject    func(_ context.Context, bucket, key string, data io.Reader, size int64, md5, sha256 string, _ minio.PutObjectOptions) (minio.UploadInfo, error)
+	statObject   func(context.Context, string, string, minio.StatObjectOptions) (minio.ObjectInfo, error)
+	removeObject func(context.Context, string, string, minio.RemoveObjectOptions) error
+	close        func()
 }
 
 // openBucket returns a client of the location. It sends no request.
@@ -42,18 +51,23 @@ func openBucket(location Location, attempts int, stats *archive.Stats) (*bucket,
 	if err != nil {
 		return nil, err
 	}
-	b := &bucket{Location: location, stats: stats}
 	secure := endpoint.Scheme == "https"
 	transport, err := minio.DefaultTransport(secure)
 	if err != nil {
 		return nil, err
 	}
 	transport.ResponseHeaderTimeout = answerTimeout
-	b.transport = transport
-	b.client, err = minio.New(endpoint.Host, &minio.Options{
-		Creds: chain(location.Region), Secure: secure, Region: location.Region, MaxRetries: attempts, Transport: b,
+	client, err := minio.New(endpoint.Host, &minio.Options{
+		Creds: chain(location.Region), Secure: secure, Region: location.Region, MaxRetries: attempts, Transport: counting{transport, stats},
 	})
-	return b, err
+	if err != nil {
+		return nil, err
+	}
+	core := minio.Core{Client: client}
+	return &bucket{
+		Location: location, host: endpoint.Host, stats: stats, close: transport.CloseIdleConnections,
+		listObjects: client.ListObjectsIter, getObject: core.GetObject, putObject: core.PutObject, statObject: client.StatObject, removeObject: client.RemoveObject,
+	}, nil
 }
 
 // chain finds credentials where the tools of S3 do.
@@ -65,16 +79,17 @@ func chain(region string) *credentials.Credentials {
 	return credentials.NewChainCredentials(providers)
 }
 
-// RoundTrip counts a request.
-func (b *bucket) RoundTrip(r *http.Request) (*http.Response, error) {
-	b.stats.Requests.Add(1)
-	return b.transport.RoundTrip(r)
+// counting counts requests.
+type counting struct {
+	http.RoundTripper
+
+	stats *archive.Stats
 }
 
-func (b *bucket) close() {
-	if t, ok := b.transport.(*http.Transport); ok {
-		t.CloseIdleConnections()
-	}
+// RoundTrip counts a request.
+func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.stats.Requests.Add(1)
+	return c.RoundTripper.RoundTrip(r)
 }
 
 // path names an object or a prefix for people.
@@ -90,7 +105,7 @@ func (b *bucket) fail(ctx context.Context, operation, key string, err error) err
 	if !ok {
 		err = config.WithoutURL(err)
 		if errors.Is(err, context.DeadlineExceeded) || os.IsTimeout(err) {
-			err = errors.New("no answer in time from " + b.client.EndpointURL().Host)
+			err = errors.New("no answer in time from " + b.host)
 		}
 		return &archive.StorageError{Operation: operation, Path: b.path(key), Err: err}
 	}

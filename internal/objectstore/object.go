@@ -132,7 +132,7 @@ func (o *object) try(ctx context.Context, from, to int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, _, header, err := minio.Core{Client: o.bucket.client}.GetObject(ctx, o.bucket.Bucket, o.key, options)
+	body, _, header, err := o.bucket.getObject(ctx, o.bucket.Bucket, o.key, options)
 	if err != nil {
 		return nil, err
 	}

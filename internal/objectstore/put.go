@@ -27,7 +27,7 @@ const sumKey = "Sha256"
 // list yields the objects whose key starts with prefix, by key. An error is the last.
 func (b *bucket) list(ctx context.Context, prefix string) iter.Seq2[*object, error] {
 	return func(yield func(*object, error) bool) {
-		for info := range b.client.ListObjectsIter(ctx, b.Bucket, minio.ListObjectsOptions{Prefix: prefix, Recursive: true}) {
+		for info := range b.listObjects(ctx, b.Bucket, minio.ListObjectsOptions{Prefix: prefix, Recursive: true}) {
 			if info.Err != nil {
 				yield(nil, b.fail(ctx, "list", prefix, info.Err))
 				return
@@ -56,12 +56,12 @@ func (u *Uploader) put(ctx context.Context, name string, from io.ReaderAt, size 
 	sum := hex.EncodeToString(hash.Sum(nil))
 	options := minio.PutObjectOptions{ContentType: "application/octet-stream", UserMetadata: map[string]string{sumKey: sum}, DisableContentSha256: true}
 	options.SetMatchETagExcept("*")
-	_, err := minio.Core{Client: b.client}.PutObject(limited, b.Bucket, key, io.NewSectionReader(from, 0, size), size, "", sum, options)
+	_, err := b.putObject(limited, b.Bucket, key, io.NewSectionReader(from, 0, size), size, "", sum, options)
 	exists := minio.ToErrorResponse(err).StatusCode == http.StatusPreconditionFailed
 	if err != nil && !exists {
 		return b.fail(ctx, "put", key, err)
 	}
-	stored, err := b.client.StatObject(limited, b.Bucket, key, minio.StatObjectOptions{})
+	stored, err := b.statObject(limited, b.Bucket, key, minio.StatObjectOptions{})
 	switch {
 	case err != nil:
 		return b.fail(ctx, "head", key, err)
@@ -77,7 +77,7 @@ func (u *Uploader) put(ctx context.Context, name string, from io.ReaderAt, size 
 func (b *bucket) remove(ctx context.Context, key string, timeout time.Duration) error {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if err := b.client.RemoveObject(limited, b.Bucket, key, minio.RemoveObjectOptions{}); err != nil {
+	if err := b.removeObject(limited, b.Bucket, key, minio.RemoveObjectOptions{}); err != nil {
 		return b.fail(ctx, "delete", key, err)
 	}
 	return nil

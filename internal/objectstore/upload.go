@@ -46,7 +46,7 @@ type UploadOptions struct {
 	// Failed gets an error. A *ConflictError is final for its file; else Run tries again after a time.
 	Failed func(err error, after time.Duration)
 
-	// Interval is how often Run looks for closed files, 10 s if it is 0.
+	// Interval is how often Run looks for closed files without a call of FileClosed, 10 s if it is 0.
 	Interval time.Duration
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
@@ -69,6 +69,7 @@ type Uploader struct {
 	options UploadOptions
 	bucket  *bucket
 	retry   *backoff.ExponentialBackOff
+	closed  chan struct{}
 	listed  bool
 	expired time.Time            // when old objects were removed last
 	stored  map[string]time.Time // files that replace others: when they were uploaded
@@ -92,24 +93,37 @@ func NewUploader(options UploadOptions) (*Uploader, error) {
 	}
 	retry := backoff.NewExponentialBackOff()
 	retry.InitialInterval, retry.MaxInterval = min(time.Second, options.Interval), time.Minute
-	return &Uploader{options: options, bucket: b, retry: retry, done: map[string]bool{}, stored: map[string]time.Time{}}, nil
+	return &Uploader{options: options, bucket: b, retry: retry, closed: make(chan struct{}, 1), done: map[string]bool{}, stored: map[string]time.Time{}}, nil
 }
 
 // Run uploads until ctx ends.
 func (u *Uploader) Run(ctx context.Context) {
 	defer u.bucket.close()
 	for ctx.Err() == nil {
-		delay := u.options.Interval
+		delay, closed := u.options.Interval, u.closed
 		if err := u.pass(ctx); err == nil {
 			u.retry.Reset()
 		} else if ctx.Err() == nil {
-			delay = u.retry.NextBackOff()
+			delay, closed = u.retry.NextBackOff(), nil
 			u.options.Failed(err, delay)
 		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(delay):
+		case <-closed:
+			select { // for others that are closed at the same time
+			case <-ctx.Done():
+			case <-time.After(min(delay, time.Second)):
+			}
 		}
+	}
+}
+
+// FileClosed makes Run look for closed files soon. It is safe for concurrent use.
+func (u *Uploader) FileClosed() {
+	select {
+	case u.closed <- struct{}{}:
+	default:
 	}
 }
 

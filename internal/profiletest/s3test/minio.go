@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
@@ -19,34 +18,68 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// MinIO starts a real server with an empty bucket, and sets credentials. Without bin/minio, which `make bin/minio` builds, it skips the test.
+// MinIO starts a real server with an empty bucket, and sets credentials. Without bin/minio, which `make bin/minio` builds, it skips
+// the test.
 func MinIO(t *testing.T) (endpoint string, client *minio.Client) {
-	program := program(t)
+	m := NewMinIO(t)
+	m.Start()
+	return m.Endpoint, m.Client
+}
+
+// Real is a MinIO server, which keeps its objects when it is stopped.
+type Real struct {
+	Endpoint string
+	Client   *minio.Client
+
+	t                *testing.T
+	program, address string
+	directory, home  string
+	output           bytes.Buffer
+	command          *exec.Cmd // nil while it is stopped
+}
+
+// NewMinIO returns a server that is not started.
+func NewMinIO(t *testing.T) *Real {
+	m := &Real{t: t, program: program(t), directory: t.TempDir(), home: t.TempDir()}
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "localhost:0")
 	require.NoError(t, err)
-	address := listener.Addr().String()
+	m.address = listener.Addr().String()
 	require.NoError(t, listener.Close())
+	m.Endpoint = "http://" + m.address
 	SetEnvironment(t)
-	command := exec.Command(program, "server", "--quiet", "--address", address, "--console-address", "localhost:0", t.TempDir()) // #nosec G204 -- the server
-	command.Env = append(os.Environ(), "MINIO_ROOT_USER=test-access-key", "MINIO_ROOT_PASSWORD="+Secret, "MINIO_BROWSER=off", "MINIO_UPDATE=off", "HOME="+t.TempDir())
-	var output bytes.Buffer
-	command.Stdout, command.Stderr = &output, &output
-	require.NoError(t, command.Start())
+	m.Client, err = minio.New(m.address, &minio.Options{
+		Creds: credentials.NewStaticV4("test-access-key", Secret, ""), Region: "us-east-1", MaxRetries: 1, Transport: &http.Transport{DisableKeepAlives: true},
+	})
+	require.NoError(t, err)
 	t.Cleanup(func() {
-		_ = command.Process.Signal(syscall.SIGTERM)
-		_ = command.Wait()
+		m.Stop()
 		if t.Failed() {
-			t.Log(output.String())
+			t.Log(m.output.String())
 		}
 	})
-	endpoint = "http://" + address
-	transport := &http.Transport{DisableKeepAlives: true}
-	client, err = minio.New(address, &minio.Options{Creds: credentials.NewStaticV4("test-access-key", Secret, ""), Region: "us-east-1", Transport: transport, MaxRetries: 1})
-	require.NoError(t, err)
-	require.Eventually(t, func() bool {
-		return client.MakeBucket(t.Context(), Bucket, minio.MakeBucketOptions{}) == nil
+	return m
+}
+
+// Start starts the server, and creates the bucket if there is none.
+func (m *Real) Start() {
+	m.command = exec.Command(m.program, "server", "--quiet", "--address", m.address, "--console-address", "localhost:0", m.directory) // #nosec G204 -- the server
+	m.command.Env = append(os.Environ(), "MINIO_ROOT_USER=test-access-key", "MINIO_ROOT_PASSWORD="+Secret, "MINIO_BROWSER=off", "MINIO_UPDATE=off", "HOME="+m.home)
+	m.command.Stdout, m.command.Stderr = &m.output, &m.output
+	require.NoError(m.t, m.command.Start())
+	require.Eventually(m.t, func() bool {
+		err := m.Client.MakeBucket(m.t.Context(), Bucket, minio.MakeBucketOptions{})
+		return err == nil || minio.ToErrorResponse(err).Code == minio.BucketAlreadyOwnedByYou
 	}, time.Minute, time.Second/10, "MinIO does not start")
-	return endpoint, client
+}
+
+// Stop kills the server.
+func (m *Real) Stop() {
+	if m.command == nil {
+		return
+	}
+	_ = m.command.Process.Kill()
+	_ = m.command.Wait()
+	m.command = nil
 }
 
 // program finds bin/minio at or above the working directory.
