@@ -57,8 +57,7 @@ type Config struct {
 
 // RotationConfig limits one file; 0 is no limit.
 type RotationConfig struct {
-	// MaxSize closes a file at this size on disk. A single larger record gets a file of its own. 0
-	// means no limit.
+	// MaxSize closes a file at this size. 0 means no limit.
 	MaxSize config.Size `mapstructure:"max_size"`
 	// MaxAge closes a file this long after it was created. 0 means no limit.
 	MaxAge time.Duration `mapstructure:"max_age"`

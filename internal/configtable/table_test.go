@@ -94,6 +94,7 @@ func (c comments) structRows(prefix string, v reflect.Value) (rows []row, err er
 			r.value = stated
 		}
 		switch {
+		case r.kind == "section": // its keys say enough
 		case !squashed:
 			rows = append(rows, r)
 		case ours && prefix == "" && field.Type.Kind() == reflect.Struct && !isOurs(field.Type): // the component extends it
@@ -190,7 +191,7 @@ func (c comments) fieldRows(r *row, v reflect.Value, ours bool) ([]row, error) {
 		if isOurs(t) {
 			for field := range t.Fields() {
 				if strings.Contains(field.Tag.Get("mapstructure"), ",squash") && !isOurs(field.Type) {
-					r.kind = "section, extends " + link(field.Type)
+					r.kind = "section with keys of " + link(field.Type)
 					r.value = c.changed(r.key+".", v.FieldByIndex(field.Index))
 				}
 			}

@@ -47,16 +47,12 @@ const minMemoryLimit = config.MiB
 
 // Config of the processor.
 type Config struct {
-	// Window is how long payloads are merged before they are sent as one. Profiles of one window merge
-	// only if they are of one slot of about this length. 0 merges only within each payload, without
-	// slots, and sends it at once.
+	// Window is how long payloads are merged before they are sent as one. 0 merges only within each payload.
 	Window time.Duration `mapstructure:"window"`
-	// Acknowledge says when the client gets a response: on_receive, when the payload is in the
-	// window; on_flush, when the next component has accepted the window. on_flush requires a window
-	// of 5s or less. The key has no effect without a window.
+	// Acknowledge says when the client gets a response: on_receive, when the payload is in the window; on_flush, when
+	// the next component has accepted the window. on_flush requires a window of 5s or less.
 	Acknowledge string `mapstructure:"acknowledge"`
-	// MemoryLimit bounds the bytes that the open window, the windows being exported, the retry queue and the
-	// duplicate IDs retain. Without a window, it bounds only the duplicate IDs. Default: 25%.
+	// MemoryLimit bounds the memory of windows, retries and duplicate IDs. Default: 25%.
 	MemoryLimit config.Size `mapstructure:"memory_limit"`
 	// Snapshots says how snapshots merge: keep does not merge them, latest keeps the last one of
 	// each resource in each slot, sum adds them like intervals.
@@ -71,20 +67,16 @@ type Config struct {
 	DropZeroSamples bool `mapstructure:"drop_zero_samples"`
 	// Granularity says which locations are equal: those with the same address, line or function.
 	Granularity string `mapstructure:"granularity"`
-	// DropSampleAttributes are the keys of attributes to drop from samples, so that more samples
-	// are equal and merge.
+	// DropSampleAttributes are attributes to drop from samples, so that more are equal and merge.
 	DropSampleAttributes []string `mapstructure:"drop_sample_attributes"`
-	// DropResourceAttributes are the keys of attributes to drop from resources, so that more
-	// resources are equal and merge.
+	// DropResourceAttributes are attributes to drop from resources, so that more are equal and merge.
 	DropResourceAttributes []string `mapstructure:"drop_resource_attributes"`
 	// SplitBy lists keys of resource attributes. A window is sent as one payload for each
 	// combination of their values, with client metadata of those names.
 	SplitBy []string `mapstructure:"split_by"`
-	// DuplicateTTL is how long the ID of an acknowledged Profile is remembered. Within this time,
-	// duplicates are dropped. 0 disables deduplication.
+	// DuplicateTTL is how long duplicates of an acknowledged Profile are dropped. 0 disables this.
 	DuplicateTTL time.Duration `mapstructure:"duplicate_ttl"`
-	// RetryOnFailure says how a payload is retried after a retryable error. It has no effect without
-	// a window.
+	// RetryOnFailure says how a payload is retried. It has no effect without a window.
 	RetryOnFailure configretry.BackOffConfig `mapstructure:"retry_on_failure"`
 	// ShutdownTimeout is the maximum time to send remaining windows at shutdown. It has no effect
 	// without a window.

@@ -19,8 +19,7 @@ import (
 type Config struct {
 	HTTP confighttp.ServerConfig `mapstructure:",squash"`
 
-	// MaxDecompressedSize limits the size of the profiles of one request, after all
-	// layers of compression are removed. Default: 64MiB.
+	// MaxDecompressedSize limits the profiles of one request, decompressed. Default: 64MiB.
 	MaxDecompressedSize config.Size `mapstructure:"max_decompressed_size"`
 }
 

@@ -29,8 +29,8 @@ type Config struct {
 	// the end of the body. Default: 30s.
 	HTTP confighttp.ClientConfig `mapstructure:",squash"`
 
-	// CollectionInterval is the time between two scrapes of a profile. The first scrape
-	// is within the first interval, at a time that depends on the URL. Default: 60s.
+	// CollectionInterval is the time between two scrapes of a profile. The URL determines when within it. Default:
+	// 60s.
 	CollectionInterval time.Duration `mapstructure:"collection_interval"`
 
 	// Targets are the processes to scrape.
@@ -40,30 +40,27 @@ type Config struct {
 	// Default: [cpu, heap, goroutine, mutex, block].
 	Profiles []string `mapstructure:"profiles"`
 
-	// CPUDuration is the length of a CPU profile, in whole seconds, shorter than the
-	// timeout and CollectionInterval. 0 means half of the shorter of them, but at least
-	// 1s and at most 10s.
+	// CPUDuration is the length of a CPU profile, in whole seconds. 0 means half of the timeout or
+	// CollectionInterval, the shorter of them, but 1s to 10s.
 	CPUDuration time.Duration `mapstructure:"cpu_duration"`
 
 	// Delta replaces cumulative values (alloc_*, mutex, block) by their deltas since the
 	// previous scrape. Default: true.
 	Delta bool `mapstructure:"delta"`
 
-	// MaxDecompressedSize limits the size of a profile, after all layers of compression
-	// are removed, and of its body. Default: 64MiB.
+	// MaxDecompressedSize limits a profile, decompressed, and its body. Default: 64MiB.
 	MaxDecompressedSize config.Size `mapstructure:"max_decompressed_size"`
 }
 
 // Target is a process that serves profiles over HTTP.
 type Target struct {
-	// Endpoint is the URL of the directory of the profiles, such as
-	// http://localhost:6060/debug/pprof. Without a path, it is /debug/pprof.
+	// Endpoint is the URL of the directory of the profiles. Without a path, it is /debug/pprof.
 	Endpoint string `mapstructure:"endpoint"`
 
-	// ResourceAttributes are attributes of the resource. They override those of the receiver.
+	// ResourceAttributes are attributes of the resource.
 	ResourceAttributes map[string]string `mapstructure:"resource_attributes"`
 
-	// Profiles are the profile types to scrape. If empty, they are those of remote.profiles.
+	// Profiles are the profile types to scrape, by default those of remote.profiles.
 	Profiles []string `mapstructure:"profiles"`
 }
 

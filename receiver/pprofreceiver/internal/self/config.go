@@ -18,21 +18,19 @@ type Config struct {
 	// immediately. Default: 60s.
 	CollectionInterval time.Duration `mapstructure:"collection_interval"`
 
-	// CPUDuration is the length of each CPU profile. It must be shorter than
-	// CollectionInterval. 0 means half of CollectionInterval, but at most 10s.
+	// CPUDuration is the length of each CPU profile. 0 means half of CollectionInterval, but at most 10s.
 	CPUDuration time.Duration `mapstructure:"cpu_duration"`
 
 	// Profiles are the profile types to collect: cpu, heap, allocs, goroutine,
 	// goroutineleak (if the build has it), mutex and block. Default: cpu, heap and goroutine.
 	Profiles []string `mapstructure:"profiles"`
 
-	// MutexProfileFraction makes the runtime report one in so many mutex contentions,
-	// from start to shutdown. 0 keeps the setting of the process.
+	// MutexProfileFraction makes the runtime report one in so many mutex contentions. 0 keeps the setting of the
+	// process.
 	MutexProfileFraction int `mapstructure:"mutex_profile_fraction"`
 
-	// BlockProfileFraction makes the runtime report one blocking event per so many
-	// nanoseconds spent blocked, from start to shutdown. 1 reports all. 0 keeps the
-	// setting of the process.
+	// BlockProfileFraction makes the runtime report one blocking event per so many nanoseconds. 1 reports all. 0
+	// keeps the setting of the process.
 	BlockProfileFraction int `mapstructure:"block_profile_fraction"`
 }
 
