@@ -154,7 +154,7 @@ const (
 	// FilesAhead is for how many files one call of FetchIndexes or Fetch is.
 	FilesAhead = 64
 	// fetching is how many objects are fetched at once.
-	fetching = 16
+	fetching = 32
 	// fetchShare is the part of MaxMemory that fetched parts may take.
 	fetchShare = 16
 )

@@ -24,6 +24,8 @@ import (
 const (
 	// attempts is how often a request is sent that fails for a time, such as by throttling.
 	attempts = 5
+	// connections is how many stay open: as many as files are read at once.
+	connections = 32
 	// answerTimeout is how long a server may take for the headers of its response, and metadataTimeout for credentials.
 	answerTimeout, metadataTimeout = 20 * time.Second, 2 * time.Second
 )
@@ -56,7 +58,7 @@ func openBucket(location Location, attempts int, stats *archive.Stats) (*bucket,
 	if err != nil {
 		return nil, err
 	}
-	transport.ResponseHeaderTimeout = answerTimeout
+	transport.ResponseHeaderTimeout, transport.MaxIdleConnsPerHost = answerTimeout, connections
 	client, err := minio.New(endpoint.Host, &minio.Options{
 		Creds: chain(location.Region), Secure: secure, Region: location.Region, MaxRetries: attempts, Transport: counting{transport, stats},
 	})

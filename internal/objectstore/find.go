@@ -144,7 +144,7 @@ func filesOf(objects map[string]*object, directory string) []archive.File {
 	files := make([]archive.File, 0, len(objects))
 	for key, o := range objects {
 		name := strings.TrimPrefix(key, directory)
-		if strings.HasSuffix(key, recordfile.IndexSuffix) || strings.HasSuffix(key, "/") || strings.HasPrefix(name, ".") || strings.Contains(name, "/.") {
+		if strings.HasSuffix(key, recordfile.IndexSuffix) || strings.HasSuffix(key, manifestSuffix) || strings.HasSuffix(key, "/") || strings.HasPrefix(name, ".") || strings.Contains(name, "/.") {
 			continue
 		}
 		file := archive.File{Path: o.bucket.path(key), Size: o.size, Modified: o.modified, Object: o}

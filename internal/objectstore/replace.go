@@ -15,8 +15,9 @@ import (
 )
 
 // A file replaces others of its directory that are named in a manifest beside it, one a line: .NAME.replaces. Readers leave those
-// files out while there is the manifest and its file. In a bucket, the manifest is stored before its file, the replaced objects are
-// removed when no list can be in use that has them without the file, and then the manifest.
+// files out while there is the manifest and its file. In a bucket, the manifest is NAME.replaces, so that a list has it after its file.
+// It is stored before its file: a list with the file has it, also if the list takes several requests. The replaced objects are removed
+// when no list can be in use that has them without the file, and then the manifest.
 const (
 	manifestPrefix, manifestSuffix = ".", ".replaces"
 	// replaceTime is how long lists are in use.
@@ -25,17 +26,11 @@ const (
 	maxManifest = 4 << 20
 )
 
-func manifestOf(name string) string {
-	directory, base := path.Split(name)
-	return directory + manifestPrefix + base + manifestSuffix
-}
-
-// ofManifest returns the name of the file of a manifest.
+// ofManifest returns the name of the file of a manifest, in a bucket or a directory.
 func ofManifest(name string) (of string, ok bool) {
 	directory, base := path.Split(name)
-	base, isHidden := strings.CutPrefix(base, manifestPrefix)
-	base, ok = strings.CutSuffix(base, manifestSuffix)
-	return directory + base, ok && isHidden
+	of, ok = strings.CutSuffix(strings.TrimPrefix(base, manifestPrefix), manifestSuffix)
+	return directory + of, ok
 }
 
 // replacedBy returns the files that a manifest names, as names with the directory of its file.
@@ -83,12 +78,13 @@ func (u *Uploader) replace(ctx context.Context, f *localFile) error {
 			}
 		}
 	}
-	return u.bucket.remove(ctx, u.key(manifestOf(f.name)), u.options.Timeout)
+	return u.bucket.remove(ctx, u.key(f.name+manifestSuffix), u.options.Timeout)
 }
 
 // readManifest reads the manifest of a file of the directory. A file without one replaces nothing.
 func (u *Uploader) readManifest(f *localFile) error {
-	data, err := readFile(u.path(manifestOf(f.name)), maxManifest)
+	directory, base := path.Split(f.name)
+	data, err := readFile(u.path(directory+manifestPrefix+base+manifestSuffix), maxManifest)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

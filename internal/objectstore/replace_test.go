@@ -71,6 +71,7 @@ func TestReadersSeeReplacedFilesOnce(t *testing.T) {
 		happened := true
 		for n := 1; happened; n++ {
 			s, dir := s3test.New(t), threeFiles(t)
+			s.PageSize = 2
 			uploadOf(s.URL, dir).run(t, never)
 			want := records(t, s.Path("host/1"))
 			require.Len(t, want, 6)
@@ -113,13 +114,13 @@ func TestReadersSeeReplacedFilesOnce(t *testing.T) {
 				assert.NotContains(t, objects, "host/1/"+name)
 				assert.NotContains(t, objects, "host/1/"+name+recordfile.IndexSuffix)
 			}
-			assert.NotContains(t, objects, "host/1/."+file+".replaces")
+			assert.NotContains(t, objects, "host/1/"+file+".replaces")
 			events := s.Events()
 			at := func(event string) int { return slices.Index(events, event) }
 			stored := at("PUT host/1/" + file)
-			assert.Less(t, at("PUT host/1/."+file+".replaces"), stored)
+			assert.Less(t, at("PUT host/1/"+file+".replaces"), stored)
 			assert.Less(t, stored, at("DELETE host/1/"+replaced[0]))
-			assert.Less(t, at("DELETE host/1/"+replaced[1]), at("DELETE host/1/."+file+".replaces"))
+			assert.Less(t, at("DELETE host/1/"+replaced[1]), at("DELETE host/1/"+file+".replaces"))
 		}
 	}
 }
@@ -154,5 +155,28 @@ func TestManifestsOfReaders(t *testing.T) {
 	for _, name := range replaced {
 		assert.NotContains(t, got, "b/"+name)
 		assert.Contains(t, got, "c/"+name)
+	}
+}
+
+// TestAListThatTakesSeveralRequests: files are replaced between any two of them.
+func TestAListThatTakesSeveralRequests(t *testing.T) {
+	for n := 1; n < 10; n++ {
+		s, dir := s3test.New(t), threeFiles(t)
+		s.PutDirectory(t, dir, "p")
+		want := records(t, s.Path("p"))
+		file, replaced := replacing(t, dir)
+		s.PageSize = 1
+		lists := 0
+		s.Fault = func(_ http.ResponseWriter, r *http.Request) bool {
+			if !r.URL.Query().Has("list-type") {
+				return false
+			}
+			if lists++; lists == n {
+				s.Put("p/"+file+".replaces", []byte(strings.Join(replaced, "\n")))
+				s.Put("p/"+file, s3test.Files(t, dir)[file])
+			}
+			return false
+		}
+		assert.Equal(t, want, records(t, s.Path("p")), "before list %d", n)
 	}
 }

@@ -359,7 +359,7 @@ func (u *Uploader) upload(ctx context.Context, f localFile) (uploaded bool, err 
 		err = u.put(ctx, f.name+recordfile.IndexSuffix, bytes.NewReader(index), int64(len(index)))
 	}
 	if err == nil && f.manifest != nil {
-		err = u.put(ctx, manifestOf(f.name), bytes.NewReader(f.manifest), int64(len(f.manifest)))
+		err = u.put(ctx, f.name+manifestSuffix, bytes.NewReader(f.manifest), int64(len(f.manifest)))
 	}
 	if err == nil {
 		err = u.put(ctx, f.name, file, info.Size())
