@@ -149,6 +149,11 @@ bin/minio: ## Build a server of object stores for the tests (150 MB, 2 minutes)
 test-objectstore: bin/minio ## Run the tests of object stores, also against a real server
 	go test -count=1 ./internal/objectstore ./cmd/otelprof ./exporter/profilesfileexporter ./extension/profilesviewextension/...
 
+.PHONY: false-positives
+false-positives: ## Measure how often otelprof diff finds a change between equal sides: synthetic ones, and RUNS=400 real ones (7 minutes)
+	go test -count=1 -v -run 'TestFalsePositives$$|TestSlowdown' ./cmd/otelprof/internal/regression
+	OTELPROF_RUNS=$(or $(RUNS),400) go test -count=1 -v -timeout 60m -run TestFalsePositivesOfRealRuns ./cmd/otelprof
+
 .PHONY: test-ebpf
 test-ebpf: build-ebpf ## Run the tests of config/ebpf, which profile this machine if they may
 	export OTELCOL_PROFILES_EBPF_BIN=$(ROOT)/$(EBPF); (cd e2e && go test -count=1 -v -run "^TestEBPF" $(TESTFLAGS) .) && cd deploy && go test -count=1 -run "^TestEBPF" $(TESTFLAGS) .

@@ -69,7 +69,11 @@ func exampleDirectory(t testing.TB) string {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "payload.otlp.pb"), message, 0o600))
 	var cpu bytes.Buffer
 	require.NoError(t, cpuPprof(1e9).Write(&cpu))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "cpu.pb.gz"), cpu.Bytes(), 0o600))
+	for _, path := range []string{"cpu.pb.gz", "base/1.pb.gz", "base/2.pb.gz", "new/1.pb.gz", "new/2.pb.gz"} {
+		path = filepath.Join(dir, path)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, cpu.Bytes(), 0o600))
+	}
 	return dir
 }
 
@@ -88,21 +92,16 @@ func TestExamplesOfTheHelpRun(t *testing.T) {
 	assert.GreaterOrEqual(t, examples, 12)
 }
 
-// TestExamplesOfThePageRun runs the calls of otelprof in the blocks of README.md.
+// TestExamplesOfThePageRun runs the indented calls of otelprof in README.md. An end-to-end test runs the others.
 func TestExamplesOfThePageRun(t *testing.T) {
 	page, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	t.Chdir(exampleDirectory(t))
-	examples := 0
-	for _, block := range regexp.MustCompile("(?s)\n```sh\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
-		for line := range strings.Lines(block[1]) {
-			if strings.HasPrefix(line, "otelprof ") {
-				examples++
-				runExample(t, strings.TrimSpace(line))
-			}
-		}
+	examples := regexp.MustCompile(`(?m)^    (otelprof .*)$`).FindAllStringSubmatch(string(page), -1)
+	assert.GreaterOrEqual(t, len(examples), 2)
+	for _, example := range examples {
+		runExample(t, example[1])
 	}
-	assert.GreaterOrEqual(t, examples, 1)
 }
 
 func runExample(t *testing.T, line string) {

@@ -54,10 +54,12 @@ type app struct {
 	objects        *objectstore.Reader
 	reading        bool // the command line was right
 	wrong          bool // an error was reported, or a rule is violated
+	worse          bool // diff found what --fail-above names
+	exitError      int  // exit code if files cannot be read or nothing is selected
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	a := &app{stdout: stdout, stderr: stderr, now: time.Now()}
+	a := &app{stdout: stdout, stderr: stderr, now: time.Now(), exitError: exitWrong}
 	root := a.command()
 	root.SetArgs(args)
 	command, err := root.ExecuteContextC(ctx)
@@ -68,10 +70,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		a.note("Read %d bytes, with %s to object stores", a.stats.Bytes.Load(), plural(int(a.stats.Requests.Load()), "request"))
 	}
 	switch {
-	case err == nil && !a.wrong:
+	case err == nil && !a.wrong && !a.worse:
 		return exitOK
-	case err == nil, errors.Is(err, query.ErrEmpty) && a.wrong: // the reason was reported
+	case err == nil && !a.wrong:
 		return exitWrong
+	case err == nil, errors.Is(err, query.ErrEmpty) && a.wrong: // the reason was reported
+		return a.exitError
 	}
 	a.note("%v", err)
 	types, isTypes := errors.AsType[*query.TypesError](err)
@@ -85,7 +89,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case errors.Is(err, query.ErrEmpty) && command.Name() != "ls":
 		a.note("otelprof ls lists the services, types and times that there are")
 	}
-	return exitWrong
+	return a.exitError
 }
 
 // note prints a remark that is not part of the output. It may have several lines.
@@ -106,7 +110,7 @@ content. A directory stands for all files below it, s3://bucket/prefix for the
 objects below a prefix, and - for standard input.
 
 Exit codes: 0; 1 if a file cannot be read or breaks a rule, or nothing is
-selected; 2 for a wrong command line.`,
+selected; 2 for a wrong command line. Those of diff differ.`,
 		Version:       versions(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -123,7 +127,7 @@ selected; 2 for a wrong command line.`,
 	root.PersistentFlags().StringVar(&a.maxMemory, "max-memory", "50%", "memory to use at most, a `SIZE` such as 512MiB, or a share of the memory of this computer")
 	root.PersistentFlags().BoolVar(&a.strict, "strict", false, "stop at the first file or record that cannot be read")
 	root.PersistentFlags().BoolVar(&a.showStats, "stats", false, "print how many bytes were read, and how many requests were sent to object stores")
-	root.AddCommand(a.ls(), a.top(), a.view(), a.check(), a.convert(), a.cat(), a.pgo())
+	root.AddCommand(a.ls(), a.top(), a.view(), a.check(), a.convert(), a.cat(), a.diff(), a.pgo())
 	return root
 }
 

@@ -88,7 +88,7 @@ func callsOf(p *profile.Profile) (*calls, error) {
 	for _, s := range p.Sample {
 		switch weight := s.Value[value]; {
 		case weight < 0:
-			return nil, fmt.Errorf("a sample has the value %d: must not be negative, as in a difference of profiles", weight)
+			return nil, negativeError(weight)
 		case weight > 0:
 			if err := c.add(s.Location[:min(2, len(s.Location))], weight); err != nil {
 				return nil, err
@@ -199,6 +199,10 @@ func (c *calls) pprof() *profile.Profile {
 
 func (c *calls) compare(a, b call) int {
 	return cmp.Or(cmp.Compare(c.weights[b], c.weights[a]), cmp.Compare(a.caller, b.caller), cmp.Compare(a.callee, b.callee), cmp.Compare(a.offset, b.offset))
+}
+
+func negativeError(value int64) error {
+	return fmt.Errorf("a sample has the value %d: must not be negative, as in a difference of profiles", value)
 }
 
 func typesOf(p *profile.Profile) string {

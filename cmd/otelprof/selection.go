@@ -52,9 +52,15 @@ type comparison struct {
 }
 
 func (a *app) addComparison(flags *pflag.FlagSet) *comparison {
-	c := &comparison{Selection: a.addSelection(flags)}
+	c := a.addSides(flags, " to subtract")
 	flags.StringArrayVar(&c.base, "base", nil, "`PATH` of a file or directory to subtract (repeat it for several); the other flags select from it, too")
-	a.addRange(flags, "base-", " to subtract", &c.baseFrom, &c.baseTo)
+	return c
+}
+
+// addSides is addComparison without --base.
+func (a *app) addSides(flags *pflag.FlagSet, ofBase string) *comparison {
+	c := &comparison{Selection: a.addSelection(flags)}
+	a.addRange(flags, "base-", ofBase, &c.baseFrom, &c.baseTo)
 	flags.StringArrayVar(&c.symbolize.directories, "symbolize", nil, "`DIR` with debug files or programs, for native frames that have only addresses (repeat it for several)")
 	return c
 }
@@ -80,25 +86,30 @@ func (c *comparison) source(ctx context.Context, a *app, paths []string) (*query
 	return source, err
 }
 
-// pprof returns the selected profiles as one pprof, minus those of the base. apart is that of query.Difference.
-func (a *app) pprof(ctx context.Context, paths []string, c *comparison, apart bool) (*query.Comparison, error) {
+// sources returns the files of the selection and those of the base, if there is one.
+func (a *app) sources(ctx context.Context, paths []string, c *comparison) (source, baseSource *query.Source, err error) {
 	base, pathsOfBase := c.ofBase(), c.base
 	if len(pathsOfBase) == 0 {
 		pathsOfBase = paths
 	}
 	if base != nil && slices.Contains(paths, archive.Stdin) && slices.Contains(pathsOfBase, archive.Stdin) {
-		return nil, errors.New("standard input can be read only once: name a file to compare it with itself")
+		return nil, nil, errors.New("standard input can be read only once: name a file to compare it with itself")
 	}
-	defer c.symbolize.close(a)
-	source, err := c.source(ctx, a, paths)
-	var baseSource *query.Source
+	source, err = c.source(ctx, a, paths)
 	if err == nil && base != nil {
 		baseSource, err = c.source(ctx, a, pathsOfBase)
 	}
+	return source, baseSource, err
+}
+
+// pprof returns the selected profiles as one pprof, minus those of the base. apart is that of query.Difference.
+func (a *app) pprof(ctx context.Context, paths []string, c *comparison, apart bool) (*query.Comparison, error) {
+	defer c.symbolize.close(a)
+	source, baseSource, err := a.sources(ctx, paths, c)
 	if err != nil {
 		return nil, err
 	}
-	compared, err := query.Compare(ctx, source, c.Selection, baseSource, base, a.now, apart)
+	compared, err := query.Compare(ctx, source, c.Selection, baseSource, c.ofBase(), a.now, apart)
 	if err != nil {
 		return nil, err
 	}

@@ -83,7 +83,7 @@ func several(names []string, separator string) string {
 func (r *Result) Pprof(ctx context.Context) (*profile.Profile, error) {
 	kinds := r.kinds()
 	if slices.ContainsFunc(kinds, func(k recordfile.Key) bool { return k.Type != kinds[0].Type }) {
-		return nil, typesError(kinds, "profile types", "type", "service")
+		return nil, typesError(kinds, profileTypes, "type", "service")
 	}
 	if err := checkTypes(r.sampleTypes()); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (r *Result) Pprof(ctx context.Context) (*profile.Profile, error) {
 	start, end := pprofs[0].TimeNanos, int64(0)
 	for _, p := range pprofs {
 		if periodType(pprofs[0]) != periodType(p) {
-			return nil, typesError(kinds, "period types", "service", "type")
+			return nil, typesError(kinds, periodTypes, "service", "type")
 		}
 		if start == 0 || p.TimeNanos != 0 && p.TimeNanos < start {
 			start = p.TimeNanos

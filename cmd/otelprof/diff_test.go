@@ -1,0 +1,347 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"compress/flate"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/pprof"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
+)
+
+// cpuRun is a run of a program whose functions have these numbers of samples. All are called by main.main.
+func cpuRun(samples map[string]int64) *profile.Profile {
+	main := &profile.Function{ID: 1, Name: "main.main"}
+	caller := &profile.Location{ID: 1, Line: []profile.Line{{Function: main, Line: 1}}}
+	p := &profile.Profile{
+		SampleType: []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "cpu", Unit: "nanoseconds"}},
+		PeriodType: &profile.ValueType{Type: "cpu", Unit: "nanoseconds"}, Period: 1e7, DurationNanos: 1e9, TimeNanos: 1e18,
+		Function: []*profile.Function{main}, Location: []*profile.Location{caller},
+	}
+	for _, name := range slices.Sorted(maps.Keys(samples)) {
+		f := &profile.Function{ID: uint64(len(p.Function) + 1), Name: name}
+		l := &profile.Location{ID: uint64(len(p.Location) + 1), Line: []profile.Line{{Function: f, Line: 2}}}
+		p.Function, p.Location = append(p.Function, f), append(p.Location, l)
+		p.Sample = append(p.Sample, &profile.Sample{Location: []*profile.Location{l, caller}, Value: []int64{samples[name], samples[name] * 1e7}})
+	}
+	return p
+}
+
+// runsDirectory is a directory with ten runs of about 3,000 samples, encode of which have the share.
+func runsDirectory(t testing.TB, seed uint64, share float64) string {
+	t.Helper()
+	rng, dir := rand.New(rand.NewPCG(seed, 1)), t.TempDir()
+	for i := range 10 {
+		encode := int64(3000*share + 20*rng.NormFloat64())
+		savePprofAs(t, filepath.Join(dir, fmt.Sprint("cpu", i, ".pb.gz")), cpuRun(map[string]int64{"main.encode": encode, "main.a|b`c": 1000, "main.rest": 2000 - encode}))
+	}
+	return dir
+}
+
+func savePprofAs(t testing.TB, path string, p *profile.Profile) {
+	t.Helper()
+	var data bytes.Buffer
+	require.NoError(t, p.Write(&data))
+	require.NoError(t, os.WriteFile(path, data.Bytes(), 0o600))
+}
+
+func TestDiffFailsIfAShareGrewBeyondNoise(t *testing.T) {
+	base, equal, slow := runsDirectory(t, 1, 0.3), runsDirectory(t, 2, 0.3), runsDirectory(t, 3, 0.34)
+	for _, test := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{base, equal}, exitOK, "4 functions with 1 % of cpu or more compared, 0 changed beyond noise.\nBASE: 10 runs with 5m0s. NEW: 10 runs with 5m0s.\n"},
+		{[]string{"--fail-above", "0%", base, equal}, exitOK, "Pass: the share of 0 functions grew by more than 0 percentage points.\n"},
+		{[]string{base, slow}, exitOK, "2 changed beyond noise"},
+		{[]string{"--fail-above", "2%", base, slow}, exitWrong, "Fail: the share of 1 function grew by more than 2 percentage points.\n"},
+		{[]string{"--fail-above", "5%", base, slow}, exitOK, "Pass: the share of 0 functions grew by more than 5 percentage points.\n"},
+		{[]string{"--fail-above", "2%", slow, base}, exitWrong, "main.rest"},
+		{[]string{"--fail-above", "2%", "--min-share", "40%", base, slow}, exitOK, "1 function with 40 % of cpu"},
+		{[]string{"--fail-above", "2%", "--type", "samples", base, slow}, exitWrong, "BASE: 10 runs with 30000."},
+	} {
+		code, stdout, stderr := otelprof(t, append([]string{"diff"}, test.args...)...)
+		assert.Equal(t, test.code, code, "%s: %s%s", test.args, stdout, stderr)
+		assert.Contains(t, stdout, test.says)
+		assert.Empty(t, stderr)
+	}
+}
+
+func TestDiffReports(t *testing.T) {
+	base, slow := runsDirectory(t, 1, 0.3), runsDirectory(t, 3, 0.34)
+	_, stdout, _ := otelprof(t, "diff", "--fail-above", "2%", base, slow)
+	assert.Equal(t, `Fail: the share of 1 function grew by more than 2 percentage points.
+4 functions with 1 % of cpu or more compared, 2 changed beyond noise.
+BASE: 10 runs with 5m0s. NEW: 10 runs with 5m0s.
+Shares are cumulative, changes in percentage points with their 95 % confidence intervals.
+
+CHANGE          BASE     NEW      BASE FLAT  NEW FLAT  P      FUNCTION
++4.07 ± 0.79 !  29.96 %  34.03 %  29.96 %    34.03 %   1e-09  main.encode
+-4.07 ± 0.81    36.71 %  32.64 %  36.71 %    32.64 %   1e-09  main.rest
+`, stdout)
+	_, stdout, _ = otelprof(t, "diff", "--fail-above", "2%", "--format", "markdown", base, slow)
+	assert.Contains(t, stdout, `**Fail**: the share of 1 function grew by more than 2 percentage points.`)
+	assert.Contains(t, stdout, "\n\n| CHANGE | BASE | NEW | BASE FLAT | NEW FLAT | P | FUNCTION |\n|--:|--:|--:|--:|--:|--:|:--|\n| **+4.07 ± 0.79** |")
+	assert.Equal(t, "`main.a\\|b'c`", (&reportedChange{Function: "main.a|b`c"}).row(true)[6])
+
+	_, stdout, _ = otelprof(t, "diff", "--fail-above", "2%", "--format", "json", base, slow)
+	var got report
+	decoder := json.NewDecoder(strings.NewReader(stdout))
+	decoder.DisallowUnknownFields()
+	require.NoError(t, decoder.Decode(&got))
+	assert.True(t, got.Failed)
+	assert.Equal(t, reportedSide{10, 30000, 3e11}, got.Base)
+	assert.Equal(t, []any{"cpu", "nanoseconds", 0.01, 0.02}, []any{got.SampleType, got.Unit, got.MinShare, *got.FailAbove})
+	require.Len(t, got.Functions, 4)
+	assert.Equal(t, "main.encode", got.Functions[0].Function)
+	assert.True(t, got.Functions[0].Fails && got.Functions[0].Significant)
+	assert.False(t, got.Functions[1].Fails)
+	for _, field := range []string{`"sample_type"`, `"unit"`, `"base"`, `"new"`, `"runs"`, `"samples"`, `"total"`, `"min_share"`, `"fail_above"`, `"false_discovery_rate"`,
+		`"functions"`, `"function"`, `"cumulative"`, `"flat"`, `"change"`, `"margin"`, `"p"`, `"significant"`, `"fails"`, `"failed"`} {
+		assert.Contains(t, stdout, field+":")
+	}
+}
+
+// TestDiffSharesAreThoseOfTop: recursive and inlined functions count once in a stack, and lines do not matter.
+func TestDiffSharesAreThoseOfTop(t *testing.T) {
+	path := savePprof(t, recursive())
+	moved := recursive()
+	for _, l := range moved.Location {
+		for i := range l.Line {
+			l.Line[i].Line += 100
+		}
+	}
+	code, stdout, stderr := otelprof(t, "diff", "--format", "json", "--min-share", "0%", path, savePprof(t, moved))
+	require.Equal(t, exitOK, code, stderr)
+	assert.Contains(t, stderr, "1 run on a side: only large changes are significant")
+	var got report
+	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
+	shares := map[string]string{}
+	for _, c := range got.Functions {
+		assert.Zero(t, c.Change)
+		shares[c.Function] = fmt.Sprintf("%.2f%% %.2f%%", c.Base.Flat*100, c.Base.Cumulative*100)
+	}
+	for line := range strings.Lines(succeed(t, "top", path)) {
+		if fields := strings.Fields(line); len(fields) >= 6 && strings.HasPrefix(fields[5], "main.") {
+			assert.Equal(t, fields[1]+" "+fields[4], shares[fields[5]], line)
+			delete(shares, fields[5])
+		}
+	}
+	assert.Len(t, shares, 1, "%v", shares) // without a name
+	assert.Contains(t, shares, "<unknown>")
+}
+
+func TestDiffCountsSamplesOfWeightedValues(t *testing.T) {
+	heap := profiletest.HeapPprof(4, 2<<20, 3, 1<<20)
+	heap.TimeNanos, heap.PeriodType, heap.Period = 1e18, &profile.ValueType{Type: "space", Unit: "bytes"}, 512<<10
+	for _, test := range []struct {
+		p       *profile.Profile
+		typ     string
+		samples float64
+	}{
+		{cpuRun(map[string]int64{"a": 30, "b": 12}), "cpu", 42}, {cpuRun(map[string]int64{"a": 30, "b": 12}), "samples", 42},
+		{heap, "alloc_space", 4}, {heap, "alloc_objects", 4}, {heap, "inuse_space", 2}, {heap, "inuse_objects", 2},
+	} {
+		i := slices.IndexFunc(test.p.SampleType, func(s *profile.ValueType) bool { return s.Type == test.typ })
+		require.GreaterOrEqual(t, i, 0, test.typ)
+		assert.InDelta(t, test.samples, samplesOf(test.p, i), 1e-9, test.typ)
+	}
+	unknown := cpuRun(map[string]int64{"a": 30, "b": 12})
+	unknown.PeriodType = nil
+	unknown.SampleType = []*profile.ValueType{{Type: "contentions", Unit: "count"}, {Type: "delay", Unit: "nanoseconds"}}
+	assert.InDelta(t, 42, samplesOf(unknown, 0), 0)
+	assert.InDelta(t, 2, samplesOf(unknown, 1), 0, "stacks")
+}
+
+// TestDiffTakesTheLastSnapshotOfEachProcess: earlier ones of the process are no runs of their own.
+func TestDiffTakesTheLastSnapshotOfEachProcess(t *testing.T) {
+	heap := func(pod string, at int64, bytes int64) pprofile.Profiles {
+		p := profiletest.HeapPprof(1, 2, 3, bytes)
+		p.TimeNanos = at
+		var data strings.Builder
+		require.NoError(t, p.WriteUncompressed(&data))
+		pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles([]byte(data.String()))
+		require.NoError(t, err)
+		pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("k8s.pod.name", pod)
+		return pd
+	}
+	base := written(t, "", []pprofile.Profiles{heap("a", 2e18, 200), heap("a", 1e18, 100), heap("b", 1e18, 1000)})
+	_, stdout, stderr := otelprof(t, "diff", "--type", "inuse_space", "--format", "json", base, base)
+	var got report
+	require.NoError(t, json.Unmarshal([]byte(stdout), &got), stderr)
+	assert.Equal(t, 2, got.Base.Runs)
+	assert.InDelta(t, 1200, got.Base.Total, 0)
+	assert.Contains(t, stderr, "Only the last snapshot of each resource counts; earlier ones skipped: 2\n") // one of each side
+	file := savePprof(t, profiletest.HeapPprof(1, 2, 3, 100))
+	other := savePprof(t, profiletest.HeapPprof(1, 2, 3, 100))
+	dir := t.TempDir()
+	for i, path := range []string{file, other} { // without a resource, each is a process
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), data, 0o600))
+	}
+	_, stdout, stderr = otelprof(t, "diff", "--type", "inuse_space", "--format", "json", dir, dir)
+	require.NoError(t, json.Unmarshal([]byte(stdout), &got), stderr)
+	assert.Equal(t, 2, got.Base.Runs)
+}
+
+func TestDiffErrors(t *testing.T) {
+	base := runsDirectory(t, 1, 0.3)
+	negative, zero, wall := cpuRun(map[string]int64{"a": -3}), cpuRun(map[string]int64{"a": 3}), cpuRun(map[string]int64{"a": 3})
+	zero.Sample[0].Value = []int64{0, 0}
+	wall.SampleType[1].Type, wall.PeriodType.Type = "wall", "wall"
+	only := cpuRun(map[string]int64{"a": 3})
+	only.SampleType = only.SampleType[:1]
+	only.Sample[0].Value = only.Sample[0].Value[:1]
+	damaged := runsDirectory(t, 1, 0.3)
+	require.NoError(t, os.WriteFile(filepath.Join(damaged, "cpu3.pb.gz"), []byte("x"), 0o600))
+	mixed := exampleDirectory(t)
+	for _, test := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{base}, "1 PATH: must be BASE and NEW, each a file or directory, or - for standard input\notelprof: run 'otelprof diff --help'"},
+		{[]string{base, base, base}, "3 PATHs: must be BASE and NEW"},
+		{[]string{"-", "-"}, "standard input can be read only once"},
+		{[]string{"--format", "svg", base, base}, `--format is "svg": must be one of text, markdown, json`},
+		{[]string{"--fail-above", "5", base, base}, `--fail-above is "5": must be a percentage between 0% and 100%, such as 5%`},
+		{[]string{"--fail-above", "NaN%", base, base}, `--fail-above is "NaN%": must be a percentage`},
+		{[]string{"--min-share", "101%", base, base}, `--min-share is "101%": must be a percentage`},
+		{[]string{base, filepath.Join(base, "none")}, "no such file or directory"},
+		{[]string{"--service", "other", base, base}, "BASE: no profiles match the selection"},
+		{[]string{base, t.TempDir()}, "no files in "},
+		{[]string{base, savePprof(t, negative)}, "NEW: a sample has the value -30000000: must not be negative, as in a difference of profiles"},
+		{[]string{savePprof(t, zero), base}, "BASE: all values of cpu are 0"},
+		{[]string{base, savePprof(t, wall)}, "NEW: sample types are samples/count, wall/nanoseconds: must include cpu/nanoseconds, as in the profiles before"},
+		{[]string{base, savePprof(t, only)}, "NEW: sample types are samples/count: must include cpu/nanoseconds"},
+		{[]string{filepath.Join(mixed, "profiles"), base}, "BASE: the selection has several profile types: cpu; heap\notelprof: select one with --type\n"},
+		{[]string{damaged, base}, "cpu3.pb.gz: is not a profile"},
+	} {
+		code, _, stderr := otelprof(t, append([]string{"diff"}, test.args...)...)
+		assert.Equal(t, exitUsage, code, "%s: %s", test.args, stderr)
+		assert.Contains(t, stderr, test.says, test.args)
+	}
+}
+
+// workloadVariable makes the test program a workload that writes its CPU profile to that path.
+const workloadVariable = "OTELPROF_WORKLOAD"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(workloadVariable); path != "" {
+		if err := workload(path); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// workload does a fixed amount of work, about half a second, with garbage collection.
+func workload(path string) error {
+	var cpu bytes.Buffer
+	runtime.SetCPUProfileRate(250) // before StartCPUProfile, which keeps it
+	if err := pprof.StartCPUProfile(&cpu); err != nil {
+		return err
+	}
+	for range 60 {
+		records := make([]map[string]any, 2000)
+		for i := range records {
+			records[i] = map[string]any{"id": i, "name": strconv.Itoa(i * 7919 % len(records)), "tags": []string{"a", "b"}}
+		}
+		sort.Slice(records, func(i, j int) bool { return records[i]["name"].(string) < records[j]["name"].(string) })
+		text, err := json.Marshal(records)
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(text, &records); err != nil {
+			return err
+		}
+		w, err := flate.NewWriter(io.Discard, flate.DefaultCompression)
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(text); err != nil {
+			return err
+		}
+		for range 8 {
+			sha256.Sum256(text)
+		}
+	}
+	pprof.StopCPUProfile()
+	return os.WriteFile(path, cpu.Bytes(), 0o600)
+}
+
+// TestFalsePositivesOfRealRuns compares runs of one program with one workload. OTELPROF_RUNS is how many it runs, which
+// takes about a second each, and OTELPROF_RUNS_DIRECTORY a directory with their profiles instead. Fewer than 1 % of the
+// comparisons may fail.
+func TestFalsePositivesOfRealRuns(t *testing.T) {
+	dir := os.Getenv("OTELPROF_RUNS_DIRECTORY")
+	if dir == "" {
+		count, err := strconv.Atoi(os.Getenv("OTELPROF_RUNS"))
+		if err != nil {
+			t.Skip("OTELPROF_RUNS is not set: make false-positives sets it")
+		}
+		dir = t.TempDir()
+		for i := range count {
+			command := exec.CommandContext(t.Context(), os.Args[0])
+			command.Env = append(os.Environ(), workloadVariable+"="+filepath.Join(dir, fmt.Sprintf("%04d.pb.gz", i)))
+			output, err := command.CombinedOutput()
+			require.NoError(t, err, string(output))
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.pb.gz"))
+	require.NoError(t, err)
+	rng, start := rand.New(rand.NewPCG(1, 2)), time.Now()
+	failed, compared := 0, 0
+	for _, runs := range []int{1, 3, 5, 10} {
+		const pairs = 200
+		found := 0
+		for range pairs {
+			order := rng.Perm(len(files))
+			if 2*runs > len(order) {
+				break
+			}
+			sides := []string{t.TempDir(), t.TempDir()}
+			for i, of := range order[:2*runs] {
+				require.NoError(t, os.Link(files[of], filepath.Join(sides[i%2], fmt.Sprintf("%d.pb.gz", i))))
+			}
+			code, stdout, stderr := otelprof(t, "diff", "--fail-above", "0%", sides[0], sides[1])
+			require.NotEqual(t, exitUsage, code, stderr)
+			compared++
+			if code == exitWrong {
+				found++
+				t.Log(stdout)
+			}
+		}
+		t.Logf("%2d runs a side: %d of %d comparisons of equal sides fail", runs, found, pairs)
+		failed += found
+	}
+	t.Logf("%d of %d comparisons of %d runs fail, %v", failed, compared, len(files), time.Since(start))
+	assert.Less(t, float64(failed), 0.01*float64(compared))
+}
