@@ -26,8 +26,8 @@ import (
 // inNamespace, in the environment, says that this process has a network of its own.
 const inNamespace = "E2E_IN_NAMESPACE"
 
-// page is a page whose commands TestPages runs.
-type page struct {
+// runPage is a page whose commands TestPages runs.
+type runPage struct {
 	path string
 	// continues: the reader has run the commands of the page before it, in the same directory.
 	continues bool
@@ -38,7 +38,7 @@ type page struct {
 	servers, flameGraphs int
 }
 
-var pages = []page{
+var pages = []runPage{
 	{path: "README.md", frame: "compress/flate", servers: 1, flameGraphs: 1},
 	{path: "cmd/otelprof/README.md", continues: true, frame: "runtime", servers: 1, flameGraphs: 1},
 	{path: "cmd/otelprof/README.md", frame: "runtime", servers: 1, flameGraphs: 1},
@@ -107,7 +107,7 @@ func TestCommandsOfPagesRun(t *testing.T) {
 	out, err := exec.Command("git", "-C", "..", "grep", "-l", "^```sh", "--", "*.md").Output()
 	require.NoError(t, err)
 	for name := range strings.FieldsSeq(string(out)) {
-		if !slices.ContainsFunc(pages, func(p page) bool { return p.path == name }) {
+		if !slices.ContainsFunc(pages, func(p runPage) bool { return p.path == name }) {
 			t.Errorf("TestPages does not run %s: indent commands that need another machine", name)
 		}
 	}
