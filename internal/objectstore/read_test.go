@@ -377,3 +377,18 @@ func TestTheCacheIsBounded(t *testing.T) {
 	assert.LessOrEqual(t, r.Memory(), int64(300_000))
 	assert.Positive(t, r.Memory())
 }
+
+// TestCredentialsComeFromTheSharedFile, and the endpoint from the environment.
+func TestCredentialsComeFromTheSharedFile(t *testing.T) {
+	s := s3test.New(t)
+	s.Put("p/file", []byte("main 1\n"))
+	path := filepath.Join(t.TempDir(), "credentials")
+	require.NoError(t, os.WriteFile(path, []byte("[other]\naws_access_key_id = test-access-key\naws_secret_access_key = "+s3test.Secret+"\n"), 0o600))
+	for key, value := range map[string]string{
+		"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_SHARED_CREDENTIALS_FILE": path, "AWS_PROFILE": "other", "AWS_ENDPOINT_URL": s.URL,
+	} {
+		t.Setenv(key, value)
+	}
+	files, _ := open(t, 1<<20, "s3://"+s3test.Bucket+"/p")
+	assert.Len(t, files, 1)
+}
