@@ -30,7 +30,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/partialerror"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/pprofservertest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
@@ -373,7 +373,7 @@ func TestOutcomeOfOneSeriesIsNotThatOfOthers(t *testing.T) {
 		err := e.ConsumeProfiles(t.Context(), together(t, services(t, "bad", "a", "busy", "large", "b"), invalid, services(t, "later", "c")))
 		require.ErrorContains(t, err, "later")
 		require.False(t, consumererror.IsPermanent(err))
-		rest, partial := partialerror.Profiles(err)
+		rest, partial := ingest.NotAccepted(err)
 		require.True(t, partial)
 		require.Equal(t, append(busy, "later", "c"), servicesOf(rest), protocol)
 		rejections := map[string]int64{reasonInvalid: 1, reasonTooLarge: 1, reasonConvert: 1}
@@ -401,7 +401,7 @@ func TestPermanentErrorCarriesWhatWasRejected(t *testing.T) {
 	})
 	err := start(t, "endpoint: "+s.URL+withoutQueue).ConsumeProfiles(t.Context(), services(t, "a", "bad", "b"))
 	require.True(t, consumererror.IsPermanent(err))
-	rest, partial := partialerror.Profiles(err)
+	rest, partial := ingest.NotAccepted(err)
 	require.True(t, partial)
 	assert.Equal(t, []string{"bad"}, servicesOf(rest))
 }
@@ -469,7 +469,7 @@ func TestConnectionErrorsKeepAllProfiles(t *testing.T) {
 			err := e.ConsumeProfiles(t.Context(), services(t, "a", "b"))
 			require.Error(t, err)
 			require.False(t, consumererror.IsPermanent(err), "%s %s: %v", name, protocol, err)
-			rest, _ := partialerror.Profiles(err)
+			rest, _ := ingest.NotAccepted(err)
 			assert.Equal(t, []string{"a", "b"}, servicesOf(rest), "%s %s", name, protocol)
 			assert.NotContains(t, err.Error(), "geheim")
 		}

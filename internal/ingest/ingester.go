@@ -9,14 +9,15 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/partialerror"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -169,7 +170,7 @@ func (in *Ingester) Pass(ctx context.Context, r *Result) error {
 			return nil
 		}
 		if err := in.next.ConsumeProfiles(ctx, r.Profiles); err != nil {
-			return &PipelineError{partialerror.ForCaller(err)}
+			return &PipelineError{ForCaller(err)}
 		}
 		return nil
 	})
@@ -197,4 +198,39 @@ func (in *Ingester) Pass(ctx context.Context, r *Result) error {
 	}
 	in.announce(r, samples)
 	return nil
+}
+
+// NotAccepted returns the Profiles that err says were not accepted; all others were. It returns
+// false if err does not say so, or if it joins the errors of several consumers: the part that one
+// of them did not accept is not that of another.
+func NotAccepted(err error) (pprofile.Profiles, bool) {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if partial, ok := err.(xconsumererror.Profiles); ok { //nolint:errorlint // errors.As looks into joined errors, too
+			return partial.Data(), partial.Data().ProfileCount() > 0
+		}
+	}
+	return pprofile.Profiles{}, false
+}
+
+// IsPermanent reports whether err is permanent. An error that joins those of several consumers, as of two pipelines
+// of one receiver, is so only if each of them is: any other consumer has asked for a retry.
+func IsPermanent(err error) bool {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return consumererror.IsPermanent(err)
+	}
+	for _, e := range joined.Unwrap() {
+		if !IsPermanent(e) {
+			return false
+		}
+	}
+	return len(joined.Unwrap()) > 0
+}
+
+// ForCaller returns err such that consumererror.IsPermanent, which other components use, agrees with IsPermanent.
+func ForCaller(err error) error {
+	if consumererror.IsPermanent(err) && !IsPermanent(err) {
+		return errors.New(err.Error())
+	}
+	return err
 }

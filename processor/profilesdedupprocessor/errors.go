@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/partialerror"
 )
 
 var (
@@ -81,7 +81,7 @@ func (e *clientError) GRPCStatus() *status.Status {
 // preferRetryable returns one of two results for the same caller: an error before nil, and a
 // retryable error before a permanent one.
 func preferRetryable(a, b error) error {
-	if a == nil || b != nil && partialerror.IsPermanent(a) {
+	if a == nil || b != nil && ingest.IsPermanent(a) {
 		return b
 	}
 	return a
@@ -94,7 +94,7 @@ func forCallers(err error) error {
 		return nil
 	}
 	message := errors.New(err.Error())
-	if partialerror.IsPermanent(err) {
+	if ingest.IsPermanent(err) {
 		return consumererror.NewPermanent(message)
 	}
 	return message

@@ -16,7 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/partialerror"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 )
 
 // drainBackoff bounds the time between attempts during shutdown.
@@ -127,7 +127,7 @@ func (p *dedupProcessor) dropReason(part *partition, err error) reason {
 	case err == nil:
 	case errors.Is(err, errExportPanicked):
 		return reasonPanic
-	case partialerror.IsPermanent(err):
+	case ingest.IsPermanent(err):
 		return reasonPermanent
 	case p.ctx.Err() != nil:
 		return reasonShutdown
@@ -142,7 +142,7 @@ func (p *dedupProcessor) dropReason(part *partition, err error) reason {
 // did not accept.
 func (p *dedupProcessor) keepRest(part *partition, sent error) (err error) {
 	defer p.recoverTo(&err, errExportPanicked)
-	rest, partial := partialerror.Profiles(sent)
+	rest, partial := ingest.NotAccepted(sent)
 	if !partial && part.message != nil {
 		return nil
 	}
@@ -188,7 +188,7 @@ func (p *dedupProcessor) send(ctx context.Context, part *partition) (err error) 
 		return nil
 	}
 	err = p.next.ConsumeProfiles(p.contextOf(ctx, part), pd)
-	if rest, partial := partialerror.Profiles(err); partial {
+	if rest, partial := ingest.NotAccepted(err); partial {
 		part.counts.Profiles, part.counts.Samples = rest.ProfileCount(), rest.SampleCount()
 		p.telemetry.outgoing(max(0, profiles-rest.ProfileCount()), max(0, samples-rest.SampleCount()), max(0, bytes-sizeOf(rest)))
 	} else if err == nil {

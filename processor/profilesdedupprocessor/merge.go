@@ -11,8 +11,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/partialerror"
 )
 
 // roomTimeout is how long a payload waits for room in the open window: a client that retries has to
@@ -192,7 +192,7 @@ func (p *dedupProcessor) sendAtOnce(ctx context.Context, payload *merge.Payload,
 	profiles, samples, bytes := w.accepted(payload, bytes)
 	err := await(ctx, waits)
 	if len(waits) == 1 && len(w.unsent) == 1 { // it may say which part of the payload failed
-		err = partialerror.ForCaller(w.unsent[0].err)
+		err = ingest.ForCaller(w.unsent[0].err)
 	}
 	if err == nil {
 		p.telemetry.accepted(payload, profiles, samples, bytes)

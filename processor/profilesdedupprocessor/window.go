@@ -12,8 +12,8 @@ import (
 	"github.com/cenkalti/backoff/v7"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/partialerror"
 )
 
 // window is a merge.Window with the Profiles that depend on its outcome. The processor's mutex guards
@@ -104,13 +104,13 @@ func (w *window) accepted(payload *merge.Payload, of int) (profiles, samples, by
 			continue
 		}
 		err := w.partitions[profile.Partition].err
-		if _, partial := partialerror.Profiles(err); err == nil || partial {
+		if _, partial := ingest.NotAccepted(err); err == nil || partial {
 			profiles++
 			samples += profile.Samples
 		}
 	}
 	for _, part := range w.unsent {
-		if rest, partial := partialerror.Profiles(part.err); partial {
+		if rest, partial := ingest.NotAccepted(part.err); partial {
 			profiles = max(0, profiles-rest.ProfileCount())
 			samples = max(0, samples-rest.SampleCount())
 			bytes = max(0, bytes-sizeOf(rest))

@@ -15,7 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/partialerror"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 )
 
 // sizeOf is the memory that sending a record takes: its bytes, those of an exporter, and the decoded
@@ -98,13 +98,13 @@ var errNotKept = errors.New("cannot keep the rejected record")
 // failed leaves in the record the Profiles that the next consumer did not accept. It returns nil if that is kept
 // as rejected, and otherwise the error to retry after.
 func (r *fileReceiver) failed(record *archive.Record, err error) error {
-	if rest, partial := partialerror.Profiles(err); partial {
+	if rest, partial := ingest.NotAccepted(err); partial {
 		message, marshalErr := (&pprofile.ProtoMarshaler{}).MarshalProfiles(rest)
 		if marshalErr == nil {
 			record.Data, record.Encoding = message, archive.OTLPProto
 		}
 	}
-	if partialerror.IsPermanent(err) {
+	if ingest.IsPermanent(err) {
 		keepErr := r.rejected.keep(record)
 		if keepErr == nil {
 			r.telemetry.countRecord(recordRejected)

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package partialerror_test
+package ingest_test
 
 import (
 	"errors"
@@ -11,24 +11,24 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.uber.org/multierr"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/partialerror"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 )
 
 func TestJoinedErrorsArePermanentIfEachIs(t *testing.T) {
 	permanent, retryable := consumererror.NewPermanent(errors.New("never")), errors.New("later")
-	require.True(t, partialerror.IsPermanent(permanent))
-	require.True(t, partialerror.IsPermanent(errors.Join(permanent, permanent)))
-	require.False(t, partialerror.IsPermanent(errors.Join(permanent, retryable)))
-	require.False(t, partialerror.IsPermanent(multierr.Append(permanent, retryable)))
-	require.False(t, partialerror.IsPermanent(retryable))
+	require.True(t, ingest.IsPermanent(permanent))
+	require.True(t, ingest.IsPermanent(errors.Join(permanent, permanent)))
+	require.False(t, ingest.IsPermanent(errors.Join(permanent, retryable)))
+	require.False(t, ingest.IsPermanent(multierr.Append(permanent, retryable)))
+	require.False(t, ingest.IsPermanent(retryable))
 }
 
 func TestForCaller(t *testing.T) {
 	permanent, retryable := consumererror.NewPermanent(errors.New("never")), errors.New("later")
 	joined := errors.Join(permanent, retryable)
-	require.EqualError(t, partialerror.ForCaller(joined), joined.Error())
-	require.False(t, consumererror.IsPermanent(partialerror.ForCaller(joined)))
+	require.EqualError(t, ingest.ForCaller(joined), joined.Error())
+	require.False(t, consumererror.IsPermanent(ingest.ForCaller(joined)))
 	for _, err := range []error{nil, permanent, retryable, errors.Join(permanent, permanent)} {
-		require.Equal(t, err, partialerror.ForCaller(err))
+		require.Equal(t, err, ingest.ForCaller(err))
 	}
 }
