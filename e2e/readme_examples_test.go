@@ -23,7 +23,7 @@ func TestReadmeExamplesAreValid(t *testing.T) {
 	for component, examples := range map[string]int{
 		"receiver/pprofreceiver":             4,
 		"receiver/profilesfilereceiver":      1,
-		"processor/profilesdedupprocessor":   2,
+		"processor/profilesdedupprocessor":   1,
 		"exporter/profilesfileexporter":      1,
 		"exporter/pprofexporter":             1,
 		"extension/otlplimitextension":       1,

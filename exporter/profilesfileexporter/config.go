@@ -31,8 +31,8 @@ type Config struct {
 	Format string `mapstructure:"format"`
 	// Compression is "none", "gzip" or "zstd".
 	Compression string `mapstructure:"compression"`
-	// Sync says when records are synced to disk: "none" leaves this to the system, "interval" syncs
-	// after SyncInterval, and "record" syncs each record before it is acknowledged.
+	// Sync says when records are synced to disk: "none" leaves this to the system, "interval" syncs after
+	// SyncInterval, "record" before a record is acknowledged.
 	Sync string `mapstructure:"sync"`
 	// SyncInterval is the longest time until a record is synced, with sync "interval".
 	SyncInterval time.Duration `mapstructure:"sync_interval"`
@@ -42,8 +42,8 @@ type Config struct {
 	Retention RetentionConfig `mapstructure:"retention"`
 	// ObjectStorage uploads closed files to a bucket. Disabled by default.
 	ObjectStorage configoptional.Optional[ObjectStorageConfig] `mapstructure:"object_storage"`
-	// GroupBy lists keys of resource attributes, or profile.type. Each value of the first key gets a directory, and
-	// in it each value of the second key gets one.
+	// GroupBy lists keys of resource attributes, or profile.type. Each value has a directory, within that of the key
+	// before it.
 	GroupBy []string `mapstructure:"group_by"`
 	// MaxGroups is how many groups may have a directory. Records of further groups go to the directory _other.
 	MaxGroups int `mapstructure:"max_groups"`

@@ -60,8 +60,7 @@ type Config struct {
 	// SnapshotSampleTypes are the sample types of Profiles that are snapshots unless their
 	// attribute profile.temporality says otherwise.
 	SnapshotSampleTypes []string `mapstructure:"snapshot_sample_types"`
-	// Timestamps says whether samples keep their timestamps: keep, or drop, which replaces
-	// timestamps without values by their count.
+	// Timestamps says whether samples keep their timestamps: keep, or drop.
 	Timestamps string `mapstructure:"timestamps"`
 	// DropZeroSamples drops samples without timestamps whose value is 0.
 	DropZeroSamples bool `mapstructure:"drop_zero_samples"`
@@ -71,8 +70,8 @@ type Config struct {
 	DropSampleAttributes []string `mapstructure:"drop_sample_attributes"`
 	// DropResourceAttributes are attributes to drop from resources, so that more are equal and merge.
 	DropResourceAttributes []string `mapstructure:"drop_resource_attributes"`
-	// SplitBy lists keys of resource attributes. A window is sent as one payload for each
-	// combination of their values, with client metadata of those names.
+	// SplitBy lists keys of resource attributes. A window is sent as one payload for each combination of their
+	// values.
 	SplitBy []string `mapstructure:"split_by"`
 	// DuplicateTTL is how long duplicates of an acknowledged Profile are dropped. 0 disables this.
 	DuplicateTTL time.Duration `mapstructure:"duplicate_ttl"`
