@@ -33,6 +33,10 @@ test is a t test with a quasi-binomial variance, which the differences between
 the runs of a side measure. The false discovery rate over all functions is
 0.5 % (Benjamini-Hochberg). With one run, only large changes are significant.
 
+JSON has all functions compared, with shares between 0 and 1: base and new (each
+cumulative and flat), change (cumulative) with margin (half of its 95 %
+confidence interval), p (adjusted), significant, and fails.
+
 Exit codes: 0; 1 if a share grew significantly by more than --fail-above;
 2 for any error.`,
 		Example: `  otelprof diff --fail-above 2% ./base ./new

@@ -109,6 +109,13 @@ CHANGE          BASE     NEW      BASE FLAT  NEW FLAT  P      FUNCTION
 	assert.Contains(t, stdout, "\n\n| CHANGE | BASE | NEW | BASE FLAT | NEW FLAT | P | FUNCTION |\n|--:|--:|--:|--:|--:|--:|:--|\n| **+4.07 ± 0.79** |")
 	assert.Equal(t, "`main.a\\|b'c`", (&reportedChange{Function: "main.a|b`c"}).row(true)[6])
 
+	control := savePprof(t, cpuRun(map[string]int64{"\x1b[2J\n": 1e6}))
+	for _, format := range reportFormats {
+		_, stdout, _ = otelprof(t, "diff", "--format", format, control, savePprof(t, cpuRun(map[string]int64{"b": 1e6})))
+		assert.NotContains(t, stdout, "\x1b")
+		assert.Contains(t, stdout, "[2J")
+	}
+
 	_, stdout, _ = otelprof(t, "diff", "--fail-above", "2%", "--format", "json", base, slow)
 	var got report
 	decoder := json.NewDecoder(strings.NewReader(stdout))
