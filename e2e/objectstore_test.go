@@ -75,7 +75,7 @@ service:
 	push(c, 3)
 	c.await(t, "upload of all", func() bool { return closed() > before && uploaded() == closed() })
 
-	for _, command := range [][]string{{"ls", "--json"}, {"cat"}, {"convert", "--to", "otlp", "--service", "cart"}} {
+	for _, command := range [][]string{{"ls", "--json"}, {"cat"}, {"convert", "--format", "otlp", "--service", "cart"}} {
 		_, want, _, _ := otelprof(t, append(command, files)...)
 		code, got, notes, _ := otelprof(t, append(command, bucket)...)
 		require.Zero(t, code, notes)

@@ -121,7 +121,7 @@ func TestOtelprofReadsWhatTheCollectorWrites_V1(t *testing.T) {
 			}
 			require.Equal(t, sum, sums[sampleType.Type], "%s of %s", sampleType.Type, service)
 		}
-		converted, err := profile.ParseData([]byte(otelprofSucceeds(t, "convert", "--to", "pprof", "--service", service, c.files)))
+		converted, err := profile.ParseData([]byte(otelprofSucceeds(t, "convert", "--format", "pprof", "--service", service, c.files)))
 		require.NoError(t, err)
 		require.NoError(t, converted.CheckValid())
 		require.Contains(t, otelprofSucceeds(t, "top", "--service", service, c.files), "Showing nodes accounting for")
@@ -157,7 +157,7 @@ func TestOtelprofStaysWithinItsMemory_V1_V2(t *testing.T) {
 		fmt.Fprintf(&stack, "function_with_a_name_%d;", i)
 	}
 	deep := write("deep.folded", stack.Bytes(), []byte("leaf 1\n"))
-	for _, command := range [][]string{{"check"}, {"convert", "--to=pprof"}, {"convert", "--to=folded"}} {
+	for _, command := range [][]string{{"check"}, {"convert", "--format=pprof"}, {"convert", "--format=folded"}} {
 		code, _, stderr, peak := otelprof(t, append(command, "--max-memory=256MiB", deep)...)
 		require.Zero(t, code, stderr)
 		require.Less(t, peak, int64(256<<20), command)

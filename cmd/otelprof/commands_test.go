@@ -202,12 +202,14 @@ func TestExitCodes(t *testing.T) {
 		{"ls --label a " + cpu, exitUsage, `--label is "a": must be KEY=VALUE`},
 		{"ls --max-memory 64mib " + cpu, exitUsage, `--max-memory is "64mib": must be`},
 		{"ls --max-memory 1MiB " + cpu, exitUsage, "--max-memory is 1MiB: must be at least 16MiB"},
-		{"convert " + cpu, exitUsage, "no --to FORMAT: must be one of pprof, otlp, json, folded"},
-		{"convert --to svg " + cpu, exitUsage, `--to is "svg": must be one of pprof, otlp, json, folded, or the end of the time range, which must be a time such as`},
-		{"convert --to folded " + cpu, exitOK, "Folded stacks hold one sample type: cpu, the default of 2; select another with --type\n"},
+		{"convert " + cpu, exitUsage, "no --format FORMAT: must be one of pprof, otlp, json, folded"},
+		{"convert --format svg " + cpu, exitUsage, `--format is "svg": must be one of pprof, otlp, json, folded`},
+		{"convert --to pprof " + cpu, exitUsage, `--to is "pprof": must be a time; write --format pprof`},
+		{"convert --to svg " + cpu, exitUsage, `--to is "svg": must be a time such as`},
+		{"convert --format folded " + cpu, exitOK, "Folded stacks hold one sample type: cpu, the default of 2; select another with --type\n"},
 		{"top " + profiles, exitUsage, "the selection has several profile types: cpu; heap\notelprof: select one with --type\n"},
 		{"top --base - -", exitUsage, "standard input can be read only once: name a file to compare it with itself"},
-		{"convert --to pprof --base-from -1h -", exitUsage, "standard input can be read only once"},
+		{"convert --format pprof --base-from -1h -", exitUsage, "standard input can be read only once"},
 		{"view --http 8080 " + cpu, exitUsage, `--http is "8080": must be HOST:PORT`},
 		{"ls --service other " + profiles, exitWrong, "no profiles match the selection\n"},
 		{"top --service other " + profiles, exitWrong, "no profiles match the selection\notelprof: otelprof ls lists"},
@@ -216,7 +218,7 @@ func TestExitCodes(t *testing.T) {
 		{"top --base " + profiles + " --base-from -48h --base-to -47h --type cpu " + profiles, exitWrong, "base: no profiles match the selection"},
 		{"ls " + filepath.Join(dir, "none"), exitWrong, "otelprof: " + filepath.Join(dir, "none") + ": no such file or directory\n"},
 		{"ls " + t.TempDir(), exitWrong, "no files in /"},
-		{"convert --to pprof -o " + dir + " " + cpu, exitWrong, "is a directory"},
+		{"convert --format pprof -o " + dir + " " + cpu, exitWrong, "is a directory"},
 	} {
 		code, _, stderr := otelprof(t, strings.Fields(test.args)...)
 		assert.Equal(t, test.code, code, test.args)
@@ -251,7 +253,7 @@ func TestTextOfFilesCannotControlTheTerminal_V7(t *testing.T) {
 func TestUnreadableFilesAreReportedOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "text")
 	require.NoError(t, os.WriteFile(path, []byte("vm\n"), 0o600))
-	for _, command := range []string{"ls", "top", "check", "cat", "convert --to pprof"} {
+	for _, command := range []string{"ls", "top", "check", "cat", "convert --format pprof"} {
 		code, _, stderr := otelprof(t, append(strings.Fields(command), path)...)
 		assert.Equal(t, exitWrong, code, command)
 		assert.Equal(t, 1, strings.Count(stderr, "\n"), "%s: %s", command, stderr)
@@ -268,18 +270,18 @@ func TestHelpFitsIntoATerminal(t *testing.T) {
 
 func TestConvertTakesTheFormatAndTheEndOfTheRange(t *testing.T) {
 	profiles := filepath.Join(exampleDirectory(t), "profiles")
-	p := parse(t, []byte(succeed(t, "convert", "--type", "cpu", "--from", "-2h", "--to", "-1h", "--to", "pprof", profiles)))
+	p := parse(t, []byte(succeed(t, "convert", "--type", "cpu", "--from", "-2h", "--to", "-1h", "--format", "pprof", profiles)))
 	assert.Equal(t, int64(4e9), sumsOf(p)["cpu"])
 }
 
 func TestDifferenceOfRangesIsScaled(t *testing.T) {
 	profiles := filepath.Join(exampleDirectory(t), "profiles")
-	code, folded, stderr := otelprof(t, "convert", "--to", "folded", "--type", "cpu:cpu", "--from", "-1h", "--base-from", "-3h", "--base-to", "-1h", profiles)
+	code, folded, stderr := otelprof(t, "convert", "--format", "folded", "--type", "cpu:cpu", "--from", "-1h", "--base-from", "-3h", "--base-to", "-1h", profiles)
 	require.Equal(t, exitOK, code, stderr)
 	assert.Empty(t, folded, "2 s in one hour are as much as 4 s in two")
 	assert.Contains(t, stderr, "The base is multiplied by 0.5, the ratio of the lengths of the time ranges")
 
-	difference := succeed(t, "convert", "--to", "json", "--type", "cpu:cpu", "--from", "-1h", "--base-from", "-2h", "--base-to", "-1h", profiles)
+	difference := succeed(t, "convert", "--format", "json", "--type", "cpu:cpu", "--from", "-1h", "--base-from", "-2h", "--base-to", "-1h", profiles)
 	assert.Contains(t, difference, `"checkout"`, "the resource of the selection")
 	assert.Contains(t, difference, `"-2000000000"`)
 }
@@ -300,7 +302,7 @@ func TestFoldedStacksAreSummed(t *testing.T) {
 	for name, content := range map[string]string{"a": "main;f 1\n", "b": "main;f 2\nmain;g 4\n"} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
-	assert.Equal(t, "main;f 3\nmain;g 4\n", succeed(t, "convert", "--to", "folded", dir))
+	assert.Equal(t, "main;f 3\nmain;g 4\n", succeed(t, "convert", "--format", "folded", dir))
 	assert.Contains(t, succeed(t, "check", dir), "Checked 2 records in 2 files, 2 of them as translated to OTLP, against")
 }
 
@@ -335,7 +337,7 @@ func overflowing(t *testing.T) (one, two, other string) {
 func TestSumsThatOverflowAreRejected(t *testing.T) {
 	one, two, other := overflowing(t)
 	for _, command := range []string{
-		"convert --to pprof " + one + " " + two, "convert --to folded " + one + " " + two, "top " + one + " " + two,
+		"convert --format pprof " + one + " " + two, "convert --format folded " + one + " " + two, "top " + one + " " + two,
 		"top " + one + " " + other, "view --no-browser --http localhost:99999 " + one + " " + other,
 	} {
 		code, stdout, stderr := otelprof(t, strings.Fields(command)...)
@@ -344,8 +346,8 @@ func TestSumsThatOverflowAreRejected(t *testing.T) {
 		assert.Contains(t, stderr, " does not fit into 64 bits; select less, by service, type or time", command)
 	}
 	// A conversion keeps values of which only the total does not fit.
-	assert.Equal(t, "f 9223372036854775807\ng 1\n", succeed(t, "convert", "--to", "folded", one, other))
-	assert.Len(t, parse(t, []byte(succeed(t, "convert", "--to", "pprof", one, other))).Sample, 2)
+	assert.Equal(t, "f 9223372036854775807\ng 1\n", succeed(t, "convert", "--format", "folded", one, other))
+	assert.Len(t, parse(t, []byte(succeed(t, "convert", "--format", "pprof", one, other))).Sample, 2)
 	assert.Contains(t, succeed(t, "top", one), "100%")
 }
 
@@ -361,13 +363,13 @@ func TestConvertReadsBackWhatItWrites(t *testing.T) {
 	dir := exampleDirectory(t)
 	for _, format := range []string{"otlp", "json", "pprof"} {
 		path := filepath.Join(t.TempDir(), "converted")
-		succeed(t, "convert", "--to", format, "-o", path, filepath.Join(dir, "cpu.pb.gz"))
+		succeed(t, "convert", "--format", format, "-o", path, filepath.Join(dir, "cpu.pb.gz"))
 		assert.Equal(t, rows(t, filepath.Join(dir, "cpu.pb.gz")), rows(t, path), format)
 	}
-	folded := succeed(t, "convert", "--to", "folded", "--type", "cpu:cpu", filepath.Join(dir, "payload.otlp.pb"))
+	folded := succeed(t, "convert", "--format", "folded", "--type", "cpu:cpu", filepath.Join(dir, "payload.otlp.pb"))
 	path := filepath.Join(t.TempDir(), "folded")
 	require.NoError(t, os.WriteFile(path, []byte(folded), 0o600))
-	assert.Equal(t, folded, succeed(t, "convert", "--to", "folded", path))
+	assert.Equal(t, folded, succeed(t, "convert", "--format", "folded", path))
 	assert.Contains(t, succeed(t, "top", path), "main.encode")
 }
 
@@ -462,6 +464,6 @@ func TestVersionIsThatOfTheBuild(t *testing.T) {
 }
 
 func TestCompletionKnowsTheFormats(t *testing.T) {
-	assert.Contains(t, succeed(t, "__complete", "convert", "--to", ""), "folded")
+	assert.Contains(t, succeed(t, "__complete", "convert", "--format", ""), "folded")
 	assert.Contains(t, succeed(t, "completion", "bash"), "otelprof")
 }

@@ -27,7 +27,7 @@ var formats = []string{"pprof", "otlp", "json", "folded"}
 
 func (a *app) convert() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "convert PATH... --to FORMAT [-o FILE]",
+		Use:   "convert PATH... --format FORMAT [-o FILE]",
 		Short: "Write the sum of the profiles as pprof, OTLP or folded stacks",
 		Long: `Write the sum of the profiles, or a difference, into one file:
 
@@ -36,28 +36,30 @@ func (a *app) convert() *cobra.Command {
   json    the same in OTLP/JSON
   folded  folded stacks, for flamegraph.pl, speedscope and inferno
 
-Give --to a second time for the end of the time range:
---from -2h --to -1h --to pprof.
-
 pprof holds one profile type: select it with --type. Folded stacks hold one
 sample type, by default that of top.`,
-		Example: `  otelprof convert --to pprof -o cpu.pb.gz --type cpu ./profiles
-  otelprof convert --to folded --type inuse_space ./profiles | flamegraph.pl
-  otelprof convert --to otlp -o checkout.otlp cpu.pb.gz`,
+		Example: `  otelprof convert --format pprof -o cpu.pb.gz --type cpu ./profiles
+  otelprof convert --format folded --type inuse_space ./profiles | flamegraph.pl
+  otelprof convert --format otlp -o checkout.otlp cpu.pb.gz`,
 		Args: paths,
 	}
 	compared := a.addComparison(c.Flags())
 	to := c.Flags().Lookup("to")
-	format := &formatOrTime{Value: to.Value}
-	to.Value = format
-	to.Usage = "`FORMAT` to write (" + strings.Join(formats, ", ") + "); also the end of the time range, which it does not include"
-	_ = c.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+	to.Value = notFormat{to.Value}
+	var format string
+	c.Flags().Func("format", "`FORMAT` to write ("+strings.Join(formats, ", ")+")", func(text string) error {
+		if format = text; !slices.Contains(formats, text) {
+			return fmt.Errorf("must be one of %s", strings.Join(formats, ", "))
+		}
+		return nil
+	})
+	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	output := c.Flags().StringP("output", "o", archive.Stdin, "`FILE` to write, - for standard output")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if format.format == "" {
-			return fmt.Errorf("no --to FORMAT: must be one of %s", strings.Join(formats, ", "))
+		if format == "" {
+			return fmt.Errorf("no --format FORMAT: must be one of %s", strings.Join(formats, ", "))
 		}
-		data, err := a.converted(c.Context(), args, compared, format.format)
+		data, err := a.converted(c.Context(), args, compared, format)
 		if err != nil {
 			return err
 		}
@@ -75,23 +77,14 @@ func (a *app) write(path string, data []byte) error {
 	return os.WriteFile(path, data, 0o666) // #nosec G306 -- the umask decides, as for all tools
 }
 
-// formatOrTime is --to of convert: the format, and the end of the time range as of the other
-// commands.
-type formatOrTime struct {
-	pflag.Value // of the time
+// notFormat is --to of convert, which was the format, too.
+type notFormat struct{ pflag.Value }
 
-	format string
-}
-
-func (f *formatOrTime) Set(text string) error {
+func (v notFormat) Set(text string) error {
 	if slices.Contains(formats, text) {
-		f.format = text
-		return nil
+		return fmt.Errorf("must be a time; write --format %s", text)
 	}
-	if err := f.Value.Set(text); err != nil {
-		return fmt.Errorf("must be one of %s, or the end of the time range, which %w", strings.Join(formats, ", "), err)
-	}
-	return nil
+	return v.Value.Set(text)
 }
 
 func (a *app) converted(ctx context.Context, paths []string, c *comparison, format string) ([]byte, error) {

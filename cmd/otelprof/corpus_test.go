@@ -45,24 +45,24 @@ func TestCorpusRoundTrip(t *testing.T) {
 			assert.Equal(t, sumsOf(original), listed(t, selection...), "ls")
 
 			converted := filepath.Join(t.TempDir(), "converted.pb.gz")
-			succeed(t, append([]string{"convert", "--to", "pprof", "-o", converted}, selection...)...)
+			succeed(t, append([]string{"convert", "--format", "pprof", "-o", converted}, selection...)...)
 			data, err := os.ReadFile(converted)
 			require.NoError(t, err)
-			assert.Empty(t, difference(original, parse(t, data)), "convert --to pprof")
+			assert.Empty(t, difference(original, parse(t, data)), "convert --format pprof")
 
 			source := filepath.Join(t.TempDir(), "original.pb.gz")
 			require.NoError(t, os.WriteFile(source, file.Data, 0o600))
 			raw := goTool(t, "-raw", source)
 			for i, sampleType := range original.SampleType {
-				folded := succeed(t, append([]string{"convert", "--to", "folded", "--type", typeOf(sampleType.Type)}, selection...)...)
-				require.Equal(t, foldedOfRaw(raw, i), folded, "convert --to folded --type %s", sampleType.Type)
+				folded := succeed(t, append([]string{"convert", "--format", "folded", "--type", typeOf(sampleType.Type)}, selection...)...)
+				require.Equal(t, foldedOfRaw(raw, i), folded, "convert --format folded --type %s", sampleType.Type)
 			}
 
 			assert.Equal(t, withoutHeader(goTool(t, "-top", source)), withoutHeader(succeed(t, append([]string{"top"}, selection...)...)), "top")
 
 			base := append([]string{"--base", dir, "--base-from", "1970-01-01T00:00:00Z"}, selection...)
 			for _, sampleType := range original.SampleType {
-				empty := succeed(t, append([]string{"convert", "--to", "folded", "--type", typeOf(sampleType.Type)}, base...)...)
+				empty := succeed(t, append([]string{"convert", "--format", "folded", "--type", typeOf(sampleType.Type)}, base...)...)
 				assert.Empty(t, empty, "a window minus itself")
 			}
 		})
@@ -235,7 +235,7 @@ func TestPayloadsOfTheEBPFProfiler(t *testing.T) {
 		require.NoError(t, err)
 		want = append(want, one...)
 	}
-	got, err := expand.Bytes([]byte(succeed(t, "convert", "--to", "otlp", path)))
+	got, err := expand.Bytes([]byte(succeed(t, "convert", "--format", "otlp", path)))
 	require.NoError(t, err)
 	options := expand.Options{Merge: true, IgnoreProfileID: true}
 	assert.Empty(t, expand.Diff(expand.Normalize(want, options), expand.Normalize(got, options)))

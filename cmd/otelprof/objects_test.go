@@ -28,8 +28,8 @@ func TestObjectStoreAnswersAsDirectory(t *testing.T) {
 	dir := written(t, "group_by: [service.name]\nrotation: {max_records: 3}", payloads)
 	commands := [][]string{
 		{"ls"}, {"ls", "--json"}, {"ls", "--service", "worker-1", "--from", "2023-11-14T22:13:25Z"}, {"cat"},
-		{"cat", "--service", "service-2"}, {"convert", "--to", "otlp"}, {"convert", "--to", "otlp", "--service", "service-0"}, {"check"},
-		{"top", "--service", "worker-1"}, {"convert", "--to", "folded", "--service", "worker-1"},
+		{"cat", "--service", "service-2"}, {"convert", "--format", "otlp"}, {"convert", "--format", "otlp", "--service", "service-0"}, {"check"},
+		{"top", "--service", "worker-1"}, {"convert", "--format", "folded", "--service", "worker-1"},
 	}
 	check := func(t *testing.T, url string) {
 		for _, command := range commands {

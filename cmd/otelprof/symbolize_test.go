@@ -61,9 +61,9 @@ func TestSymbolizeGivesNativeFramesTheirFunctions(t *testing.T) {
 	for name, keepID := range map[string]bool{"by build ID": true, "by path": false} {
 		t.Run(name, func(t *testing.T) {
 			symbolized, native := withoutSymbols(t, "/app/server", keepID)
-			want := succeed(t, "convert", "--to", "folded", symbolized)
+			want := succeed(t, "convert", "--format", "folded", symbolized)
 			require.Contains(t, want, "cmd/otelprof.withoutSymbols")
-			assert.Equal(t, want, succeed(t, "convert", "--to", "folded", "--symbolize", root, native))
+			assert.Equal(t, want, succeed(t, "convert", "--format", "folded", "--symbolize", root, native))
 			assert.NotContains(t, succeed(t, "top", native), "withoutSymbols")
 			code, top, notes := otelprof(t, "top", "--symbolize", root, native)
 			assert.Equal(t, exitOK, code)

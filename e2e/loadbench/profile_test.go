@@ -35,7 +35,7 @@ func BenchmarkProfile(b *testing.B) {
 		b.Fatal(err, result.FirstError, c.logs())
 	}
 	c.stop(b)
-	otelprof := exec.Command(filepath.Join("..", "..", "bin", "otelprof"), "convert", c.files, "--service=otelcol-profiles", "--type=cpu", "--to=pprof", "--output="+out)
+	otelprof := exec.Command(filepath.Join("..", "..", "bin", "otelprof"), "convert", c.files, "--service=otelcol-profiles", "--type=cpu", "--format=pprof", "--output="+out)
 	if output, err := otelprof.CombinedOutput(); err != nil {
 		b.Fatalf("%v\n%s", err, output)
 	}

@@ -14,10 +14,10 @@ import (
 )
 
 // errLegacy is for profiles in the formats from before protobuf.
-var errLegacy = errors.New("looks like a profile in a format from before protobuf, such as gperftools'; convert it with `otelprof convert --to pprof` or `go tool pprof -proto`")
+var errLegacy = errors.New("looks like a profile in a format from before protobuf, such as gperftools'; convert it with `otelprof convert --format pprof` or `go tool pprof -proto`")
 
 // errDebugText is for profiles that net/http/pprof serves as text, which is in such a format.
-var errDebugText = errors.New("looks like text, as net/http/pprof serves it with ?debug=1; want the same without debug, or convert this with `otelprof convert --to pprof` or `go tool pprof -proto`")
+var errDebugText = errors.New("looks like text, as net/http/pprof serves it with ?debug=1; want the same without debug, or convert this with `otelprof convert --format pprof` or `go tool pprof -proto`")
 
 var errOTLP = errors.New("looks like OTLP; want a pprof profile; the Collector's `otlp` receiver accepts OTLP profiles")
 
@@ -37,7 +37,7 @@ var lookalikes = []struct {
 	{regexp.MustCompile(`(?i)^\s*<(!doctype|html|head|body|\?xml)`), errors.New("looks like a page in HTML; want a pprof profile, such as that of /debug/pprof/heap")},
 	{regexp.MustCompile(`(?i)^--.+\r?\ncontent-`), errors.New("looks like a form, as `curl -F` sends it; want the profile itself, as `curl --data-binary @FILE` sends it")},
 	{regexp.MustCompile(`^\s*\{\s*"(resource[A-Z][a-z]+|dictionary)"`), errOTLP},
-	{regexp.MustCompile(`^[\w.$/:<>()\[\] -]+;[^\x00-\x1f]* \d+\r?(\n|$)`), errors.New("looks like folded stacks; push them to /ingest with format=folded, or convert them with `otelprof convert --to pprof`")},
+	{regexp.MustCompile(`^[\w.$/:<>()\[\] -]+;[^\x00-\x1f]* \d+\r?(\n|$)`), errors.New("looks like folded stacks; push them to /ingest with format=folded, or convert them with `otelprof convert --format pprof`")},
 	{regexp.MustCompile(`^\s*(\{\s*["}]|\[)`), errors.New("looks like JSON; want a pprof profile, which is protobuf")},
 }
 
