@@ -19,13 +19,14 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v7"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
 )
 
-// UploadOptions of an Uploader. Its functions are called by Run.
+// UploadOptions of an Uploader.
 type UploadOptions struct {
 	Location
 
@@ -37,15 +38,17 @@ type UploadOptions struct {
 	// MaxAge is when objects are removed, by the time in their names. 0 is never.
 	MaxAge time.Duration
 
-	// Uploaded gets a file that the bucket has now, and its bytes with those of its index.
+	// Uploaded gets a file that the bucket has now, and its bytes with those of its index. It may be called concurrently.
 	Uploaded func(path string, bytes int64)
 	// Removed gets an object that is older than MaxAge.
 	Removed func(key string)
 	// Waiting gets the number of files that the bucket has not.
 	Waiting func(files int)
-	// Failed gets an error. A *ConflictError is final for its file; else Run tries again after a time.
+	// Failed gets an error. A *ConflictError is final for its file; else Run tries again after a time. It may be called concurrently.
 	Failed func(err error, after time.Duration)
 
+	// Concurrency is how many files are uploaded at once, 4 if it is 0.
+	Concurrency int
 	// Interval is how often Run looks for closed files without a call of FileClosed, 10 s if it is 0.
 	Interval time.Duration
 	// Now is the clock; nil is time.Now.
@@ -71,18 +74,23 @@ type Uploader struct {
 	retry   *backoff.ExponentialBackOff
 	closed  chan struct{}
 	listed  bool
-	expired time.Time            // when old objects were removed last
-	stored  map[string]time.Time // files that replace others: when they were uploaded
-	// seen are files without a complete index: since when. conflicts are files whose names other objects have: when that was found.
-	seen, conflicts map[string]time.Time
+	expired time.Time // when old objects were removed last
 
-	mu   sync.Mutex
-	done map[string]bool // files that are in the bucket, or can never be; by their names below the directory
+	mu    sync.Mutex           // guards the following, which are by names below the directory
+	done  map[string]bool      // files that are in the bucket, or are too old for it
+	times map[string]fileTimes // of files that wait
+}
+
+// fileTimes say when something happened to a file that waits; zero is never.
+type fileTimes struct {
+	noIndex  time.Time // it was seen without a complete index
+	conflict time.Time // another object of its name was found
+	stored   time.Time // it was uploaded, and replaces others
 }
 
 // NewUploader returns an Uploader. It sends no request.
 func NewUploader(options UploadOptions) (*Uploader, error) {
-	options.Interval = cmp.Or(options.Interval, 10*time.Second)
+	options.Interval, options.Concurrency = cmp.Or(options.Interval, 10*time.Second), cmp.Or(options.Concurrency, 4)
 	if options.Now == nil {
 		options.Now = time.Now
 	}
@@ -93,7 +101,7 @@ func NewUploader(options UploadOptions) (*Uploader, error) {
 	}
 	retry := backoff.NewExponentialBackOff()
 	retry.InitialInterval, retry.MaxInterval = min(time.Second, options.Interval), time.Minute
-	return &Uploader{options: options, bucket: b, retry: retry, closed: make(chan struct{}, 1), done: map[string]bool{}, stored: map[string]time.Time{}}, nil
+	return &Uploader{options: options, bucket: b, retry: retry, closed: make(chan struct{}, 1), done: map[string]bool{}, times: map[string]fileTimes{}}, nil
 }
 
 // Run uploads until ctx ends.
@@ -156,21 +164,39 @@ func (u *Uploader) pass(ctx context.Context) error {
 	}
 	waiting := u.waiting(files)
 	u.options.Waiting(len(waiting))
-	left := len(waiting)
+	left, failures := len(waiting), make(chan error, len(waiting))
+	var counting sync.Mutex
+	group, all := errgroup.WithContext(ctx)
+	group.SetLimit(u.options.Concurrency)
 	for _, f := range waiting {
-		uploaded, err := u.upload(ctx, f)
-		switch {
-		case isOfStorage(err):
-			return err
-		case err != nil:
-			failed = err
-		case uploaded:
-			left--
-			u.options.Waiting(left)
+		if all.Err() != nil {
+			break
 		}
+		group.Go(func() error {
+			uploaded, err := u.upload(all, &f)
+			counting.Lock()
+			defer counting.Unlock()
+			switch {
+			case isOfStorage(err):
+				return err
+			case err != nil:
+				failures <- err
+			case uploaded:
+				left--
+				u.options.Waiting(left)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
 	}
 	if err := u.expire(ctx); err != nil {
 		return err
+	}
+	select {
+	case failed = <-failures:
+	default:
 	}
 	return failed
 }
@@ -282,7 +308,6 @@ func (u *Uploader) finish(ctx context.Context, f *localFile) error {
 		if err := u.replace(ctx, f); err != nil {
 			return err
 		}
-		delete(u.stored, f.name)
 	}
 	u.setDone(f.name)
 	return nil
@@ -299,21 +324,18 @@ func (u *Uploader) setDone(name string) {
 func (u *Uploader) waiting(files []localFile) (waiting []localFile) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	done, seen, conflicts := make(map[string]bool, len(files)), map[string]time.Time{}, map[string]time.Time{}
+	done, times := make(map[string]bool, len(files)), map[string]fileTimes{}
 	for _, f := range files {
 		if u.done[f.name] || u.isOld(f.Time) {
 			done[f.name] = true
 			continue
 		}
 		waiting = append(waiting, f)
-		if at, ok := u.seen[f.name]; ok {
-			seen[f.name] = at
-		}
-		if at, ok := u.conflicts[f.name]; ok {
-			conflicts[f.name] = at
+		if at, ok := u.times[f.name]; ok {
+			times[f.name] = at
 		}
 	}
-	if u.seen, u.conflicts = seen, conflicts; len(u.done) > 2*len(done)+1000 {
+	if u.times = times; len(u.done) > 2*len(done)+1000 {
 		u.done = done
 	}
 	maps.Copy(u.done, done)
@@ -326,15 +348,12 @@ func (u *Uploader) isOld(t time.Time) bool {
 
 // upload uploads a file after its index, so that readers find the index of each file that has one. uploaded is false if the file
 // must wait, is gone, or can never be uploaded.
-func (u *Uploader) upload(ctx context.Context, f localFile) (uploaded bool, err error) {
-	if at, found := u.conflicts[f.name]; found && u.options.Now().Sub(at) < conflictInterval {
+func (u *Uploader) upload(ctx context.Context, f *localFile) (uploaded bool, err error) {
+	switch times, now := u.timesOf(f.name), u.options.Now(); {
+	case now.Sub(times.conflict) < conflictInterval, now.Sub(times.stored) < replaceTime:
 		return false, nil
-	}
-	if at, found := u.stored[f.name]; found {
-		if u.options.Now().Sub(at) < replaceTime {
-			return false, nil
-		}
-		return true, u.finish(ctx, &f)
+	case !times.stored.IsZero():
+		return true, u.finish(ctx, f)
 	}
 	file, err := regularfile.Open(u.path(f.name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -366,7 +385,7 @@ func (u *Uploader) upload(ctx context.Context, f localFile) (uploaded bool, err 
 	}
 	if _, isConflict := errors.AsType[*ConflictError](err); isConflict {
 		u.options.Failed(err, 0)
-		u.conflicts[f.name] = u.options.Now()
+		u.setTime(f.name, func(t *fileTimes) { t.conflict = u.options.Now() })
 		return false, nil
 	}
 	if err != nil {
@@ -374,10 +393,24 @@ func (u *Uploader) upload(ctx context.Context, f localFile) (uploaded bool, err 
 	}
 	u.options.Uploaded(u.path(f.name), info.Size()+int64(len(index)))
 	if f.manifest != nil {
-		u.stored[f.name] = u.options.Now()
+		u.setTime(f.name, func(t *fileTimes) { t.stored = u.options.Now() })
 		return false, nil
 	}
-	return true, u.finish(ctx, &f)
+	return true, u.finish(ctx, f)
+}
+
+func (u *Uploader) timesOf(name string) fileTimes {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.times[name]
+}
+
+func (u *Uploader) setTime(name string, set func(*fileTimes)) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	times := u.times[name]
+	set(&times)
+	u.times[name] = times
 }
 
 // index reads the index of a file of size bytes. It is nil if there is none, and wait is set if it may be written soon.
@@ -388,10 +421,10 @@ func (u *Uploader) index(name string, size int64) (data []byte, wait bool) {
 			return data, false
 		}
 	}
-	since, known := u.seen[name]
-	if !known {
+	since := u.timesOf(name).noIndex
+	if since.IsZero() {
 		since = u.options.Now()
-		u.seen[name] = since
+		u.setTime(name, func(t *fileTimes) { t.noIndex = since })
 	}
 	return nil, u.options.Now().Sub(since) < indexTime
 }

@@ -6,6 +6,7 @@ package objectstore_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -80,7 +82,7 @@ func uploadOf(endpoint, dir string) *upload {
 	now := time.Now()
 	u := &upload{UploadOptions: objectstore.UploadOptions{
 		Location:  objectstore.Location{Endpoint: endpoint, Bucket: s3test.Bucket, Prefix: "/host/1/"},
-		Directory: dir, Levels: 1, Timeout: time.Minute, Interval: time.Millisecond,
+		Directory: dir, Levels: 1, Timeout: time.Minute, Interval: time.Millisecond, Concurrency: 1,
 		Now: func() time.Time { // an index is not waited for
 			clock.Lock()
 			defer clock.Unlock()
@@ -164,6 +166,39 @@ func TestClosedFilesAreUploadedAfterTheirIndexes(t *testing.T) {
 	again.run(t, never)
 	assert.Empty(t, again.uploaded, "a restart uploads nothing again")
 	assert.Equal(t, events, s.Events())
+}
+
+func TestFilesAreUploadedConcurrently(t *testing.T) {
+	dir, r := t.TempDir(), profiletest.NewRand(9)
+	for n := range 20 {
+		write(t, dir, []string{fmt.Sprint("service-", n)}, profiletest.GenerateProfiles(r))
+	}
+	s := s3test.New(t)
+	var now, most atomic.Int64
+	s.Fault = func(w http.ResponseWriter, r *http.Request) bool {
+		most.Store(max(most.Load(), now.Add(1))) // approximately
+		defer now.Add(-1)
+		time.Sleep(time.Millisecond)
+		if failed := r.Method == http.MethodPut && strings.Contains(r.URL.Path, "service-7/") && most.Load() < 100; failed {
+			most.Store(100)
+			s3test.Fail(w, http.StatusInternalServerError, "InternalError", "Try again.")
+			return true
+		}
+		return false
+	}
+	u := uploadOf(s.URL, dir)
+	u.Concurrency = 0
+	var mu sync.Mutex
+	u.Uploaded = func(path string, _ int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		u.uploaded = append(u.uploaded, path)
+	}
+	u.run(t, never)
+	assert.Equal(t, withPrefix(closedFiles(t, dir)), s.Objects())
+	assert.Len(t, u.uploaded, 20)
+	assert.Len(t, u.failed, 1)
+	assert.Greater(t, int(most.Load()), 1)
 }
 
 func TestUploadToMinIO(t *testing.T) {
