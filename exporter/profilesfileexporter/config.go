@@ -40,6 +40,9 @@ type Config struct {
 	Rotation RotationConfig `mapstructure:"rotation"`
 	// Retention says which closed files are removed.
 	Retention RetentionConfig `mapstructure:"retention"`
+	// Compact makes few files of many, for a history of weeks. Disabled by default. Set it only if no profiles_file receiver
+	// reads the directory.
+	Compact configoptional.Optional[CompactConfig] `mapstructure:"compact"`
 	// ObjectStorage uploads closed files to a bucket. Disabled by default.
 	ObjectStorage configoptional.Optional[ObjectStorageConfig] `mapstructure:"object_storage"`
 	// GroupBy lists keys of resource attributes, or profile.type. Each value has a directory, within that of the key
@@ -131,6 +134,7 @@ func createDefaultConfig() component.Config {
 	queue.QueueSize = int64(256 * config.MiB)
 	queue.Batch = configoptional.None[exporterhelper.BatchConfig]()
 	return &Config{
+		Compact:       configoptional.Default(defaultCompact()),
 		ObjectStorage: configoptional.Default(ObjectStorageConfig{Timeout: 5 * time.Minute}),
 
 		Format:       formatProto,
@@ -182,6 +186,9 @@ func (c *Config) Validate() error {
 	notNegative(&checks, "rotation::max_records", c.Rotation.MaxRecords)
 	zeroOrDuration(&checks, "rotation::max_age", c.Rotation.MaxAge)
 	c.checkRetention(&checks)
+	if c.Compact.HasValue() {
+		c.Compact.Get().check(&checks)
+	}
 	c.checkObjectStorage(&checks)
 	c.checkGroups(&checks)
 	c.checkQueue(&checks)

@@ -31,6 +31,7 @@ func TestDefaultConfig(t *testing.T) {
 	assert.Equal(t, &Config{
 		Format: "proto", Compression: "zstd", Sync: "interval", SyncInterval: time.Second,
 		Rotation:      RotationConfig{MaxSize: 64 << 20, MaxAge: time.Minute},
+		Compact:       configoptional.Default(defaultCompact()),
 		ObjectStorage: configoptional.Default(ObjectStorageConfig{Timeout: 5 * time.Minute}),
 		MaxGroups:     1000, MaxOpenFiles: 100, SendingQueue: config.SendingQueue, RetryOnFailure: retry,
 	}, cfg)

@@ -93,6 +93,9 @@ func (e *fileExporter) start(context.Context, component.Host) error {
 	if e.uploader != nil {
 		e.tickers.Go(func() { e.uploader.Run(ctx) })
 	}
+	if e.config.Compact.HasValue() {
+		e.tickers.Go(func() { e.compact(ctx, e.config.Compact.Get()) })
+	}
 	return nil
 }
 

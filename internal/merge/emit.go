@@ -234,6 +234,9 @@ func (e *emitter) emitHeader(to pprofile.Profile, p *mergedProfile) {
 	to.PeriodType().SetUnitStrindex(c.String(p.key.periodUnit))
 	to.SetPeriod(p.key.period)
 	start, duration := p.timeRange()
+	if e.w.options.SlotByStart && len(p.events) == 0 {
+		duration = min(duration, p.measured)
+	}
 	to.SetTime(pcommon.Timestamp(start))
 	to.SetDurationNano(duration)
 	to.SetDroppedAttributesCount(p.dropped)

@@ -171,7 +171,7 @@ func (p *Payload) describeScope(r *incomingResource, sp pprofile.ScopeProfiles, 
 			from: from, snapshot: sampletypes.IsSnapshot(p.pd.Dictionary(), from, options.SnapshotSampleTypes),
 		}
 		if !to.snapshot || options.Snapshots != SnapshotsKeep {
-			to.slot = slotOf(from, uint64(options.SlotLength))
+			to.slot = slotOf(from, options)
 		}
 		slots[to.slot] = true
 		if options.ProfileKeys && !from.ProfileID().IsEmpty() {

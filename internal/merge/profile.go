@@ -31,6 +31,7 @@ type mergedProfile struct {
 	start    uint64             // nanoseconds since the epoch, 0 for unknown
 	end      uint64
 	duration uint64 // the longest, for when no time is known
+	measured uint64 // the sum of all
 	dropped  uint32
 	column   column
 	events   []event
@@ -49,6 +50,7 @@ func (p *mergedProfile) include(from pprofile.Profile, place int) {
 	p.sources++
 	p.id = from.ProfileID()
 	p.duration = max(p.duration, from.DurationNano())
+	p.measured = endOf(p.measured, from.DurationNano())
 	if start := uint64(from.Time()); start != 0 {
 		if p.start == 0 || start < p.start {
 			p.start = start

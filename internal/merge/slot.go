@@ -15,10 +15,13 @@ type slot struct{ length, number uint64 }
 
 // slotOf returns the slot of p. Its length is the least of window, twice window, four times
 // window and so on that is not less than the duration of p. It saturates, as does the end of p.
-func slotOf(p pprofile.Profile, window uint64) slot {
-	start, duration := uint64(p.Time()), p.DurationNano()
+func slotOf(p pprofile.Profile, options *Options) slot {
+	window, start, duration := uint64(options.SlotLength), uint64(p.Time()), p.DurationNano()
 	if window == 0 || start == 0 {
 		return slot{}
+	}
+	if options.SlotByStart {
+		return slot{window, start / window}
 	}
 	length := window
 	for length < duration {

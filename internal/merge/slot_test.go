@@ -42,7 +42,7 @@ func TestSlotOf(t *testing.T) {
 		{"a duration that does not fit", 1, 1<<63 + 1, 1, slot{math.MaxUint64, 0}},
 	} {
 		p := payloadtest.Only(t, payloadtest.Interval(test.start, test.duration, 1))
-		require.Equal(t, test.want, slotOf(p, test.window), test.name)
+		require.Equal(t, test.want, slotOf(p, &Options{SlotLength: time.Duration(test.window)}), test.name)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // Kind identifies Profiles that are summed.
@@ -131,7 +132,7 @@ func (t *totals) rows() []Row {
 	rows := make([]Row, 0, len(byKind))
 	for _, kind := range slices.SortedFunc(maps.Keys(byKind), Kind.Compare) {
 		s := byKind[kind]
-		rows = append(rows, Row{kind, s.Start, s.End, s.Profiles, s.Samples, s.Sum, recordfile.Saturated(s.Sum)})
+		rows = append(rows, Row{kind, s.Start, s.End, s.Profiles, s.Samples, s.Sum, sampletypes.Saturated(s.Sum)})
 	}
 	return rows
 }

@@ -53,7 +53,7 @@ type File interface {
 	Truncate(size int64) error
 	Sync() error
 	Stat() (fs.FileInfo, error)
-	// Lock takes the advisory lock until Close. The error is errLocked if another open file has it.
+	// Lock takes the advisory lock until Close. The error is ErrLocked if another open file has it.
 	Lock() error
 }
 
@@ -195,12 +195,9 @@ func (d *osDir) Rename(from, to string) error {
 }
 
 func (d *osDir) sameFile(a, b string) bool {
-	first, err := d.root.Lstat(a)
-	if err != nil {
-		return false
-	}
-	second, err := d.root.Lstat(b)
-	return err == nil && os.SameFile(first, second)
+	first, _ := d.root.Lstat(a)
+	second, _ := d.root.Lstat(b)
+	return os.SameFile(first, second) // false if one of them is missing
 }
 
 func (d *osDir) Remove(name string) error { return d.root.Remove(name) }
@@ -230,7 +227,7 @@ type osFile struct{ *os.File }
 func (f osFile) Lock() error {
 	locked, err := regularfile.TryLock(f.File)
 	if err == nil && !locked {
-		err = errLocked
+		err = ErrLocked
 	}
 	return err
 }

@@ -86,7 +86,7 @@ func TestLockIsOfOneOpenFile(t *testing.T) {
 	second, err := dir.Open("file")
 	require.NoError(t, err)
 	require.NoError(t, first.Lock())
-	require.ErrorIs(t, second.Lock(), errLocked)
+	require.ErrorIs(t, second.Lock(), ErrLocked)
 	require.NoError(t, first.Close())
 	require.NoError(t, second.Lock())
 	require.NoError(t, second.Close())

@@ -12,7 +12,8 @@
 // gzip or zstd file.
 //
 // A name is profiles-<UTC time>-<sequence>.<content>[.gz|.zst], where content is otlp.pb or otlp.jsonl. The
-// file being written has the suffix .partial as well.
+// file being written has the suffix .partial as well. A file that replaces others has a time span after the sequence, such as
+// .1h0m0s: it has the records of files that were created from its time on for so long.
 //
 // A Reader reports damage with its offset. Damage to a compressed record loses that record
 // only. An uncompressed protobuf file is read up to its first damaged record.

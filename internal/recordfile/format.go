@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -90,17 +91,26 @@ type Name struct {
 	Format   Format
 	// Partial is set while the file is being written.
 	Partial bool
+	// Span is for files that replace others: those that were created from Time on for so long. Otherwise it is 0.
+	Span time.Duration
 }
+
+// End is the last time for which the file may have been written.
+func (n *Name) End() time.Time { return n.Time.Add(n.Span) }
 
 // PartialSuffix is that of a Partial name.
 const PartialSuffix = ".partial"
 
 const nameTime = "20060102T150405.000Z"
 
-var nameParts = regexp.MustCompile(`^profiles-([0-9T.]+Z)-([0-9]+)\.(otlp\.pb|otlp\.jsonl)(\.gz|\.zst)?(\.partial)?$`)
+var nameParts = regexp.MustCompile(`^profiles-([0-9T.]+Z)-([0-9]+)(\.[0-9hms]+)?\.(otlp\.pb|otlp\.jsonl)(\.gz|\.zst)?(\.partial)?$`)
 
 func (n Name) String() string {
-	name := fmt.Sprintf("profiles-%s-%06d.%s%s", n.Time.UTC().Format(nameTime), n.Sequence, n.Format.Content, n.Format.Compression)
+	span := ""
+	if n.Span > 0 {
+		span = "." + n.Span.String()
+	}
+	name := fmt.Sprintf("profiles-%s-%06d%s.%s%s", n.Time.UTC().Format(nameTime), n.Sequence, span, n.Format.Content, n.Format.Compression)
 	if n.Partial {
 		name += PartialSuffix
 	}
@@ -117,7 +127,8 @@ func ParseName(name string) (parsed Name, ok bool) {
 	// If one of them is none, String returns another name.
 	created, _ := time.Parse(nameTime, parts[1])
 	sequence, _ := strconv.ParseUint(parts[2], 10, 63)
-	parsed = Name{Time: created, Sequence: sequence, Format: Format{Content(parts[3]), Compression(parts[4])}, Partial: parts[5] != ""}
+	span, _ := time.ParseDuration(strings.TrimPrefix(parts[3], "."))
+	parsed = Name{Time: created, Sequence: sequence, Format: Format{Content(parts[4]), Compression(parts[5])}, Partial: parts[6] != "", Span: span}
 	return parsed, parsed.String() == name
 }
 

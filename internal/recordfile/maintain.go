@@ -166,7 +166,7 @@ func (v *visit) recoverFile(dir Dir, group []string, name Name) {
 		if v.writer.options.FileRecovered != nil {
 			v.writer.options.FileRecovered(recovered)
 		}
-	case !errors.Is(err, errLocked) && !errors.Is(err, ErrGone) && !errors.Is(err, fs.ErrNotExist):
+	case !errors.Is(err, ErrLocked) && !errors.Is(err, ErrGone) && !errors.Is(err, fs.ErrNotExist):
 		v.fail("recover", err, append(slices.Clone(group), name.String())...)
 	}
 }
@@ -207,7 +207,7 @@ func recoverFile(dir Dir, path string, name Name) (recovered RecoveredFile, err 
 // a reader has locked are kept as well. A limit of 0 is none.
 type Retention struct {
 	MaxFiles int
-	// MaxAge is the time since a file was created, as its name says.
+	// MaxAge is the time since the End of a name.
 	MaxAge time.Duration
 	// MaxTotalSize is the sum of the sizes in bytes, with those of the indexes.
 	MaxTotalSize int64
@@ -223,7 +223,7 @@ type storedFile struct {
 // surplus returns the files to remove, the oldest first. It sorts files. MaxAge does not apply to files that keep keeps, unless it is nil.
 func (r Retention) surplus(files []storedFile, now time.Time, keep func(name string) bool) (surplus []storedFile) {
 	slices.SortFunc(files, func(a, b storedFile) int {
-		return cmp.Or(a.name.Time.Compare(b.name.Time), cmp.Compare(a.name.Sequence, b.name.Sequence),
+		return cmp.Or(a.name.End().Compare(b.name.End()), cmp.Compare(a.name.Sequence, b.name.Sequence),
 			cmp.Compare(a.group, b.group), cmp.Compare(a.name.String(), b.name.String()))
 	})
 	total := int64(0)
@@ -233,7 +233,7 @@ func (r Retention) surplus(files []storedFile, now time.Time, keep func(name str
 	for _, f := range files {
 		over := r.MaxFiles > 0 && len(files)-len(surplus) > r.MaxFiles || r.MaxTotalSize > 0 && total > r.MaxTotalSize
 		switch {
-		case !over && (r.MaxAge == 0 || now.Sub(f.name.Time) <= r.MaxAge):
+		case !over && (r.MaxAge == 0 || now.Sub(f.name.End()) <= r.MaxAge):
 			return surplus // the others are younger
 		case over || keep == nil || !keep(path.Join(f.group, f.name.String())):
 			surplus, total = append(surplus, f), total-f.size
@@ -247,13 +247,13 @@ func (r Retention) surplus(files []storedFile, now time.Time, keep func(name str
 func (v *visit) removeSurplus(dir Dir, surplus []storedFile) {
 	for _, f := range surplus {
 		name := path.Join(f.group, f.name.String())
-		err := removeFile(dir, name)
+		err := RemoveFile(dir, name)
 		switch {
 		case err == nil:
 			if v.writer.options.FileRemoved != nil {
 				v.writer.options.FileRemoved(v.writer.pathOf(name), f.size)
 			}
-		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errLocked):
+		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrLocked):
 			v.fail("remove", err, name)
 		}
 		for group := f.group; group != "" && group != "." && dir.Remove(group) == nil; { // it fails unless the directory is empty
@@ -263,9 +263,9 @@ func (v *visit) removeSurplus(dir Dir, surplus []storedFile) {
 	}
 }
 
-// removeFile removes a file and its index, unless a reader has locked it: then the error is
-// errLocked.
-func removeFile(dir Dir, path string) error {
+// RemoveFile removes a file and its index, unless a reader has locked it: then the error is
+// ErrLocked.
+func RemoveFile(dir Dir, path string) error {
 	file, err := dir.Open(path)
 	if err == nil {
 		defer func() { _ = file.Close() }()

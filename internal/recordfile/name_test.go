@@ -14,12 +14,13 @@ import (
 func TestNames(t *testing.T) {
 	begun := time.Date(2026, 11, 21, 10, 23, 30, 123_000_000, time.UTC)
 	for text, want := range map[string]Name{
-		"profiles-20261121T102330.123Z-000001.otlp.pb":                {begun, 1, Format{Content: OTLPProto}, false},
-		"profiles-20261121T102330.123Z-000042.otlp.pb.zst":            {begun, 42, Format{Content: OTLPProto, Compression: Zstd}, false},
-		"profiles-20261121T102330.123Z-1234567.otlp.pb.gz":            {begun, 1234567, Format{Content: OTLPProto, Compression: Gzip}, false},
-		"profiles-20261121T102330.123Z-000001.otlp.jsonl":             {begun, 1, Format{Content: OTLPJSON}, false},
-		"profiles-20261121T102330.123Z-000001.otlp.jsonl.zst.partial": {begun, 1, Format{OTLPJSON, Zstd}, true},
-		"profiles-20261121T102330.123Z-000001.otlp.pb.partial":        {begun, 1, Format{OTLPProto, None}, true},
+		"profiles-20261121T102330.123Z-000001.otlp.pb":                {Time: begun, Sequence: 1, Format: Format{Content: OTLPProto}},
+		"profiles-20261121T102330.123Z-000042.otlp.pb.zst":            {Time: begun, Sequence: 42, Format: Format{Content: OTLPProto, Compression: Zstd}},
+		"profiles-20261121T102330.123Z-1234567.otlp.pb.gz":            {Time: begun, Sequence: 1234567, Format: Format{Content: OTLPProto, Compression: Gzip}},
+		"profiles-20261121T102330.123Z-000001.otlp.jsonl":             {Time: begun, Sequence: 1, Format: Format{Content: OTLPJSON}},
+		"profiles-20261121T102330.123Z-000001.otlp.jsonl.zst.partial": {Time: begun, Sequence: 1, Format: Format{OTLPJSON, Zstd}, Partial: true},
+		"profiles-20261121T102330.123Z-000001.1h0m0s.otlp.pb.zst":     {Time: begun, Sequence: 1, Format: Format{Content: OTLPProto, Compression: Zstd}, Span: time.Hour},
+		"profiles-20261121T102330.123Z-000001.otlp.pb.partial":        {Time: begun, Sequence: 1, Format: Format{OTLPProto, None}, Partial: true},
 	} {
 		parsed, ok := ParseName(text)
 		require.True(t, ok, text)
@@ -34,6 +35,7 @@ func TestNamesOfOthers(t *testing.T) {
 		"profiles-20261121T102330.123Z-000001", "profiles-20261121T102330.123Z-000001.otlp.pb\n",
 		"profiles-20261121T102330.123Z-000001.otlp.pb.bare", "profiles-20261121T102330.123Z-000001.otlp.pb.lz4",
 		"profiles-20261121T102330.123Z-0000001.otlp.pb", // not as we write it
+		"profiles-20261121T102330.123Z-000001.60m.otlp.pb", "profiles-20261121T102330.123Z-000001.0s.otlp.pb",
 		"profiles-20261121T102330Z-000001.otlp.pb", "profiles-20261121T102330.123Z-99999999999999999999.otlp.pb",
 		"cpu-20261121T102330.123Z-000001.otlp.pb", "profiles-20261121T102330.123Z-000001.pprof.pb.gz", "profiles-20261121T102330.123Z--00001.otlp.pb",
 	} {

@@ -58,7 +58,7 @@ func createPartial(dir Dir, path string, names *names, now time.Time, index *Ind
 			return nil, err
 		}
 		f := newPartial(dir, path, name, file, now, index)
-		if err = f.lock(); errors.Is(err, errLocked) || errors.Is(err, ErrGone) {
+		if err = f.lock(); errors.Is(err, ErrLocked) || errors.Is(err, ErrGone) {
 			_ = file.Close() // another Writer, which recovers files, has it
 			continue
 		}
@@ -70,7 +70,7 @@ func createPartial(dir Dir, path string, names *names, now time.Time, index *Ind
 	return nil, fmt.Errorf("no free file name after %s", names.next(now))
 }
 
-var errLocked = errors.New("another process has the lock")
+var ErrLocked = errors.New("another process has the lock")
 
 // lock takes the lock of the file, so that other Writers do not recover it. It returns
 // ErrGone if one already has.

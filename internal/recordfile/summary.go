@@ -4,7 +4,6 @@
 package recordfile
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -77,7 +76,7 @@ func (s *Summary) add(other *Summary, siblings bool) {
 	switch {
 	case s.Snapshot == 0, siblings && s.Latest == other.Latest:
 		s.Samples += other.Samples
-		s.Sum = AddSaturated(s.Sum, other.Sum)
+		s.Sum = sampletypes.AddSaturated(s.Sum, other.Sum)
 	case other.Latest >= s.Latest:
 		s.Samples, s.Sum = other.Samples, other.Sum
 	}
@@ -90,21 +89,6 @@ func (s *Summary) add(other *Summary, siblings bool) {
 func (s *Summary) valid() bool {
 	return s.Start <= s.Latest && s.Latest <= s.End && s.Profiles > 0 && s.Samples >= 0
 }
-
-// AddSaturated adds two sums. One beyond int64 becomes the largest or least int64.
-func AddSaturated(a, b int64) int64 {
-	sum := a + b
-	switch {
-	case a > 0 && b > 0 && sum < 0:
-		return math.MaxInt64
-	case a < 0 && b < 0 && sum >= 0:
-		return math.MinInt64
-	}
-	return sum
-}
-
-// Saturated reports whether a sum may be beyond int64.
-func Saturated(sum int64) bool { return sum == math.MaxInt64 || sum == math.MinInt64 }
 
 // Summarize returns the summaries of a payload, each of another Key or minute, in the order of its Profiles. Indices that
 // lead nowhere are taken for 0. The attributes of resources and scopes must show their strings, so that a payload is
@@ -226,7 +210,7 @@ func measure(s *Total, p pprofile.Profile) {
 		sample := samples.At(i)
 		values, timestamps := sample.Values(), sample.TimestampsUnixNano()
 		for v := range values.Len() {
-			sum = AddSaturated(sum, values.At(v))
+			sum = sampletypes.AddSaturated(sum, values.At(v))
 		}
 		n := timestamps.Len()
 		if n == 0 {
@@ -234,7 +218,7 @@ func measure(s *Total, p pprofile.Profile) {
 		}
 		stamped = true
 		if values.Len() == 0 {
-			sum = AddSaturated(sum, int64(n))
+			sum = sampletypes.AddSaturated(sum, int64(n))
 		}
 		for k := range n {
 			t := timestamps.At(k)

@@ -28,6 +28,8 @@ type TelemetryBuilder struct {
 	meter                                 metric.Meter
 	mu                                    sync.Mutex
 	registrations                         []metric.Registration
+	ExporterProfilesFileCompactedFiles    metric.Int64Counter
+	ExporterProfilesFileCompactionErrors  metric.Int64Counter
 	ExporterProfilesFileDroppedFiles      metric.Int64Counter
 	ExporterProfilesFileErrors            metric.Int64Counter
 	ExporterProfilesFileFiles             metric.Int64Counter
@@ -98,6 +100,18 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.ExporterProfilesFileCompactedFiles, err = builder.meter.Int64Counter(
+		"otelcol_exporter_profiles_file_compacted_files",
+		metric.WithDescription("Files that became part of others. [Development]"),
+		metric.WithUnit("{file}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterProfilesFileCompactionErrors, err = builder.meter.Int64Counter(
+		"otelcol_exporter_profiles_file_compaction_errors",
+		metric.WithDescription("Failed compactions, and files that cannot be read completely. [Development]"),
+		metric.WithUnit("{error}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ExporterProfilesFileDroppedFiles, err = builder.meter.Int64Counter(
 		"otelcol_exporter_profiles_file_dropped_files",
 		metric.WithDescription("Closed files that retention removed before they were uploaded. [Development]"),

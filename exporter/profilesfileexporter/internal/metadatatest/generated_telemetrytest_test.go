@@ -24,6 +24,8 @@ func TestSetupTelemetry(t *testing.T) {
 		observer.Observe(1)
 		return nil
 	}))
+	tb.ExporterProfilesFileCompactedFiles.Add(context.Background(), 1)
+	tb.ExporterProfilesFileCompactionErrors.Add(context.Background(), 1)
 	tb.ExporterProfilesFileDroppedFiles.Add(context.Background(), 1)
 	tb.ExporterProfilesFileErrors.Add(context.Background(), 1)
 	tb.ExporterProfilesFileFiles.Add(context.Background(), 1)
@@ -37,6 +39,12 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ExporterProfilesFileUploadedBytes.Add(context.Background(), 1)
 	tb.ExporterProfilesFileUploadedFiles.Add(context.Background(), 1)
 	tb.ExporterProfilesFileWrittenBytes.Add(context.Background(), 1)
+	AssertEqualExporterProfilesFileCompactedFiles(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterProfilesFileCompactionErrors(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterProfilesFileDroppedFiles(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())

@@ -17,7 +17,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
 
@@ -58,7 +58,7 @@ func (p *Page) apiServices(w http.ResponseWriter, r *http.Request) error {
 	rows := make([]apiRow, len(totals))
 	for i, t := range totals {
 		rows[i] = apiRow{
-			t.kind, query.TimeOf(t.First), query.TimeOf(t.Last), t.Profiles, t.Samples, t.Sum, recordfile.Saturated(t.Sum), t.Covered.Seconds(), t.Measured.Seconds(),
+			t.kind, query.TimeOf(t.First), query.TimeOf(t.Last), t.Profiles, t.Samples, t.Sum, sampletypes.Saturated(t.Sum), t.Covered.Seconds(), t.Measured.Seconds(),
 		}
 	}
 	unread := []unreadPart{}

@@ -16,6 +16,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
 
@@ -79,7 +80,7 @@ func (t *total) add(s *recordfile.Key, profiles []recordfile.Total) {
 		t.Profiles += p.Profiles
 		if s.Snapshot == 0 {
 			t.Samples += p.Samples
-			t.Sum = recordfile.AddSaturated(t.Sum, p.Sum)
+			t.Sum = sampletypes.AddSaturated(t.Sum, p.Sum)
 			t.addSpan(catalog.Span{Start: p.Start, End: p.End})
 		} else if held, known := t.snapshots[s.Snapshot]; !known || p.Latest >= held.Latest {
 			t.snapshots[s.Snapshot] = p
@@ -104,7 +105,7 @@ func (t *total) addSpan(s catalog.Span) {
 func (t *total) finish(to time.Time) {
 	for _, snapshot := range t.snapshots {
 		t.Samples += snapshot.Samples
-		t.Sum = recordfile.AddSaturated(t.Sum, snapshot.Sum)
+		t.Sum = sampletypes.AddSaturated(t.Sum, snapshot.Sum)
 	}
 	for _, s := range catalog.Union(t.spans) {
 		t.Measured += time.Duration(s.End - s.Start)

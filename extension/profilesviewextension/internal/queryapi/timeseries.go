@@ -15,6 +15,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi/querierpb"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 const (
@@ -75,7 +76,7 @@ func (t *timeSeries) points() map[string]map[int]point {
 		if at.key.Snapshot != 0 {
 			count = 1
 		}
-		groups[at.group][at.step] = point{recordfile.AddSaturated(p.sum, total.Sum), p.count + count}
+		groups[at.group][at.step] = point{sampletypes.AddSaturated(p.sum, total.Sum), p.count + count}
 	}
 	return groups
 }

@@ -1,0 +1,72 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package archive
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+)
+
+// A manifest is a hidden file beside a file that replaces others: their names, one a line, and a last line that shows that
+// none is missing. The others do not count from the time on at which the file has its name, whether they were removed or not.
+const (
+	manifestSuffix = ".replaces"
+	manifestEnd    = "end"
+)
+
+// ManifestName returns the name of the manifest of a file.
+func ManifestName(name string) string { return "." + name + manifestSuffix }
+
+// ManifestOf returns the name of the file that a manifest belongs to. ok is false for the names of other files.
+func ManifestOf(manifest string) (name string, ok bool) {
+	name, ok = strings.CutSuffix(strings.TrimPrefix(manifest, "."), manifestSuffix)
+	return name, ok && manifest == ManifestName(name)
+}
+
+// Manifest returns the content of a manifest.
+func Manifest(replaced []string) []byte {
+	return []byte(strings.Join(append(replaced[:len(replaced):len(replaced)], manifestEnd), "\n") + "\n")
+}
+
+// ParseManifest returns the names of a manifest, nil if it is incomplete.
+func ParseManifest(content []byte) (replaced []string) {
+	text, complete := strings.CutSuffix(string(content), manifestEnd+"\n")
+	if !complete {
+		return nil
+	}
+	return strings.Fields(text)
+}
+
+// WithoutReplaced leaves out the files that others replace. manifest returns the content of the manifest of a file, nil if there
+// is none.
+func WithoutReplaced(files []File, manifest func(path string) []byte) []File {
+	replaced := map[string]bool{}
+	for _, f := range files {
+		directory, name := filepath.Split(f.Path)
+		if parsed, ok := recordfile.ParseName(name); ok && parsed.Span > 0 {
+			for _, other := range ParseManifest(manifest(directory + ManifestName(name))) {
+				replaced[directory+other] = true
+			}
+		}
+	}
+	if len(replaced) == 0 {
+		return files
+	}
+	kept := files[:0]
+	for _, f := range files {
+		if !replaced[f.Path] {
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}
+
+// readManifest is WithoutReplaced's manifest for files of the operating system.
+func readManifest(path string) []byte {
+	content, _ := os.ReadFile(path) // a missing one replaces nothing
+	return content
+}
