@@ -22,7 +22,7 @@ import (
 	"google.golang.org/grpc/mem"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlpsize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
 // limiter checks messages for the servers that name it in their middlewares.
@@ -47,9 +47,9 @@ func (l *limiter) GetHTTPHandler(context.Context) (extensionmiddleware.WrapHTTPH
 			switch {
 			case !strings.HasSuffix(r.URL.Path, "/profiles"):
 			case mediaType == "application/x-protobuf":
-				r.Body = &body{ReadCloser: r.Body, meter: &otlpsize.Meter{Limit: l.limit}, limiter: l}
+				r.Body = &body{ReadCloser: r.Body, meter: &wire.Meter{Limit: l.limit}, limiter: l}
 			case mediaType == "application/json":
-				r.Body = &body{ReadCloser: r.Body, meter: &otlpsize.JSONMeter{Limit: l.limit}, limiter: l}
+				r.Body = &body{ReadCloser: r.Body, meter: &wire.JSONMeter{Limit: l.limit}, limiter: l}
 			}
 			next.ServeHTTP(w, r) // it rejects other types
 		}), nil
@@ -87,7 +87,7 @@ const profilesRequest = "ExportProfilesServiceRequest"
 
 func (c *codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if t := reflect.TypeOf(v); t.Kind() == reflect.Pointer && t.Elem().Name() == profilesRequest {
-		meter := otlpsize.Meter{Limit: c.limiter.limit}
+		meter := wire.Meter{Limit: c.limiter.limit}
 		for _, buffer := range data {
 			if _, err := meter.Write(buffer.ReadOnlyData()); err != nil {
 				return c.limiter.reject(err)
@@ -99,7 +99,7 @@ func (c *codec) Unmarshal(data mem.BufferSlice, v any) error {
 
 // reject logs the error of a message, and returns it for the sender.
 func (l *limiter) reject(err error) error {
-	if errors.Is(err, otlpsize.ErrLimit) {
+	if errors.Is(err, wire.ErrLimit) {
 		err = fmt.Errorf("%w, more than max_message_memory (%v)", err, config.Size(l.limit))
 	}
 	l.logger.Warn("Rejected OTLP message", zap.Error(err))

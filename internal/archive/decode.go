@@ -10,8 +10,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlpsize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -103,11 +103,11 @@ func (r *Record) DecodedSize() (int64, error) {
 	case JFR:
 		return r.size, nil
 	case OTLPProto:
-		var m otlpsize.Meter
+		var m wire.Meter
 		_, err := m.Write(r.Data)
 		return m.Size, err
 	case OTLPJSON:
-		var m otlpsize.JSONMeter
+		var m wire.JSONMeter
 		_, err := m.Write(r.Data)
 		return m.Size, err
 	case Folded:

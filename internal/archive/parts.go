@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlpsize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
@@ -76,7 +75,7 @@ func (r *Record) part(data []byte) *Record {
 
 // decodedSize estimates the memory of a message that Fits has accepted.
 func decodedSize(message []byte) int64 {
-	var m otlpsize.Meter
+	var m wire.Meter
 	_, _ = m.Write(message)
 	return m.Size
 }

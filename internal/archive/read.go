@@ -18,8 +18,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlpsize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 )
 
@@ -240,7 +240,7 @@ func (r *recordReader) readSingle(content io.Reader, encoding Encoding) error {
 	case encoding == JFR:
 		return r.readChunks(bytes.NewReader(data), int64(len(data)))
 	case encoding == OTLPJSON && isTooDeep(data):
-		return otlpsize.ErrTooDeep
+		return wire.ErrTooDeep
 	case encoding == OTLPJSON && !json.Valid(data):
 		return errors.New("is not valid JSON")
 	case encoding == "":
@@ -305,7 +305,7 @@ func (r *recordReader) readLines(content *bufio.Reader, offset int64) error {
 			r.emit(Record{Encoding: OTLPJSON, Offset: offset, End: -1, Data: record})
 		case len(record) == 0:
 		case isTooDeep(record):
-			r.fail(offset, otlpsize.ErrTooDeep)
+			r.fail(offset, wire.ErrTooDeep)
 		case !last:
 			r.fail(offset, errors.New("the line is not valid JSON"))
 		case !isPartial(r.path):

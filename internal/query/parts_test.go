@@ -14,9 +14,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlpsize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
 // listed returns the rows of a record of which limit bytes may be decoded at once, and the services that were not.
@@ -57,7 +57,7 @@ func TestALargeServiceHidesNoOther_V8(t *testing.T) {
 		whole, unread := listed(t, pd, 1<<30)
 		require.Empty(t, unread)
 
-		var m otlpsize.Meter
+		var m wire.Meter
 		_, err := m.Write(profiletest.Proto(t, pd))
 		require.NoError(t, err)
 		rows, unread := listed(t, pd, m.Size-1)

@@ -7,6 +7,10 @@
 // It accepts everything that google/pprof accepts, which is more than protowire does:
 // field number 0, and a varint whose tenth byte has bits beyond the 64th. Like
 // google/pprof it rejects groups.
+//
+// A [Meter] and a [JSONMeter] estimate the memory that a message of OTLP profiles takes in pdata, before pdata
+// decodes it. A message of tiny entries takes over 60 times its size, and pdata decodes nested values by
+// recursion without a bound.
 package wire
 
 import (

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package otlpsize
+package wire
 
 // message describes how pdata holds a message in memory.
 type message struct {

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package otlpsize
+package wire
 
 // JSONMeter is a Meter of a message in JSON, which it does not read exactly: it counts objects and values. The
 // message takes at most twice its Size. A value that nests up to two lists deeper than a Meter accepts may pass.

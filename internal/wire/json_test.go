@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package otlpsize
+package wire_test
 
 import (
 	"fmt"
@@ -12,13 +12,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
 func TestJSONMeterCountsObjects(t *testing.T) {
 	const message = `{"a\"n,{":[1,{},null]}`
 	const want = len(message) + 3*128 + 2*16
 	for _, step := range []int{1, 3, len(message)} {
-		var m JSONMeter
+		var m wire.JSONMeter
 		for at := 0; at < len(message); at += step {
 			_, err := m.Write([]byte(message[at:min(at+step, len(message))]))
 			require.NoError(t, err)
@@ -26,7 +28,7 @@ func TestJSONMeterCountsObjects(t *testing.T) {
 		assert.Equal(t, int64(want), m.Size, "%d bytes at a time", step)
 		m.Limit = m.Size + 100
 		_, err := m.Write([]byte(`{`))
-		require.ErrorIs(t, err, ErrLimit)
+		require.ErrorIs(t, err, wire.ErrLimit)
 	}
 }
 
@@ -67,7 +69,7 @@ func TestJSONMeterFindsHalfOfTheMemory(t *testing.T) {
 			`{"arrayValue":null}`, `{"idKeys":[""` + strings.Repeat(`,""`, 128) + `]}`, // a slice of 256, half of it empty
 		} {
 			message := fmt.Appendf(nil, list, strings.Repeat(element+",", 1100)+element)
-			var m JSONMeter
+			var m wire.JSONMeter
 			_, err := m.Write(message)
 			require.NoError(t, err)
 			before := heap()

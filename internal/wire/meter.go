@@ -1,12 +1,10 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package otlpsize
+package wire
 
 import (
 	"errors"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
 // Errors of a Meter. After one, it does not read on.
@@ -116,17 +114,17 @@ func (m *Meter) startField(field int32, wireType uint8) {
 	default:
 		m.field = 0 // has no meaning
 	}
-	if wireType != wire.BytesType {
+	if wireType != BytesType {
 		m.Size += m.open[len(m.open)-1].packed[m.field] // of a repeated number that is not packed
 	}
 	switch wireType {
-	case wire.VarintType:
+	case VarintType:
 		m.state = stateVarint
-	case wire.Fixed64Type:
+	case Fixed64Type:
 		m.skip(8)
-	case wire.Fixed32Type:
+	case Fixed32Type:
 		m.skip(4)
-	case wire.BytesType:
+	case BytesType:
 		m.state = stateLength
 	default:
 		m.Err = ErrMalformed

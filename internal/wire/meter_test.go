@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package otlpsize
+package wire_test
 
 import (
 	"bytes"
@@ -21,33 +21,17 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
-// recursive is what a Meter adds up, in a slower and plainer form.
-func recursive(m *message, c wire.Cursor) int64 {
-	size := m.size
-	for c.Next() {
-		switch nested := m.nested[c.Field]; {
-		case c.Type != wire.BytesType:
-			size += m.packed[c.Field]
-		case nested != nil:
-			size += recursive(nested, c.Message())
-		default:
-			size += header + int64(c.Stop-c.Start)*max(1, m.packed[c.Field])
-		}
-	}
-	return size
-}
-
 func TestMeterAddsUpAllMessages(t *testing.T) {
 	for seed := range uint64(50) {
 		data := marshal(t, profiletest.GenerateProfiles(profiletest.NewRand(seed)))
 		for _, step := range []int{1, 7, len(data)} {
-			var m Meter
+			var m wire.Meter
 			for chunk := range slices.Chunk(data, step) {
 				n, err := m.Write(chunk)
 				require.NoError(t, err)
 				require.Equal(t, len(chunk), n)
 			}
-			assert.Equal(t, recursive(profilesData, wire.New(data)), m.Size, "seed %d, %d bytes at a time", seed, step)
+			assert.Equal(t, wire.Recursive(data), m.Size, "seed %d, %d bytes at a time", seed, step)
 		}
 	}
 }
@@ -58,20 +42,20 @@ func TestMeterStopsAtItsLimit(t *testing.T) {
 		profile = append(profile, 2<<3|wire.BytesType, 0) // an empty sample
 	}
 	data := nest(profile, 1, 2, 2) // in resource, scope and profile
-	m := Meter{Limit: 60_000}
+	m := wire.Meter{Limit: 60_000}
 	_, err := m.Write(data)
-	require.ErrorIs(t, err, ErrLimit)
+	require.ErrorIs(t, err, wire.ErrLimit)
 	assert.Less(t, m.Size, int64(61_000))
 	_, err = m.Write(data)
-	require.ErrorIs(t, err, ErrLimit, "and stays there")
+	require.ErrorIs(t, err, wire.ErrLimit, "and stays there")
 
-	m = Meter{Limit: 200_000}
+	m = wire.Meter{Limit: 200_000}
 	_, err = m.Write(data)
 	require.NoError(t, err)
 
-	m = Meter{Limit: 10_000}
+	m = wire.Meter{Limit: 10_000}
 	_, err = m.Write(bytes.Repeat([]byte{9<<3 | wire.VarintType, 1}, 6000))
-	require.ErrorIs(t, err, ErrLimit, "of fields that pdata leaves out")
+	require.ErrorIs(t, err, wire.ErrLimit, "of fields that pdata leaves out")
 }
 
 // nest puts content into fields, the innermost first in the list being the outermost.
@@ -105,21 +89,21 @@ func TestMeterRejectsDeepValues(t *testing.T) {
 		want error
 	}{
 		"64 lists":                          {deep(64, list), nil},
-		"65 lists":                          {deep(65, list), ErrTooDeep},
-		"after a group":                     {deep(70, 9<<3|startGroup, 9<<3|endGroup, list), ErrMalformed},
-		"behind a field in a group":         {deep(70, 9<<3|startGroup, list, 1, 9<<3|wire.Fixed64Type, list), ErrMalformed},
-		"a field number of 33 bits":         {deep(70, protowire.AppendVarint(nil, 1<<35|list)...), ErrTooDeep},
-		"a tag of ten bytes":                {deep(70, 0x80|list, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0), ErrTooDeep},
-		"a tag of eleven bytes":             {deep(70, 0x80|list, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0), ErrMalformed},
-		"after a field number of 0":         {deep(70, 0, 0, list), ErrMalformed},
-		"after a number beyond its message": {nest(append(nest([]byte{9<<3 | wire.Fixed64Type}, 5), make([]byte, 20)...), 1, 1, 1, 2), ErrMalformed},
-		"after a tag beyond its message":    {nest(append(nest([]byte{0x80}, 5), make([]byte, 20)...), 1, 1, 1, 2), ErrMalformed},
-		"after a size beyond its message":   {nest(append(nest([]byte{1<<3 | wire.BytesType}, 5), 200, 1), 1, 1, 1, 2), ErrMalformed},
-		"a wire type that does not exist":   {deep(70, 9<<3|7, list), ErrMalformed},
-		"a message longer than that around": {append([]byte{1<<3 | wire.BytesType, 4, 1<<3 | wire.BytesType, 100}, make([]byte, 200)...), ErrMalformed},
+		"65 lists":                          {deep(65, list), wire.ErrTooDeep},
+		"after a group":                     {deep(70, 9<<3|startGroup, 9<<3|endGroup, list), wire.ErrMalformed},
+		"behind a field in a group":         {deep(70, 9<<3|startGroup, list, 1, 9<<3|wire.Fixed64Type, list), wire.ErrMalformed},
+		"a field number of 33 bits":         {deep(70, protowire.AppendVarint(nil, 1<<35|list)...), wire.ErrTooDeep},
+		"a tag of ten bytes":                {deep(70, 0x80|list, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0), wire.ErrTooDeep},
+		"a tag of eleven bytes":             {deep(70, 0x80|list, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0), wire.ErrMalformed},
+		"after a field number of 0":         {deep(70, 0, 0, list), wire.ErrMalformed},
+		"after a number beyond its message": {nest(append(nest([]byte{9<<3 | wire.Fixed64Type}, 5), make([]byte, 20)...), 1, 1, 1, 2), wire.ErrMalformed},
+		"after a tag beyond its message":    {nest(append(nest([]byte{0x80}, 5), make([]byte, 20)...), 1, 1, 1, 2), wire.ErrMalformed},
+		"after a size beyond its message":   {nest(append(nest([]byte{1<<3 | wire.BytesType}, 5), 200, 1), 1, 1, 1, 2), wire.ErrMalformed},
+		"a wire type that does not exist":   {deep(70, 9<<3|7, list), wire.ErrMalformed},
+		"a message longer than that around": {append([]byte{1<<3 | wire.BytesType, 4, 1<<3 | wire.BytesType, 100}, make([]byte, 200)...), wire.ErrMalformed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var m Meter
+			var m wire.Meter
 			_, err := m.Write(test.data)
 			require.ErrorIs(t, err, test.want)
 		})
@@ -128,7 +112,7 @@ func TestMeterRejectsDeepValues(t *testing.T) {
 
 // What Check accepts can be read, whatever its size and encoding.
 func TestMetersAcceptTheDepthThatCheckAccepts_E15(t *testing.T) {
-	for lists, want := range map[int]error{dictionary.MaxDepth: nil, dictionary.MaxDepth + 1: ErrTooDeep} {
+	for lists, want := range map[int]error{dictionary.MaxDepth: nil, dictionary.MaxDepth + 1: wire.ErrTooDeep} {
 		for kind, nest := range map[string]func(pcommon.Value) pcommon.Value{
 			"arrays": func(v pcommon.Value) pcommon.Value { return v.SetEmptySlice().AppendEmpty() },
 			"maps":   func(v pcommon.Value) pcommon.Value { return v.SetEmptyMap().PutEmpty("key") },
@@ -141,19 +125,19 @@ func TestMetersAcceptTheDepthThatCheckAccepts_E15(t *testing.T) {
 			nest(v)
 			assert.Equal(t, want == nil, dictionary.Check(pd) == nil, "%d %s", lists, kind)
 			assert.Equal(t, want == nil, dictionary.CheckValues(pd) == nil, "%d %s", lists, kind)
-			var m Meter
+			var m wire.Meter
 			_, err := m.Write(marshal(t, pd))
 			require.ErrorIs(t, err, want, "%d %s", lists, kind)
 			data, err := (&pprofile.JSONMarshaler{}).MarshalProfiles(pd)
 			require.NoError(t, err)
-			var json JSONMeter
+			var json wire.JSONMeter
 			_, err = json.Write(data)
 			require.ErrorIs(t, err, want, "%d %s in JSON", lists, kind)
 		}
 	}
 }
 
-// FuzzMeter looks for messages that pdata decodes and the Meter does not know, or finds smaller than they are.
+// FuzzMeter looks for messages that pdata decodes and the wire.Meter does not know, or finds smaller than they are.
 func FuzzMeter(f *testing.F) {
 	f.Add(marshal(f, profiletest.GenerateProfiles(profiletest.NewRand(1))))
 	f.Add(deep(70, 5<<3|wire.BytesType))
@@ -161,7 +145,7 @@ func FuzzMeter(f *testing.F) {
 	f.Add(append([]byte{9<<3 | startGroup, 1<<3 | wire.BytesType, 1, 10<<3 | wire.BytesType}, nest(bytes.Repeat([]byte{2<<3 | wire.BytesType, 0}, 1000), 1, 2, 2)...))
 	f.Add(nest(append(nest([]byte{9<<3 | wire.Fixed64Type}, 5), make([]byte, 20)...), 1, 1, 1, 2))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var m, bytewise Meter
+		var m, bytewise wire.Meter
 		_, err := m.Write(data)
 		_, _ = bytewise.Write(nil)
 		for i := range data {
@@ -176,12 +160,12 @@ func FuzzMeter(f *testing.F) {
 			return
 		}
 		if err != nil {
-			require.True(t, errors.Is(err, ErrTooDeep) || hasGroup(data), err)
+			require.True(t, errors.Is(err, wire.ErrTooDeep) || hasGroup(data), err)
 			return
 		}
 		samples := pd.SampleCount()
-		require.GreaterOrEqual(t, m.Size, int64(samples)*sample.size)
-		require.GreaterOrEqual(t, m.Size, int64(pd.Dictionary().StringTable().Len())*header)
+		require.GreaterOrEqual(t, m.Size, int64(samples)*wire.SampleSize)
+		require.GreaterOrEqual(t, m.Size, int64(pd.Dictionary().StringTable().Len())*wire.Header)
 		require.GreaterOrEqual(t, m.Size, int64(pd.Dictionary().StackTable().Len())*32)
 	})
 }
@@ -201,7 +185,7 @@ func BenchmarkMeter(b *testing.B) {
 		b.Run(workload.Name, func(b *testing.B) {
 			b.SetBytes(int64(len(data)))
 			for b.Loop() {
-				var m Meter
+				var m wire.Meter
 				_, err := m.Write(data)
 				require.NoError(b, err)
 			}
