@@ -308,9 +308,10 @@ func (d *directory) bucket(ctx context.Context, level Level, start time.Time, in
 
 // cleanAgain removes the temporary directory.
 func (d *directory) cleanAgain() error {
-	if _, err := d.dir.Lstat(temporary); err != nil {
-		return nil
+	names, err := d.dir.Names()
+	if err != nil {
+		return err
 	}
-	d.names = append(d.names, temporary)
+	d.names = names
 	return d.clean()
 }

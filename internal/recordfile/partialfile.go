@@ -70,6 +70,7 @@ func createPartial(dir Dir, path string, names *names, now time.Time, index *Ind
 	return nil, fmt.Errorf("no free file name after %s", names.next(now))
 }
 
+// ErrLocked says that another open file has the lock.
 var ErrLocked = errors.New("another process has the lock")
 
 // lock takes the lock of the file, so that other Writers do not recover it. It returns
