@@ -27,7 +27,7 @@ func canonical(payloads ...pprofile.Profiles) []byte {
 			for _, sp := range rp.ScopeProfiles().All() {
 				for _, p := range sp.Profiles().All() {
 					for _, s := range p.Samples().All() {
-						samples = append(samples, sample{r.Stack(s.StackIndex()), r.AttributeSet(s.AttributeIndices()), r.Link(s.LinkIndex())})
+						samples = append(samples, sample{r.Stack(s.StackIndex()), r.AttributeSet(s.AttributeIndices(), nil), r.Link(s.LinkIndex())})
 					}
 				}
 			}

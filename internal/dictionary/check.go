@@ -119,14 +119,14 @@ func placeOf(place string, args []int) string {
 	return fmt.Sprintf(place, values...)
 }
 
-func (c *checker) indices(s pcommon.Int32Slice, length int, table, place, field string, args ...int) {
-	c.growth.Content += maxIndex * s.Len()
+// firstBad returns the place of the first of s that is bad, or -1.
+func firstBad(s pcommon.Int32Slice, length int) int {
 	for i := range s.Len() {
-		if v := s.At(i); bad(v, length) {
-			c.index(v, length, table, place+"."+field+"[%d]", append(args[:len(args):len(args)], i)...)
-			return
+		if bad(s.At(i), length) {
+			return i
 		}
 	}
+	return -1
 }
 
 // mayBeBad returns false for none and for one valid attribute, as most samples and locations have: it is inlined. maxFixed
@@ -137,7 +137,10 @@ func (c *checker) mayBeBad(s pcommon.Int32Slice) bool {
 
 // attributes checks the attribute_indices of what is at place.
 func (c *checker) attributes(s pcommon.Int32Slice, drop []bool, place string, args ...int) {
-	c.indices(s, c.lengths.attributes, "attribute", place, "attribute_indices", args...)
+	c.growth.Content += maxIndex * s.Len()
+	if n := firstBad(s, c.lengths.attributes); n >= 0 {
+		c.index(s.At(n), c.lengths.attributes, "attribute", place+".attribute_indices[%d]", append(args[:len(args):len(args)], n)...)
+	}
 	if !c.merges || c.err != nil || c.duplicate != nil {
 		return
 	}
@@ -149,9 +152,6 @@ func (c *checker) attributes(s pcommon.Int32Slice, drop []bool, place string, ar
 func (c *checker) dictionary(d pprofile.ProfilesDictionary) {
 	n := c.lengths
 	texts, locations, functions, stacks := d.StringTable(), d.LocationTable(), d.FunctionTable(), d.StackTable()
-	for i := range n.strings {
-		c.text(texts.At(i))
-	}
 	for i, a := range d.AttributeTable().All() { // before the sets of them
 		c.index(a.KeyStrindex(), n.strings, "string", "attribute_table[%d].key_strindex", i)
 		c.index(a.UnitStrindex(), n.strings, "string", "attribute_table[%d].unit_strindex", i)
@@ -160,13 +160,17 @@ func (c *checker) dictionary(d pprofile.ProfilesDictionary) {
 		c.index(m.FilenameStrindex(), n.strings, "string", "mapping_table[%d].filename_strindex", i)
 		c.attributes(m.AttributeIndices(), nil, "mapping_table[%d]", i)
 	}
+	content := 0 // of strings, lines and stacks
+	for i := range n.strings {
+		content += maxText(texts.At(i))
+	}
 	for i := range n.locations {
 		l := locations.At(i)
 		lines := l.Lines()
 		if m := l.MappingIndex(); bad(m, n.mappings) {
 			c.index(m, n.mappings, "mapping", "location_table[%d].mapping_index", i)
 		}
-		c.growth.Content += maxLine * lines.Len()
+		content += maxLine * lines.Len()
 		for j := range lines.Len() {
 			if f := lines.At(j).FunctionIndex(); bad(f, n.functions) {
 				c.index(f, n.functions, "function", "location_table[%d].lines[%d].function_index", i, j)
@@ -185,19 +189,24 @@ func (c *checker) dictionary(d pprofile.ProfilesDictionary) {
 		}
 	}
 	for i := range n.stacks {
-		c.indices(stacks.At(i).LocationIndices(), n.locations, "location", "stack_table[%d]", "location_indices", i)
+		indices := stacks.At(i).LocationIndices()
+		content += maxIndex * indices.Len()
+		if j := firstBad(indices, n.locations); j >= 0 {
+			c.index(indices.At(j), n.locations, "location", "stack_table[%d].location_indices[%d]", i, j)
+		}
 	}
+	c.growth.Content += content
 }
 
-// text counts a string, of which each byte may become the three of U+FFFD.
-func (c *checker) text(s string) { c.growth.Content += 3*len(s) + maxIndex }
+// maxText is the most bytes that a string takes: each of its own may become the three of U+FFFD.
+func maxText(s string) int { return 3*len(s) + maxIndex }
 
 // value reports whether v nests at most depth levels, of lists that are not too long.
 func (c *checker) value(v pcommon.Value, depth int) bool {
 	c.growth.Content += 10 // a tag, and a number or a length
 	switch v.Type() {
 	case pcommon.ValueTypeStr:
-		c.text(v.Str())
+		c.growth.Content += maxText(v.Str())
 	case pcommon.ValueTypeBytes:
 		c.growth.Content += v.Bytes().Len()
 	case pcommon.ValueTypeSlice:
@@ -211,7 +220,7 @@ func (c *checker) value(v pcommon.Value, depth int) bool {
 			return false
 		}
 		for key, e := range v.Map().All() {
-			if c.text(key); !c.value(e, depth-1) {
+			if c.growth.Content += maxText(key); !c.value(e, depth-1) {
 				return false
 			}
 		}
@@ -295,6 +304,8 @@ type SetChecker struct {
 
 	keys   []int32 // by attribute: a number that attributes of one key share, or -1 of a zero value
 	firsts []int32 // by key: the attribute of the present set that has it, plus one
+
+	different [2]int32 // the strings of the keys of the last set of two: most sets have the same
 }
 
 // Check returns a *DuplicateKeyError if two attributes have one key, apart from those for which drop is true, by
@@ -304,8 +315,13 @@ func (c *SetChecker) Check(indices pcommon.Int32Slice, drop []bool) (err error) 
 	if n < 2 || c.Dictionary.AttributeTable().Len() == 0 {
 		return nil
 	}
-	if n == 2 && c.key(indices.At(0)) != c.key(indices.At(1)) { // usual, and needs no numbers
-		return nil
+	if n == 2 { // usual, and needs no numbers
+		table := c.Dictionary.AttributeTable()
+		keys := [2]int32{table.At(int(indices.At(0))).KeyStrindex(), table.At(int(indices.At(1))).KeyStrindex()}
+		if keys[0] != keys[1] && (keys == c.different || c.text(keys[0]) != c.text(keys[1])) {
+			c.different = keys
+			return nil
+		}
 	}
 	if c.keys == nil {
 		c.numberKeys()

@@ -138,3 +138,26 @@ func TestDuplicateKeysInSets_P1(t *testing.T) {
 	}
 	profiletest.Injected(t, fmt.Sprintf("%d sets with two attributes of one key", rejected))
 }
+
+// Sets of two attributes are compared with each other's keys, not with those of the sets before.
+func TestDuplicateKeysInSetsOfTwo(t *testing.T) {
+	d := pprofile.NewProfilesDictionary()
+	d.StringTable().Append("", "a", "b", "a")
+	for i, key := range []int32{0, 1, 2, 1, 3} {
+		a := d.AttributeTable().AppendEmpty()
+		a.SetKeyStrindex(key)
+		a.Value().SetInt(int64(i))
+	}
+	c := SetChecker{Dictionary: d}
+	for _, test := range []struct {
+		set      []int32
+		rejected bool
+	}{
+		{[]int32{0, 0}, false}, {[]int32{1, 3}, true}, {[]int32{1, 2}, false}, {[]int32{1, 2}, false}, {[]int32{3, 2}, false},
+		{[]int32{1, 3}, true}, {[]int32{1, 4}, true}, {[]int32{4, 2}, false}, {[]int32{4, 1}, true}, {[]int32{2, 2}, false},
+	} {
+		set := pcommon.NewInt32Slice()
+		set.FromRaw(test.set)
+		require.Equal(t, test.rejected, c.Check(set, nil) != nil, "%v", test.set)
+	}
+}

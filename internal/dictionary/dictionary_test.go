@@ -193,11 +193,11 @@ func remapped(tables *Tables, r *Remap, pd pprofile.Profiles) pprofile.Profiles 
 				p.SampleType().SetUnitStrindex(r.String(p.SampleType().UnitStrindex()))
 				p.PeriodType().SetTypeStrindex(r.String(p.PeriodType().TypeStrindex()))
 				p.PeriodType().SetUnitStrindex(r.String(p.PeriodType().UnitStrindex()))
-				p.AttributeIndices().FromRaw(tables.AppendSet(nil, r.AttributeSet(p.AttributeIndices())))
+				p.AttributeIndices().FromRaw(tables.AppendSet(nil, r.AttributeSet(p.AttributeIndices(), nil)))
 				for _, s := range p.Samples().All() {
 					s.SetStackIndex(r.Stack(s.StackIndex()))
 					s.SetLinkIndex(r.Link(s.LinkIndex()))
-					s.AttributeIndices().FromRaw(tables.AppendSet(nil, r.AttributeSet(s.AttributeIndices())))
+					s.AttributeIndices().FromRaw(tables.AppendSet(nil, r.AttributeSet(s.AttributeIndices(), nil)))
 				}
 			}
 		}
@@ -282,7 +282,7 @@ func TestWrittenEntriesAreFoundAgain(t *testing.T) {
 				b.Reset(pd.Dictionary(), at)
 				eachSample(pd, func(s pprofile.Sample) {
 					require.Equal(t, a.Stack(s.StackIndex()), b.Stack(s.StackIndex()))
-					require.Equal(t, a.AttributeSet(s.AttributeIndices()), b.AttributeSet(s.AttributeIndices()))
+					require.Equal(t, a.AttributeSet(s.AttributeIndices(), nil), b.AttributeSet(s.AttributeIndices(), nil))
 				})
 			}
 		}

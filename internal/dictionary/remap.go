@@ -35,9 +35,9 @@ type Remap struct {
 	from pprofile.ProfilesDictionary
 	to   *Tables
 	// By index in the source: the index in the tables plus one, 0 before it is asked for. That of sets is by
-	// attribute, and has the set of it alone. All are parts of known.
-	perTable[[]int32]
-	known []int32
+	// attribute, and has the set of it alone. All are parts of indices.
+	perTable[memo]
+	indices memo
 
 	// The entry that is being read.
 	ofLocation Location
@@ -54,15 +54,15 @@ func (r *Remap) Reset(from pprofile.ProfilesDictionary, to *Tables) {
 	for _, length := range lengths.all() {
 		size += max(*length, 1)
 	}
-	r.known = slices.Grow(r.known[:0], size)[:size]
-	clear(r.known)
-	rest := r.known
+	r.indices = slices.Grow(r.indices[:0], size)[:size]
+	clear(r.indices)
+	rest := r.indices
 	for i, length := range lengths.all() {
-		known := rest[:max(*length, 1)]
+		indices := rest[:max(*length, 1)]
 		if *length == 0 {
-			known[0] = 1 // index 0 of an empty table is the zero value
+			indices[0] = 1 // index 0 of an empty table is the zero value
 		}
-		*r.all()[i], rest = known, rest[len(known):]
+		*r.all()[i], rest = indices, rest[len(indices):]
 	}
 }
 
@@ -81,60 +81,71 @@ func (r *Remap) Forget() {
 // Retained is the memory that r holds on to, in bytes.
 func (r *Remap) Retained() int {
 	const lineSize = 24
-	indices := cap(r.known) + cap(r.ofStack) + cap(r.ofSet) + cap(r.ofLocation.Attributes) + cap(r.ofMapping.Attributes)
+	indices := cap(r.indices) + cap(r.ofStack) + cap(r.ofSet) + cap(r.ofLocation.Attributes) + cap(r.ofMapping.Attributes)
 	return 4*indices + lineSize*cap(r.ofLocation.Lines) + cap(r.value)
 }
 
-// lookUp returns the index for i if it is known.
-func lookUp(known []int32, i int32) (to int32, ok bool) {
-	to = known[i]
-	return to - 1, to != 0
+// memo has indices in the tables.
+type memo []int32
+
+func (m memo) set(i, to int32) int32 {
+	m[i] = to + 1
+	return to
 }
 
-// String returns the index in the tables of string i.
+// String returns the index in the tables of string i. It is inlined, as are Function and so on.
 func (r *Remap) String(i int32) int32 {
-	to, ok := lookUp(r.strings, i)
-	if !ok {
-		to = r.to.String(r.from.StringTable().At(int(i)))
-		r.strings[i] = to + 1
+	if to := r.strings[i]; to != 0 {
+		return to - 1
 	}
-	return to
+	return r.internString(i)
+}
+
+func (r *Remap) internString(i int32) int32 {
+	return r.strings.set(i, r.to.String(r.from.StringTable().At(int(i))))
 }
 
 // Function returns the index in the tables of function i.
 func (r *Remap) Function(i int32) int32 {
-	to, ok := lookUp(r.functions, i)
-	if !ok {
-		from := r.from.FunctionTable().At(int(i))
-		to = r.to.Function(Function{
-			Name: r.String(from.NameStrindex()), SystemName: r.String(from.SystemNameStrindex()),
-			Filename: r.String(from.FilenameStrindex()), StartLine: from.StartLine(),
-		})
-		r.functions[i] = to + 1
+	if to := r.functions[i]; to != 0 {
+		return to - 1
 	}
-	return to
+	return r.internFunction(i)
+}
+
+func (r *Remap) internFunction(i int32) int32 {
+	from := r.from.FunctionTable().At(int(i))
+	return r.functions.set(i, r.to.Function(Function{
+		Name: r.String(from.NameStrindex()), SystemName: r.String(from.SystemNameStrindex()),
+		Filename: r.String(from.FilenameStrindex()), StartLine: from.StartLine(),
+	}))
 }
 
 // Mapping returns the index in the tables of mapping i.
 func (r *Remap) Mapping(i int32) int32 {
-	to, ok := lookUp(r.mappings, i)
-	if !ok {
-		from, m := r.from.MappingTable().At(int(i)), &r.ofMapping
-		m.MemoryStart, m.MemoryLimit, m.FileOffset = from.MemoryStart(), from.MemoryLimit(), from.FileOffset()
-		m.Filename = r.String(from.FilenameStrindex())
-		m.Attributes = r.appendAttributes(m.Attributes[:0], from.AttributeIndices(), nil)
-		to = r.to.Mapping(*m)
-		r.mappings[i] = to + 1
+	if to := r.mappings[i]; to != 0 {
+		return to - 1
 	}
-	return to
+	return r.internMapping(i)
+}
+
+func (r *Remap) internMapping(i int32) int32 {
+	from, m := r.from.MappingTable().At(int(i)), &r.ofMapping
+	m.MemoryStart, m.MemoryLimit, m.FileOffset = from.MemoryStart(), from.MemoryLimit(), from.FileOffset()
+	m.Filename = r.String(from.FilenameStrindex())
+	m.Attributes = r.appendAttributes(m.Attributes[:0], from.AttributeIndices(), nil)
+	return r.mappings.set(i, r.to.Mapping(*m))
 }
 
 // Location returns the index in the tables of location i.
 func (r *Remap) Location(i int32) int32 {
-	to, ok := lookUp(r.locations, i)
-	if ok {
-		return to
+	if to := r.locations[i]; to != 0 {
+		return to - 1
 	}
+	return r.internLocation(i)
+}
+
+func (r *Remap) internLocation(i int32) int32 {
 	from, l := r.from.LocationTable().At(int(i)), &r.ofLocation
 	lines := from.Lines()
 	l.Mapping, l.Address = r.Mapping(from.MappingIndex()), from.Address()
@@ -157,90 +168,77 @@ func (r *Remap) Location(i int32) int32 {
 	if attributes := from.AttributeIndices(); attributes.Len() > 0 {
 		l.Attributes = r.appendAttributes(l.Attributes, attributes, nil)
 	}
-	to = r.to.Location(l)
-	r.locations[i] = to + 1
-	return to
+	return r.locations.set(i, r.to.Location(l))
 }
 
 // Link returns the index in the tables of link i. A link without both ids is no
 // link, 0.
 func (r *Remap) Link(i int32) int32 {
-	to, ok := lookUp(r.links, i)
-	if !ok {
-		l := r.from.LinkTable().At(int(i))
-		if r.KeepPartialLinks || !l.TraceID().IsEmpty() && !l.SpanID().IsEmpty() {
-			to = r.to.Link(l.TraceID(), l.SpanID())
-		} else {
-			to = 0
-		}
-		r.links[i] = to + 1
+	if to := r.links[i]; to != 0 {
+		return to - 1
 	}
-	return to
+	return r.internLink(i)
+}
+
+func (r *Remap) internLink(i int32) (to int32) {
+	l := r.from.LinkTable().At(int(i))
+	if r.KeepPartialLinks || !l.TraceID().IsEmpty() && !l.SpanID().IsEmpty() {
+		to = r.to.Link(l.TraceID(), l.SpanID())
+	}
+	return r.links.set(i, to)
 }
 
 // Attribute returns the index in the tables of attribute i.
 func (r *Remap) Attribute(i int32) int32 {
-	to, ok := lookUp(r.attributes, i)
-	if !ok {
-		from := r.from.AttributeTable().At(int(i))
-		r.value = AppendPdata(r.value[:0], from.Value())
-		to = r.to.Attribute(r.String(from.KeyStrindex()), r.String(from.UnitStrindex()), r.value)
-		r.attributes[i] = to + 1
+	if to := r.attributes[i]; to != 0 {
+		return to - 1
 	}
-	return to
+	return r.internAttribute(i)
+}
+
+func (r *Remap) internAttribute(i int32) int32 {
+	from := r.from.AttributeTable().At(int(i))
+	r.value = AppendPdata(r.value[:0], from.Value())
+	return r.attributes.set(i, r.to.Attribute(r.String(from.KeyStrindex()), r.String(from.UnitStrindex()), r.value))
 }
 
 // Stack returns the index in the tables of stack i.
 func (r *Remap) Stack(i int32) int32 {
-	to, ok := lookUp(r.stacks, i)
-	if ok {
-		return to
+	if to := r.stacks[i]; to != 0 {
+		return to - 1
 	}
+	return r.internStack(i)
+}
+
+func (r *Remap) internStack(i int32) int32 {
 	locations := r.from.StackTable().At(int(i)).LocationIndices()
 	r.ofStack = slices.Grow(r.ofStack[:0], locations.Len())[:locations.Len()]
-	stack, known := r.ofStack, r.locations
-	for j := range stack {
-		from := locations.At(j)
-		if stack[j], ok = lookUp(known, from); !ok { // most are known: this saves a call
-			stack[j] = r.Location(from)
-		}
+	for j := range r.ofStack {
+		r.ofStack[j] = r.Location(locations.At(j))
 	}
-	to = r.to.Stack(stack)
-	r.stacks[i] = to + 1
-	return to
+	return r.stacks.set(i, r.to.Stack(r.ofStack))
 }
 
 // Sample returns the identity of a sample, without the attributes for which drop is true, by index in the source. Of no
 // length, drop drops none.
 func (r *Remap) Sample(s pprofile.Sample, drop []bool) (stack, set, link int32) {
-	stack, ok := lookUp(r.stacks, s.StackIndex())
-	if !ok {
-		stack = r.Stack(s.StackIndex())
-	}
 	if indices := s.AttributeIndices(); indices.Len() > 0 {
-		set = r.attributeSet(indices, drop)
+		set = r.AttributeSet(indices, drop)
 	}
-	if link, ok = lookUp(r.links, s.LinkIndex()); !ok {
-		link = r.Link(s.LinkIndex())
-	}
-	return stack, set, link
+	return r.Stack(s.StackIndex()), set, r.Link(s.LinkIndex())
 }
 
-// AttributeSet returns the number of a set of attribute indices: see
-// Tables.AttributeSet.
-func (r *Remap) AttributeSet(indices pcommon.Int32Slice) int32 {
-	return r.attributeSet(indices, nil)
-}
-
-func (r *Remap) attributeSet(indices pcommon.Int32Slice, drop []bool) int32 {
+// AttributeSet returns the number of a set of attribute indices, see Tables.AttributeSet, without those for which drop is
+// true. Of no length, drop drops none.
+func (r *Remap) AttributeSet(indices pcommon.Int32Slice, drop []bool) int32 {
 	n := indices.Len()
 	if n == 0 {
 		return 0
 	}
 	single := n == 1 && len(drop) == 0 // usual
 	if single {
-		if to, ok := lookUp(r.sets, indices.At(0)); ok {
-			return to
+		if to := r.sets[indices.At(0)]; to != 0 {
+			return to - 1
 		}
 	}
 	r.ofSet = r.appendAttributes(r.ofSet[:0], indices, drop)
@@ -258,11 +256,7 @@ func (r *Remap) appendAttributes(dst []int32, indices pcommon.Int32Slice, drop [
 		if int(i) < len(drop) && drop[i] {
 			continue
 		}
-		a, ok := lookUp(r.attributes, i)
-		if !ok {
-			a = r.Attribute(i)
-		}
-		if a != 0 {
+		if a := r.Attribute(i); a != 0 {
 			dst = append(dst, a)
 		}
 	}

@@ -118,7 +118,7 @@ func (w *walker) inMap(m pcommon.Map) {
 	for _, v := range m.All() {
 		w.inValue(v)
 	}
-	if hasEmptyKey(m) {
+	if _, found := m.Get(""); found {
 		w.keys(m)
 	}
 }
@@ -135,33 +135,21 @@ func (w *walker) place() string {
 	}
 }
 
-func hasEmptyKey(m pcommon.Map) bool {
-	for key := range m.All() {
-		if key == "" {
-			return true
-		}
-	}
-	return false
-}
-
 // reference is a value of collect in OTLP/JSON.
 type reference struct {
 	Value  *int32 `json:"stringValueStrindex"` // nil if it is empty
 	KVList struct {
-		Values []struct {
-			Key int32 `json:"keyStrindex"`
-		} `json:"values"`
+		Values []keyReference `json:"values"`
 	} `json:"kvlistValue"`
+}
+
+type keyReference struct {
+	Key int32 `json:"keyStrindex"`
 }
 
 // isOne reports whether r refers to a string.
 func (r reference) isOne() bool {
-	for _, v := range r.KVList.Values {
-		if v.Key != 0 {
-			return true
-		}
-	}
-	return r.Value != nil
+	return r.Value != nil || slices.ContainsFunc(r.KVList.Values, func(v keyReference) bool { return v.Key != 0 })
 }
 
 // read returns the references of values, which it takes over, all at once: pdata shows them in JSON only.

@@ -324,7 +324,7 @@ func (t *Tables) Set(set int32) []int32 { return t.sets.indicesAt(set) }
 // set returns the sorted set of indices, in memory of t that the next call overwrites;
 // indices stay as they are.
 func (t *Tables) set(indices []int32) []int32 {
-	if len(indices) < 2 {
+	if n := len(indices); n < 2 || n == 2 && indices[0] < indices[1] {
 		return indices
 	}
 	t.indices = sortedSet(append(t.indices[:0], indices...))

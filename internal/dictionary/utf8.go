@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"strings"
 	"unicode/utf8"
+	"unsafe"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
@@ -22,7 +23,8 @@ func ValidString(table pcommon.StringSlice, i int32) string {
 // ValidUTF8 returns s, or a copy in which each run of bytes that are not UTF-8 is one
 // U+FFFD.
 func ValidUTF8(s string) string {
-	if utf8.ValidString(s) { // ToValidUTF8 takes several times as long to find that out
+	b := unsafe.Slice(unsafe.StringData(s), len(s)) //nolint:gosec // read only
+	if isASCII(b) || utf8.Valid(b) {                // ToValidUTF8 takes several times as long to find that out
 		return s
 	}
 	return strings.ToValidUTF8(s, "\uFFFD")

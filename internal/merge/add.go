@@ -302,7 +302,7 @@ func (a *addition) keyOf(profile *Profile) profileKey {
 	key := profileKey{
 		sampleType: r.String(from.SampleType().TypeStrindex()), sampleUnit: r.String(from.SampleType().UnitStrindex()),
 		periodType: r.String(from.PeriodType().TypeStrindex()), periodUnit: r.String(from.PeriodType().UnitStrindex()),
-		period: from.Period(), attributes: r.AttributeSet(from.AttributeIndices()),
+		period: from.Period(), attributes: r.AttributeSet(from.AttributeIndices(), nil),
 	}
 	if profile.snapshot && a.options.Snapshots == SnapshotsKeep {
 		key.time, key.duration = uint64(from.Time()), from.DurationNano()

@@ -38,6 +38,14 @@ type Payload struct {
 	contents  dictionary.Value // has the keys of resources and scopes as its parts
 	dropped   []bool           // by attribute: samples lose it
 	growth    dictionary.Growth
+
+	// few is memory for a payload of one scope, as most are: one allocation in place of five.
+	few struct {
+		profiles  [4]Profile
+		resources [1]incomingResource
+		scopes    [1]incomingScope
+		contents  [256]byte
+	}
 }
 
 // Profile describes a Profile of a payload.
@@ -103,9 +111,9 @@ func (p *Payload) check(pd pprofile.Profiles, options *Options) (err error) {
 	if p.pd, p.growth, err = dictionary.CheckToMerge(pd, p.dropped); err != nil {
 		return err
 	}
-	p.Profiles = make([]Profile, 0, p.pd.ProfileCount())
-	p.contents = make(dictionary.Value, 0, 256) // enough for most payloads
-	p.resources = make([]incomingResource, 0, p.pd.ResourceProfiles().Len())
+	// Profiles do not move while scopes refer to them.
+	p.Profiles = slices.Grow(p.few.profiles[:0], p.pd.ProfileCount())
+	p.resources, p.contents = p.few.resources[:0], p.few.contents[:0]
 	for i, rp := range p.pd.ResourceProfiles().All() {
 		if key, ok := duplicateKey(rp.Resource().Attributes()); ok {
 			return fmt.Errorf("resource_profiles[%d].resource has two attributes with the key %q; keys must be unique", i, key)
@@ -132,8 +140,12 @@ func (p *Payload) content(appendTo func(dst dictionary.Value) dictionary.Value) 
 func (p *Payload) describeResource(rp pprofile.ResourceProfiles, options *Options) incomingResource {
 	attributes, schemaURL := rp.Resource().Attributes(), dictionary.ValidUTF8(rp.SchemaUrl())
 	r := incomingResource{
-		from: rp, partition: options.partition(attributes), service: textOf(attributes, "service.name"), scopes: make([]incomingScope, 0, rp.ScopeProfiles().Len()),
+		from: rp, partition: options.partition(attributes), service: textOf(attributes, "service.name"),
 	}
+	if len(p.resources) == 0 {
+		r.scopes = p.few.scopes[:0]
+	}
+	r.scopes = slices.Grow(r.scopes, rp.ScopeProfiles().Len())
 	r.key = p.content(func(key dictionary.Value) dictionary.Value {
 		return append(dictionary.AppendMapWithout(key, attributes, options.DropResourceAttributes), schemaURL...)
 	})
@@ -164,8 +176,8 @@ func (p *Payload) describeScope(r *incomingResource, sp pprofile.ScopeProfiles, 
 		content = sha256.Sum256(key.AppendKey(sp.SchemaUrl()).AppendKey(sp.Scope().Name()).AppendKey(sp.Scope().Version()))
 	}
 	profileType := textOf(sp.Scope().Attributes(), sampletypes.ProfileTypeAttribute)
-	slots, first := map[slot]bool{}, len(p.Profiles)
-	for _, from := range sp.Profiles().All() {
+	slots, first := map[slot]bool{}, len(p.Profiles) // slots has those of neighbours in different ones
+	for i, from := range sp.Profiles().All() {
 		to := Profile{
 			Partition: r.partition, Samples: from.Samples().Len(),
 			from: from, snapshot: sampletypes.IsSnapshot(p.pd.Dictionary(), from, options.SnapshotSampleTypes),
@@ -173,7 +185,9 @@ func (p *Payload) describeScope(r *incomingResource, sp pprofile.ScopeProfiles, 
 		if !to.snapshot || options.Snapshots != SnapshotsKeep {
 			to.slot = slotOf(from, options)
 		}
-		slots[to.slot] = true
+		if i > 0 && p.Profiles[first+i-1].slot != to.slot {
+			slots[p.Profiles[first+i-1].slot], slots[to.slot] = true, true
+		}
 		if options.ProfileKeys && !from.ProfileID().IsEmpty() {
 			to.Key = p.profileKey(content, from)
 		}

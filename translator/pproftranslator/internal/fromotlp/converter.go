@@ -124,7 +124,7 @@ func (c *converter) attributeSet(indices pcommon.Int32Slice) (int32, error) {
 	if err := c.sets.Check(indices, nil); err != nil {
 		return 0, err
 	}
-	return c.remap.AttributeSet(indices), c.tables.Err()
+	return c.remap.AttributeSet(indices, nil), c.tables.Err()
 }
 
 // text returns string i as valid UTF-8. An empty table has the empty string at 0.
