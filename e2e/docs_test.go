@@ -26,11 +26,9 @@ import (
 // inNamespace, in the environment, says that this process has a network of its own.
 const inNamespace = "E2E_IN_NAMESPACE"
 
-// pages are the pages whose commands TestPages runs.
-var pages = []struct {
+// runPage is a page whose commands TestPages runs.
+type runPage struct {
 	path string
-	// section is the only one to run, or empty.
-	section string
 	// continues: the reader has run the commands of the page before it, in the same directory.
 	continues bool
 	// frame is a function that every flame graph and every list of functions shows.
@@ -38,12 +36,14 @@ var pages = []struct {
 	// servers and flameGraphs count the commands of each kind. They show that the test
 	// has found the commands.
 	servers, flameGraphs int
-}{
+}
+
+var pages = []runPage{
 	{path: "README.md", frame: "compress/flate", servers: 1, flameGraphs: 1},
 	{path: "cmd/otelprof/README.md", continues: true, frame: "runtime", servers: 1, flameGraphs: 1},
 	{path: "cmd/otelprof/README.md", frame: "runtime", servers: 1, flameGraphs: 1},
+	{path: "docs/operating.md"},
 	{path: "docs/getting-started.md", frame: "compress/flate", servers: 3, flameGraphs: 1},
-	{path: "config/README.md", section: "Run it", servers: 2},
 }
 
 // TestPages runs each command of the pages as it is printed there, from the clone on, at
@@ -89,14 +89,9 @@ func TestPages(t *testing.T) {
 				r.do(t, "cd otelcol-profiles")
 			}
 			before = r
-			for section := range strings.SplitSeq(string(text), "\n## ") {
-				if page.section != "" && !strings.HasPrefix(section, page.section+"\n") {
-					continue
-				}
-				for _, block := range regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindAllStringSubmatch(section, -1) {
-					for _, command := range commands(block[1]) {
-						r.do(t, command)
-					}
+			for _, block := range regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
+				for _, command := range commands(block[1]) {
+					r.do(t, command)
 				}
 			}
 			r.interrupt(t)
@@ -104,6 +99,17 @@ func TestPages(t *testing.T) {
 				t.Errorf("%d flame graphs and %d servers, want %d and %d", r.flameGraphs, r.servers, page.flameGraphs, page.servers)
 			}
 		})
+	}
+}
+
+// TestCommandsOfPagesRun checks that pages mark no commands as those of a shell that TestPages does not run.
+func TestCommandsOfPagesRun(t *testing.T) {
+	out, err := exec.Command("git", "-C", "..", "grep", "-l", "^```sh", "--", "*.md").Output()
+	require.NoError(t, err)
+	for name := range strings.FieldsSeq(string(out)) {
+		if !slices.ContainsFunc(pages, func(p runPage) bool { return p.path == name }) {
+			t.Errorf("TestPages does not run %s: indent commands that need another machine", name)
+		}
 	}
 }
 
