@@ -26,11 +26,10 @@ type Config struct {
 	HTTP confighttp.ClientConfig `mapstructure:",squash"`
 	// Protocol is "pyroscope", "parca" or "http".
 	Protocol string `mapstructure:"protocol"`
-	// Labels are the labels of series, by the resource attribute that they are made of. They are added to
-	// the default ones; an empty label removes an attribute.
+	// Labels are labels of series by resource attribute, in addition to the default ones. An empty label removes an
+	// attribute.
 	Labels map[string]string `mapstructure:"labels"`
-	// SampleLabels lists sample attributes that become labels of series, with underscores for dots. Each combination of their
-	// values makes a series.
+	// SampleLabels lists sample attributes that become labels of series, with underscores for dots.
 	SampleLabels []string `mapstructure:"sample_labels"`
 	// SendingQueue configures the queue. Enabled by default.
 	SendingQueue configoptional.Optional[exporterhelper.QueueBatchConfig] `mapstructure:"sending_queue"`

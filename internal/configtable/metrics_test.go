@@ -21,7 +21,7 @@ const metricsPage = "docs/metrics.md"
 
 const metricsIntroduction = `# Metrics
 
-Each metric has a label with the ID of its component, such as ` + "`processor=\"profiles_dedup/files\"`" + `, which the tables leave
+Each metric has a label with the ID of its component, such as ` + "`processor=\"profiles_dedup/files\"`" + `, which this page leaves
 out. A processor in several pipelines counts for all of them together. Metrics are counters unless stated.
 `
 
@@ -65,13 +65,13 @@ func TestMetricsPageIsUpToDate(t *testing.T) {
 	}
 }
 
-// section is the table of the metrics of a component, and a list of the values of their labels.
+// section lists the metrics of a component, and the values of their labels.
 func (m metadata) section() string {
 	if len(m.Telemetry.Metrics) == 0 {
 		return ""
 	}
-	var table, labels strings.Builder
-	fmt.Fprintf(&table, "\n## %s %s\n\n| Metric | Labels | Description |\n|---|---|---|\n", m.Type, m.Status.Class)
+	var list, labels strings.Builder
+	fmt.Fprintf(&list, "\n## %s %s\n\n", m.Type, m.Status.Class)
 	of := map[string][]string{} // metrics by the key of an attribute
 	for _, name := range slices.Sorted(maps.Keys(m.Telemetry.Metrics)) {
 		metric := m.Telemetry.Metrics[name]
@@ -82,7 +82,11 @@ func (m metadata) section() string {
 				names = append(names, "`"+m.label(key)+"`")
 			}
 		}
-		fmt.Fprintf(&table, "| `otelcol_%s` | %s | %s%s |\n", name, strings.Join(names, ", "), markdown.Replace(metric.Description), metric.kind())
+		by := ""
+		if len(names) > 0 {
+			by = " by " + strings.Join(names, ", ")
+		}
+		fmt.Fprintf(&list, "- `otelcol_%s`%s: %s%s\n", name, by, metric.Description, metric.kind())
 	}
 	for _, key := range slices.Sorted(maps.Keys(of)) {
 		attribute := m.Attributes[key]
@@ -97,9 +101,9 @@ func (m metadata) section() string {
 		labels.WriteString("\n")
 	}
 	if labels.Len() > 0 {
-		table.WriteString("\n" + labels.String())
+		list.WriteString("\nLabels:\n\n" + labels.String())
 	}
-	return table.String()
+	return list.String()
 }
 
 // label is the name that Prometheus shows.

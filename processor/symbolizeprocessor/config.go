@@ -24,8 +24,7 @@ type Config struct {
 	Debuginfod DebuginfodConfig `mapstructure:"debuginfod"`
 	// Cache configures the symbol tables that are made of debug files.
 	Cache CacheConfig `mapstructure:"cache"`
-	// Timeout is how long a payload waits for files that are being searched for or read. What is not there then stays as it
-	// is, and later payloads have it.
+	// Timeout is how long a payload waits for files that are being searched for or read.
 	Timeout time.Duration `mapstructure:"timeout"`
 	// MaxFileSize limits a downloaded file, and the sections of a file, decompressed.
 	MaxFileSize config.Size `mapstructure:"max_file_size"`

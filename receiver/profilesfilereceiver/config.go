@@ -49,11 +49,10 @@ type Config struct {
 	// Rejected keeps records that the next component rejected permanently, and damaged files.
 	Rejected RejectedConfig `mapstructure:"rejected"`
 
-	// Concurrency is how many records are sent at a time. A record that is retried is one of them.
+	// Concurrency is how many records are sent at a time.
 	Concurrency int `mapstructure:"concurrency"`
 
-	// MaxInFlight limits the memory of the records that are read or sent. The bytes of one record may take an eighth
-	// of it, its Profiles in memory three quarters. Default: 25%.
+	// MaxInFlight limits the memory of the records that are read or sent. Default: 25%.
 	MaxInFlight config.Size `mapstructure:"max_in_flight"`
 
 	// RetryOnFailure says how long to wait after a retryable error. Retries have no end.
@@ -65,9 +64,8 @@ type Config struct {
 
 // RejectedConfig says where rejected records are kept.
 type RejectedConfig struct {
-	// Directory is where each rejected record gets a file of its own. Damaged files are moved there as
-	// a whole, with after_read delete and move: it must be on the same file system. Required for
-	// after_read delete.
+	// Directory is where rejected records and, with after_read delete and move, damaged files are kept, on the same
+	// file system. Required for after_read delete.
 	Directory string `mapstructure:"directory"`
 
 	// MaxTotalSize is the most that rejected records may take. The oldest are removed, logged and counted. Damaged
