@@ -31,8 +31,7 @@ type Config struct {
 	// MaxMemory limits the memory of all requests together. It must be at least 16MiB. Default: 10%.
 	MaxMemory config.Size `mapstructure:"max_memory"`
 
-	// AllowedHosts are host names that requests may name besides that of the endpoint and the
-	// addresses of this computer.
+	// AllowedHosts are further host names that requests may name.
 	AllowedHosts []string `mapstructure:"allowed_hosts"`
 
 	// TraceURL is the address of a trace in a tracing UI, with {trace_id} for its ID. The page of a trace links to it.
