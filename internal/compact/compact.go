@@ -229,10 +229,15 @@ func (d *directory) finish(of, manifest string, inputs []string) (err error) {
 			err = errors.Join(err, fmt.Errorf("remove %s: %w", filepath.Join(d.path, input), removeErr))
 		}
 	}
-	if err == nil && !locked && !d.options.Keep(filepath.ToSlash(filepath.Join(append(slices.Clone(d.group), of)...))) {
+	if err == nil && !locked && !d.keeps(of) {
 		err = d.remove(manifest)
 	}
 	return err
+}
+
+// keeps reports whether the manifest of a file must stay.
+func (d *directory) keeps(name string) bool {
+	return d.options.Keep(filepath.ToSlash(filepath.Join(append(slices.Clone(d.group), name)...)))
 }
 
 func (d *directory) remove(name string) error {
@@ -269,6 +274,7 @@ func (d *directory) compact(ctx context.Context) (err error) {
 			case d.options.Now().Before(start.Add(level.Into + d.options.After)):
 			case f.Span == before:
 				buckets[start] = append(buckets[start], f)
+				unready[start] = unready[start] || f.Span > 0 && d.keeps(f.String()) // its manifest would be lost with it
 			case f.Span < before:
 				unready[start] = true // they become files of the level before first
 			}

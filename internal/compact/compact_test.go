@@ -326,6 +326,26 @@ func TestLockedInputsAreRemovedLater(t *testing.T) {
 	assert.Len(t, h.names(), 1)
 }
 
+// TestFilesWhoseManifestMustStayAreNoInputs: of an hour that was not uploaded, the bucket still has the minutes, which only its
+// manifest names.
+func TestFilesWhoseManifestMustStayAreNoInputs(t *testing.T) {
+	h := newHistory(t)
+	h.writeRandom(profiletest.NewRand(6), begin, 2)
+	h.run(begin.Add(3 * time.Hour))
+	require.Len(t, h.results, 1)
+	hour := filepath.Base(h.results[0].Path)
+	options := h.options(time.Now().Add(5 * time.Minute))
+	options.Keep = func(name string) bool { return name == hour }
+	for range 2 {
+		require.NoError(t, compact.New(options).Run(t.Context()))
+		assert.Len(t, h.results, 1)
+		assert.ElementsMatch(t, []string{hour, archive.ManifestName(hour)}, h.names())
+	}
+	options.Keep = nil
+	require.NoError(t, compact.New(options).Run(t.Context()))
+	assert.Len(t, h.results, 2)
+}
+
 // TestQueriesDuringCompactionAreExact: readers list and read while files are compacted and removed.
 func TestQueriesDuringCompactionAreExact(t *testing.T) {
 	h := newHistory(t)

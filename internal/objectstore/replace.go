@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
@@ -84,7 +85,7 @@ func (u *Uploader) replace(ctx context.Context, f *localFile) error {
 // readManifest reads the manifest of a file of the directory. A file without one replaces nothing.
 func (u *Uploader) readManifest(f *localFile) error {
 	directory, base := path.Split(f.name)
-	data, err := readFile(u.path(directory+manifestPrefix+base+manifestSuffix), maxManifest)
+	data, err := readFile(u.path(directory+archive.ManifestName(base)), maxManifest)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
