@@ -12,13 +12,17 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/s3test"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
@@ -179,4 +183,47 @@ func TestAListThatTakesSeveralRequests(t *testing.T) {
 		}
 		assert.Equal(t, want, records(t, s.Path("p")), "before list %d", n)
 	}
+}
+
+// TestCompactedFilesReplaceTheirInputs: the bucket has the same sums as the directory, before and after its files are compacted.
+func TestCompactedFilesReplaceTheirInputs(t *testing.T) {
+	dir, r, old := t.TempDir(), profiletest.NewRand(13), time.Now().Add(-5*time.Hour).Truncate(time.Hour)
+	for n := range 4 {
+		w, err := recordfile.OpenWriter(recordfile.Options{
+			Directory: dir, Format: recordfile.Format{Content: recordfile.OTLPProto, Compression: recordfile.Zstd}, MaxOpen: 1,
+			Failed: func(err error) { t.Error(err) }, Now: func() time.Time { return old.Add(time.Duration(n) * time.Minute) },
+		})
+		require.NoError(t, err)
+		pd := profiletest.GenerateProfiles(r)
+		summaries, err := recordfile.Summarize(pd)
+		require.NoError(t, err)
+		require.NoError(t, w.Append(recordfile.Record{Data: profiletest.Proto(t, pd), Summaries: summaries, Labels: labels.Of(pd)}))
+		require.NoError(t, w.Close())
+	}
+	s := s3test.New(t)
+	sums := func(files []archive.File) []query.Row {
+		rows, err := source(files).List(t.Context(), &query.Selection{})
+		require.NoError(t, err)
+		return rows
+	}
+	same := func() {
+		t.Helper()
+		local, _ := archive.Find([]string{dir})
+		remote, _ := open(t, 1<<20, s.Path("host/1"))
+		assert.Len(t, remote, len(local))
+		assert.Equal(t, sums(local), sums(remote))
+	}
+	uploadOf(s.URL, dir).run(t, never)
+	same()
+	require.NoError(t, compact.New(compact.Options{
+		Directory: dir, Format: recordfile.Format{Content: recordfile.OTLPProto, Compression: recordfile.Zstd}, After: time.Hour, MaxMemory: 64 << 20,
+		Into:      []compact.Level{{Into: time.Hour, Resolution: time.Minute}},
+		Compacted: func(compact.Result) {}, Skipped: func(path string, err error) { t.Error(path, err) },
+	}).Run(t.Context()))
+	uploadOf(s.URL, dir).run(t, never)
+	same()
+	remote, _ := open(t, 1<<20, s.Path("host/1"))
+	require.Len(t, remote, 1)
+	assert.Contains(t, remote[0].Path, ".1h0m0s.")
+	assert.Len(t, s.Objects(), 2, "the file and its index")
 }
