@@ -77,7 +77,9 @@ func (t *table) number(limit int, hash uint32, content []byte, equals func(n int
 		return -1, false
 	}
 	n = int32(t.len())
-	t.content = append(t.content, content...)
+	if len(content) > 0 {
+		t.content = append(t.content, content...)
+	}
 	t.ends = append(t.ends, uint32(len(t.content)))
 	t.index.Insert(slot, hash, n)
 	return n, true

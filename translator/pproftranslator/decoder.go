@@ -33,13 +33,14 @@ type decoder struct {
 	functions     entries[dictionary.Function]
 	locations     entries[location]
 	lines         []dictionary.Line          // of all locations, one after the other
-	stacks        []int32                    // of all samples, one after the other: numbers of locations plus one
-	stackEnds     []uint32                   // where each ends
+	stacks        blocks                     // of all samples: numbers of locations plus one
+	depths        []uint32                   // of the stacks
 	frameTypes    [len(frameTypeNames)]int32 // by frameType: the index of its attribute plus one
 
 	tables    *dictionary.Tables
 	matrix    valueMatrix // of samples without a timestamp
 	events    eventList   // of samples with one
+	expansion int         // bytes that the result may take
 	negative  int         // times and durations below 0
 	invalid   int         // texts of labels that are not UTF-8
 	texts     int         // bytes of text that were read for attribute values
@@ -62,6 +63,7 @@ type position struct{ start, stop uint32 }
 
 func (d *decoder) reset(data []byte) {
 	d.data = data
+	d.expansion = d.expansionLimit()
 	d.matrix.reset()
 	d.events.reset()
 	d.labels.keyNumbers, d.labels.keys = d.labels.keyNumbers[:0], d.labels.keys[:0]
@@ -175,6 +177,37 @@ func (d *decoder) stringAttribute(key string, v []byte) int32 {
 func (d *decoder) flag(key string) int32 {
 	d.value = d.value[:0].AppendBool(true)
 	return d.tables.Attribute(d.tables.String(key), 0, d.value)
+}
+
+// blocks holds slices in a few large ones: it grows without copies, and takes an eighth more memory than they do at most.
+type blocks struct {
+	all  [][]int32
+	next int     // block after the present one
+	free []int32 // of the present one
+	size int     // of all
+}
+
+// rewind lets take return the same slices again, if it is asked for the same lengths.
+func (b *blocks) rewind() { b.next, b.free = 0, nil }
+
+// take returns the next slice of n elements, as they are.
+func (b *blocks) take(n int) (taken []int32) {
+	if n > len(b.free) {
+		b.advance(n)
+	}
+	taken, b.free = b.free[:n], b.free[n:]
+	return taken
+}
+
+// advance goes to the next block with room for n elements.
+func (b *blocks) advance(n int) {
+	for b.free = nil; len(b.free) < n; b.next++ {
+		if b.next == len(b.all) {
+			block := make([]int32, max(n, b.size/8, 64))
+			b.all, b.size = append(b.all, block), b.size+len(block)
+		}
+		b.free = b.all[b.next]
+	}
 }
 
 // zeroed returns n zero elements, in the memory of s if it is enough.

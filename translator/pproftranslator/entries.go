@@ -6,7 +6,6 @@ package pproftranslator
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
@@ -181,7 +180,7 @@ func (d *decoder) readLine(c *wire.Cursor) error {
 		return fmt.Errorf("no function with id %d", f[lineFunction])
 	}
 	if len(d.lines) == cap(d.lines) { // growing step by step takes several times as much memory
-		d.lines = slices.Grow(d.lines, max(d.countLines()-len(d.lines), 1))
+		d.lines = append(make([]dictionary.Line, 0, max(d.countLines(), len(d.lines)+1)), d.lines...)
 	}
 	d.lines = append(d.lines, dictionary.Line{Function: function, Line: int64(f[lineLine]), Column: int64(f[lineColumn])})
 	return nil

@@ -20,7 +20,7 @@ const (
 	functionEntrySize = 32
 	locationEntrySize = 24
 	lineEntrySize     = 24
-	frameEntrySize    = 4
+	frameEntrySize    = 5
 	sampleEntrySize   = 48  // with its identity, besides its frames and values
 	labelEntrySize    = 128 // of a distinct label
 	minMemory         = 16 << 10
@@ -54,7 +54,7 @@ func (u *Unmarshaler) Memory(message []byte) int64 {
 	result := dictionary.Room{
 		Strings: count(profileString), StringBytes: texts, Functions: count(profileFunction),
 		Locations: count(profileLocation), Lines: lines, Stacks: samples,
-	}.OutputSize() + frameEntrySize*frames + labelEntrySize*labels + sampleSize*types*samples + repeated
+	}.OutputSize() + frameSize*frames + labelEntrySize*labels + sampleSize*types*samples + repeated
 	return int64(minMemory + decoder + min(result+result/8, zerosAllowance*d.expansionLimit()) + profileSize*(types+1))
 }
 
@@ -92,6 +92,7 @@ const (
 	profileSize = 384
 	sampleSize  = 112
 	eventSize   = 16
+	frameSize   = 4
 	valueSize   = 16
 )
 
@@ -133,13 +134,17 @@ const maxRereads = 32
 
 // checkExpansion rejects a payload that takes so many bytes as OTLP.
 func (d *decoder) checkExpansion(size int) error {
-	if limit := maxRereads * d.expansionLimit(); d.texts > limit {
+	if size <= d.expansion && d.texts <= maxRereads*d.expansion { // inlined
+		return nil
+	}
+	return d.expansionError()
+}
+
+func (d *decoder) expansionError() error {
+	if limit := maxRereads * d.expansion; d.texts > limit {
 		return &LimitError{What: fmt.Sprintf("bytes of repeated texts in labels and build ids of %d bytes of pprof", len(d.data)), Limit: int64(limit)}
 	}
-	if limit := d.expansionLimit(); size > limit {
-		return &LimitError{What: fmt.Sprintf("bytes as OTLP of %d bytes of pprof", len(d.data)), Limit: int64(limit)}
-	}
-	return nil
+	return &LimitError{What: fmt.Sprintf("bytes as OTLP of %d bytes of pprof", len(d.data)), Limit: int64(d.expansion)}
 }
 
 // zerosAllowance is how many times over the limit a payload may be because of zeros: a

@@ -5,7 +5,6 @@ package pproftranslator
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
@@ -19,7 +18,8 @@ type sample struct {
 
 // readStacks reads the stacks of all samples, and marks the locations that they reach.
 func (d *decoder) readStacks() error {
-	d.stackEnds, d.stacks = emptied(d.stackEnds, d.header.entries[profileSample].Count), d.stacks[:0]
+	d.depths = emptied(d.depths, d.header.entries[profileSample].Count)
+	d.stacks.rewind()
 	return d.each(profileSample, d.readStack)
 }
 
@@ -37,12 +37,7 @@ func (d *decoder) readStack(c *wire.Cursor) error {
 	case len(d.ids) > d.limits.StackDepth:
 		return &LimitError{What: "locations", Limit: int64(d.limits.StackDepth)}
 	}
-	first, end := len(d.stacks), len(d.stacks)+len(d.ids)
-	if end > cap(d.stacks) { // as for lines
-		d.stacks = slices.Grow(d.stacks, max(d.countFrames(), end)-first)
-	}
-	d.stacks = d.stacks[:end]
-	locations, stack := d.locations, d.stacks[first:] // a copy, so that its slices stay in registers
+	locations, stack := d.locations, d.stacks.take(len(d.ids)) // a copy, so that its slices stay in registers
 	for i, id := range d.ids[:len(stack)] {
 		number := locations.find(id)
 		if number == 0 {
@@ -50,27 +45,17 @@ func (d *decoder) readStack(c *wire.Cursor) error {
 		}
 		locations.indices[number], stack[i] = reached, number
 	}
-	d.stackEnds = append(d.stackEnds, uint32(end))
+	d.depths = append(d.depths, uint32(len(stack)))
 	return nil
-}
-
-func (d *decoder) countFrames() (n int) {
-	_ = d.each(profileSample, func(c *wire.Cursor) error {
-		for c.NextOf(sampleLocation) {
-			n += c.CountRepeated()
-		}
-		return nil
-	})
-	return n
 }
 
 // readSamples comes after the locations have been converted.
 func (d *decoder) readSamples() error {
-	types, n, first := len(d.header.sampleTypes), 0, uint32(0)
+	types, n := len(d.header.sampleTypes), 0
+	d.stacks.rewind()
 	return d.each(profileSample, func(c *wire.Cursor) error {
-		stack := d.stacks[first:d.stackEnds[n]]
-		n, first = n+1, d.stackEnds[n]
-		return d.readSample(c, stack, types)
+		n++
+		return d.readSample(c, d.stacks.take(int(d.depths[n-1])), types)
 	})
 }
 
