@@ -13,6 +13,8 @@ import (
 	"github.com/ianlancetaylor/demangle"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/otel/attribute"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 )
@@ -32,25 +34,28 @@ var demangleOptions = map[string][]demangle.Option{
 // goABI is the suffix of symbols of Go's assembler, which is not in the names of functions.
 const goABI = ".abi0"
 
-const (
-	buildIDKey = "process.executable.build_id.gnu"
-	hasPrefix  = "pprof.mapping.has_"
-)
+// mappingFlags are the attributes of a mapping that say what its lines have.
+var mappingFlags = [...]attribute.Key{
+	semconv.PprofMappingHasFunctionsKey, semconv.PprofMappingHasFilenamesKey,
+	semconv.PprofMappingHasLineNumbersKey, semconv.PprofMappingHasInlineFramesKey,
+}
 
 // Profiles symbolizes the locations of a payload, and returns the number of locations without lines by outcome. It waits for
 // files that the store searches for, until ctx is done; what is not there then stays as it is. Locations that have
 // lines are not changed.
 func Profiles(ctx context.Context, store *Store, pd pprofile.Profiles, demangleAs string) map[Outcome]int {
-	p := &payload{dictionary: pd.Dictionary(), demangle: demangleAs, outcomes: map[Outcome]int{}, copies: map[int32]int32{}}
+	p := &payload{dictionary: pd.Dictionary(), demangle: demangleAs, outcomes: map[Outcome]int{}, copies: map[int32]int32{}, ofFrames: map[symbols.Frame]int32{}}
 	byMapping := p.locations()
 	if len(byMapping) == 0 {
 		return p.outcomes
 	}
 	ids := map[int32]string{}
 	for mapping := range byMapping {
-		ids[mapping] = cmp.Or(p.buildID(mapping), store.buildIDOf(p.file(mapping)))
+		if id := cmp.Or(p.buildID(mapping), store.buildIDOf(p.file(mapping))); validID.MatchString(id) {
+			ids[mapping] = id
+		}
 	}
-	store.Prepare(ctx, slices.Sorted(maps.Values(ids)))
+	store.prepare(ctx, slices.Sorted(maps.Values(ids)))
 	for _, mapping := range slices.Sorted(maps.Keys(byMapping)) {
 		if ids[mapping] == "" {
 			p.outcomes[NoBuildID] += len(byMapping[mapping])
@@ -79,6 +84,7 @@ type payload struct {
 	copies    map[int32]int32 // of locations that are both, and have other lines as leaves
 	strings   map[string]int32
 	functions map[function]int32
+	ofFrames  map[symbols.Frame]int32 // functions of frames without their line
 }
 
 type function struct{ name, systemName, file int32 }
@@ -147,7 +153,7 @@ func (p *payload) replaceLeaves() {
 // buildID returns GNU's build ID of a mapping.
 func (p *payload) buildID(mapping int32) string {
 	for _, i := range p.dictionary.MappingTable().At(int(mapping)).AttributeIndices().All() {
-		if key, value, ok := p.attribute(i); ok && key == buildIDKey && value.Type() == pcommon.ValueTypeStr {
+		if key, value, ok := p.attribute(i); ok && key == string(semconv.ProcessExecutableBuildIDGNUKey) && value.Type() == pcommon.ValueTypeStr {
 			return value.Str()
 		}
 	}
@@ -217,16 +223,16 @@ func (p *payload) symbolize(t *symbols.Table, mapping int32, locations []int32) 
 		p.outcomes[Symbolized]++
 		has.add(p.addLines(p.dictionary.LocationTable().At(int(i)), frames))
 	}
-	for i, flag := range [...]string{"functions", "filenames", "line_numbers", "inline_frames"} {
+	for i, flag := range mappingFlags {
 		if has[i] {
-			p.setFlag(m, hasPrefix+flag)
+			p.setFlag(m, string(flag))
 		}
 	}
 	return nil
 }
 
-// flags say what the lines of a mapping have: functions, filenames, line numbers and inline frames.
-type flags [4]bool
+// flags say which of mappingFlags are true.
+type flags [len(mappingFlags)]bool
 
 func (f *flags) add(other flags) {
 	for i := range f {
@@ -247,6 +253,17 @@ func (p *payload) addLines(location pprofile.Location, frames []symbols.Frame) (
 
 // function returns the index of a function in the dictionary.
 func (p *payload) function(f symbols.Frame) int32 {
+	f.Line = 0
+	index, ok := p.ofFrames[f]
+	if !ok {
+		index = p.addFunction(f)
+		p.ofFrames[f] = index
+	}
+	return index
+}
+
+// addFunction returns the index of a function that the dictionary may have.
+func (p *payload) addFunction(f symbols.Frame) int32 {
 	if p.functions == nil {
 		p.functions = map[function]int32{}
 		for i, known := range p.dictionary.FunctionTable().All() {

@@ -45,7 +45,7 @@ var ErrNotFound = errors.New("no file with this build ID")
 
 const (
 	maxKnown = 10_000 // build IDs whose outcome is remembered
-	maxBusy  = 64     // files that are searched for at a time
+	maxBusy  = 8      // files that are searched for at a time
 	// After these times, a file that was not found or not read is searched for again.
 	retryNotFound = time.Hour
 	retryFailed   = 5 * time.Minute
@@ -77,7 +77,6 @@ type entry struct {
 	expires time.Time // of err
 	used    time.Time
 	table   *symbols.Table // nil if it is not open
-	file    *os.File
 }
 
 // NewStore creates the directory of the cache, and removes what earlier processes have left in it unfinished.
@@ -102,9 +101,12 @@ func (s *Store) Close() {
 	}
 }
 
-// Prepare starts the search for the files of build IDs, and waits until all have ended, or ctx is done.
-func (s *Store) Prepare(ctx context.Context, buildIDs []string) {
+// prepare starts the search for the files of build IDs, and waits until all have ended, or ctx is done.
+func (s *Store) prepare(ctx context.Context, buildIDs []string) {
 	for _, id := range buildIDs {
+		s.search(id)
+	}
+	for _, id := range buildIDs { // those that could not start above start when others have ended
 		done := s.search(id)
 		if done == nil {
 			continue
@@ -125,7 +127,7 @@ func (s *Store) search(id string) <-chan struct{} {
 	if e != nil && !(ended(e) && e.err != nil && time.Now().After(e.expires)) {
 		return e.done
 	}
-	if !validID.MatchString(id) || s.busy == maxBusy || s.ctx.Err() != nil {
+	if s.busy == maxBusy || s.ctx.Err() != nil {
 		return nil
 	}
 	if len(s.known) >= maxKnown {
@@ -218,22 +220,13 @@ func (s *Store) tablePath(id string) string { return filepath.Join(s.options.Cac
 // cannot be opened is removed, so that it is made again.
 func (s *Store) openTable(id string, e *entry) error {
 	path := s.tablePath(id)
-	file, err := os.Open(path)
+	table, err := symbols.Open(path)
 	if err != nil {
-		return err
-	}
-	info, err := file.Stat()
-	if err == nil {
-		e.table, err = symbols.Open(file, info.Size())
-	}
-	if err != nil {
-		e.table = nil
-		file.Close()
 		return errors.Join(fmt.Errorf("%s: %w", path, err), os.Remove(path))
 	}
 	now := time.Now()
 	_ = os.Chtimes(path, now, now) // the cache drops the tables that were not used for longest
-	e.file, e.used = file, now
+	e.table, e.used = table, now
 	s.open += e.table.Memory()
 	for s.open > s.options.MaxMemory/2 {
 		var oldest *entry
@@ -253,8 +246,8 @@ func (s *Store) openTable(id string, e *entry) error {
 func (s *Store) closeTable(e *entry) {
 	if e.table != nil {
 		s.open -= e.table.Memory()
-		e.file.Close()
-		e.table, e.file = nil, nil
+		e.table.Close()
+		e.table = nil
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"context"
 	"debug/elf"
+	"encoding/binary"
+	"hash/crc32"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -255,7 +257,7 @@ func TestWhatCannotBeSymbolizedStaysAsItIs(t *testing.T) {
 	}{
 		"no build ID":             {store, "", nil, symbolize.NoBuildID},
 		"unknown build ID":        {store, "0123456789abcdef", nil, symbolize.NotFound},
-		"build ID that is a path": {store, "../../etc/passwd", nil, symbolize.Pending},
+		"build ID that is a path": {store, "../../etc/passwd", nil, symbolize.NoBuildID},
 		"damaged file":            {broken, n.buildID, nil, symbolize.Failed},
 		"offset of a mapping that lies": {store, n.buildID, func(pd pprofile.Profiles) {
 			pd.Dictionary().MappingTable().At(1).SetFileOffset(1 << 40)
@@ -368,6 +370,65 @@ func TestPayloadsDoNotWaitForSlowServers(t *testing.T) {
 	symbolize.Profiles(ctx, hanging, n.payload(t, n.buildID), symbolize.DemangleShort)
 	hanging.Close() // ends the search
 	assert.Empty(t, e.errs)
+}
+
+// TestFilesOfDirectoriesDoNotWaitForServers: a server that hangs holds up the files that it is asked for only.
+func TestFilesOfDirectoriesDoNotWaitForServers(t *testing.T) {
+	n := compile(t)
+	stuck := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	t.Cleanup(stuck.Close)
+	ctx, cancel := context.WithCancel(t.Context())
+	store, _ := newStore(t, func(o *symbolize.Options) {
+		o.Directories, o.Servers = []string{n.dir}, []string{stuck.URL}
+		o.Built = func(string, error) { cancel() }
+	})
+	t.Cleanup(store.Close)
+	pd := n.payload(t, n.buildID)
+	d := pd.Dictionary()
+	unknown := d.AttributeTable().AppendEmpty()
+	d.AttributeTable().At(1).CopyTo(unknown)
+	unknown.Value().SetStr("0000000000000000")
+	m := d.MappingTable().AppendEmpty()
+	m.SetMemoryLimit(1 << 20)
+	m.AttributeIndices().Append(int32(d.AttributeTable().Len()) - 1)
+	l := d.LocationTable().AppendEmpty()
+	l.SetAddress(64)
+	l.SetMappingIndex(2)
+	d.StackTable().At(1).LocationIndices().Append(3)
+	outcomes := symbolize.Profiles(ctx, store, pd, symbolize.DemangleShort)
+	assert.Equal(t, map[symbolize.Outcome]int{symbolize.Symbolized: 2, symbolize.Pending: 1}, outcomes)
+}
+
+// TestLocationsOfATableThatCannotBeReadCountOnce damages the name of the function of the second location.
+func TestLocationsOfATableThatCannotBeReadCountOnce(t *testing.T) {
+	n := compile(t)
+	cache := t.TempDir()
+	open := func() *symbolize.Store {
+		store, _ := newStore(t, func(o *symbolize.Options) { o.Directories, o.Cache = []string{n.dir}, cache })
+		return store
+	}
+	first := open()
+	symbolize.Profiles(t.Context(), first, n.payload(t, n.buildID), symbolize.DemangleShort)
+	first.Close()
+	path := filepath.Join(cache, n.buildID+".symbols")
+	table, err := os.ReadFile(path)
+	require.NoError(t, err)
+	part := func(i int) []byte { // see format.go of package symbols
+		header := table[8+16*i:]
+		start, size := binary.LittleEndian.Uint64(header), binary.LittleEndian.Uint64(header[8:])
+		return table[start : start+size]
+	}
+	ends, names := part(7), part(8)
+	name := bytes.Index(names, []byte("_ZN4Tree4leafEi"))
+	require.Positive(t, name)
+	require.Less(t, n.walk.Value, n.leaf.Value)
+	for ; binary.LittleEndian.Uint32(ends) <= uint32(name); ends = ends[4:] {
+	}
+	binary.LittleEndian.PutUint32(ends, 0) // it ends before it starts
+	sum := crc32.Checksum(table[:len(table)-4], crc32.MakeTable(crc32.Castagnoli))
+	require.NoError(t, os.WriteFile(path, binary.LittleEndian.AppendUint32(table[:len(table)-4], sum), 0o600))
+	outcomes := symbolize.Profiles(t.Context(), open(), n.payload(t, n.buildID), symbolize.DemangleShort)
+	assert.Equal(t, map[symbolize.Outcome]int{symbolize.Symbolized: 1, symbolize.Failed: 1}, outcomes)
 }
 
 func TestCacheIsLimitedAndDamagedTablesAreMadeAgain(t *testing.T) {

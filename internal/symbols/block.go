@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
-	"sort"
 )
 
 // entry is a row of a block: a start, and for a range of addresses its node, file and line, or for a symbol its size and
@@ -97,19 +96,20 @@ func (c *column) at(i int) uint64 {
 }
 
 // find returns the last entry that starts at or before an address, zero if there is none.
-func (t *Table) find(part int, index []block, address uint64) (e entry, err error) {
-	i := sort.Search(len(index), func(i int) bool { return index[i].start > address }) - 1
+func (t *Table) find(part, indexPart int, address uint64) (e entry, err error) {
+	index := t.parts[indexPart]
+	start := func(i int) uint64 { return binary.LittleEndian.Uint64(index[i*indexSize:]) }
+	i := last(len(index)/indexSize, func(i int) bool { return start(i) <= address })
 	if i < 0 {
 		return e, nil
 	}
-	data, err := t.block(part, index, i)
+	data, count, err := block(t.parts[part], index[i*indexSize:])
 	if err != nil {
 		return e, err
 	}
-	count := int(index[i].count)
 	starts, data := cut(data, count)
-	row := sort.Search(count-1, func(row int) bool { return starts.at(row+1) > address-index[i].start })
-	e[0] = index[i].start + starts.at(row)
+	row := max(0, last(count, func(row int) bool { return starts.at(row) <= address-start(i) }))
+	e[0] = start(i) + starts.at(row)
 	for k := 1; k < columns; k++ {
 		var c column
 		c, data = cut(data, count)
@@ -118,16 +118,28 @@ func (t *Table) find(part int, index []block, address uint64) (e entry, err erro
 	return e, nil
 }
 
-// block reads a block. It is valid until the next call.
-func (t *Table) block(part int, index []block, i int) ([]byte, error) {
-	end := uint32(t.sizes[part])
-	if i+1 < len(index) {
-		end = index[i+1].offset
+// last returns the last of n numbers from 0 for which ok is true, as it is for all before, or -1 if there is none.
+func last(n int, ok func(int) bool) int {
+	low, high := 0, n
+	for low < high {
+		if middle := int(uint(low+high) / 2); ok(middle) {
+			low = middle + 1
+		} else {
+			high = middle
+		}
 	}
-	start := index[i].offset
-	if start > end || int64(end) > t.sizes[part] || end-start > maxBlock || index[i].count == 0 || index[i].count > blockRanges {
-		return nil, errDamaged
+	return low - 1
+}
+
+// block returns the block of the first entry of an index, and the number of its entries.
+func block(part, index []byte) (data []byte, count int, err error) {
+	u := binary.LittleEndian.Uint32
+	start, end, entries := u(index[8:]), uint32(len(part)), u(index[12:])
+	if len(index) > indexSize {
+		end = u(index[indexSize+8:])
 	}
-	data := t.buffer[:end-start]
-	return data, t.read(part, int64(start), data)
+	if start > end || int(end) > len(part) || entries == 0 || entries > blockRanges {
+		return nil, 0, errDamaged
+	}
+	return part[start:end], int(entries), nil
 }

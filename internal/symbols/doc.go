@@ -3,7 +3,7 @@
 
 // Package symbols gives functions, files and lines to addresses of ELF files.
 //
-// [Build] reads the debug information of a file once and writes a table; [Open] opens the table for look-ups, which
+// [Build] reads the debug information of a file once and writes a table; [Open] maps the table for look-ups, which
 // parse no DWARF. A table has ranges of addresses, each with a line and a node of the tree of inlined calls, and
 // the symbols of the file. The frames of an address are those that llvm-symbolizer prints: the innermost inlined
 // call first, the function whose code it is last, with the name of its symbol if it has one.

@@ -49,7 +49,6 @@ const (
 	nodeSize    = 16
 	blockRanges = 16 // entries of a block
 	columns     = 4
-	maxBlock    = columns*(1+binary.MaxVarintLen64) + blockRanges*columns*8
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -83,12 +82,6 @@ type lineRange struct {
 type symbol struct {
 	start, size uint64
 	name        uint32
-}
-
-// block is an entry of an index.
-type block struct {
-	start         uint64
-	offset, count uint32
 }
 
 // Segment is a part of a file with executable code that is loaded into memory.

@@ -5,118 +5,103 @@ package symbols
 
 import (
 	"encoding/binary"
+	"errors"
 	"hash/crc32"
-	"io"
+	"os"
+	"runtime/debug"
 )
 
-// Table answers look-ups. It takes memory for its indexes, which Memory returns, and is not safe for concurrent use.
+// Table answers look-ups from a file that it maps. It is not safe for concurrent use.
 type Table struct {
-	r       io.ReaderAt
-	starts  [parts]int64
-	sizes   [parts]int64
-	text    []span
-	lines   []block
-	symbols []block
+	data  []byte // of the file
+	parts [parts][]byte
+	text  []span
 
 	// Segments are those of the file with code.
 	Segments []Segment
 
-	buffer      [maxBlock]byte
-	pages       [pages]page
 	strings     map[uint32]string // emptied if they get large
 	stringBytes int
 }
 
 const (
-	pages      = 64
-	pageSize   = 4 << 10
 	maxStrings = 512 << 10 // bytes of the strings that are kept
 	maxString  = 64 << 10  // bytes of a name that are read
 	stringSize = 64        // bytes of a kept string without its text
 )
 
-// page is a part of the table that was read.
-type page struct {
-	number int64 // plus 1
-	data   []byte
-}
-
-// Open opens a table of the given size. Its error says that the table is damaged, or is that of the reader.
-func Open(r io.ReaderAt, size int64) (*Table, error) {
-	sum := crc32.New(castagnoli)
-	if size < int64(headerSize)+4 {
-		return nil, errDamaged
-	}
-	if _, err := io.Copy(sum, io.NewSectionReader(r, 0, size-4)); err != nil {
-		return nil, err
-	}
-	trailer, header := make([]byte, 4), make([]byte, headerSize)
-	if _, err := r.ReadAt(trailer, size-4); err != nil {
-		return nil, err
-	}
-	if _, err := r.ReadAt(header, 0); err != nil {
-		return nil, err
-	}
-	if binary.LittleEndian.Uint32(trailer) != sum.Sum32() || string(header[:len(magic)]) != magic {
-		return nil, errDamaged
-	}
-	t := &Table{r: r, strings: map[uint32]string{}}
-	for i := range parts {
-		at := header[len(magic)+16*i:]
-		start, n := binary.LittleEndian.Uint64(at), binary.LittleEndian.Uint64(at[8:])
-		if start > uint64(size) || n > uint64(size)-start {
-			return nil, errDamaged
-		}
-		t.starts[i], t.sizes[i] = int64(start), int64(n)
-	}
-	return t, t.readIndexes()
-}
-
-func (t *Table) readIndexes() error {
-	segments, err := t.part(partSegments)
+// Open opens the table in a file, which stays as it is until Close. Its error says that the table is damaged, or is that of the
+// operating system.
+func Open(path string) (_ *Table, err error) {
+	file, err := os.Open(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() < int64(headerSize)+4 {
+		return nil, errDamaged
+	}
+	t := &Table{strings: map[uint32]string{}}
+	if t.data, err = mapFile(file, int(info.Size())); err != nil {
+		return nil, err
+	}
+	if err := t.open(); err != nil {
+		t.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// Close ends the use of the file.
+func (t *Table) Close() { _ = unmapFile(t.data) }
+
+func (t *Table) open() (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer recoverFault(&err)
 	u := binary.LittleEndian.Uint64
-	for ; len(segments) >= segmentSize; segments = segments[segmentSize:] {
-		t.Segments = append(t.Segments, Segment{u(segments), u(segments[8:]), u(segments[16:]), u(segments[24:]), u(segments[32:]) != 0})
+	content := len(t.data) - 4
+	if binary.LittleEndian.Uint32(t.data[content:]) != crc32.Checksum(t.data[:content], castagnoli) || string(t.data[:len(magic)]) != magic {
+		return errDamaged
 	}
-	text, err := t.part(partText)
-	if err != nil {
-		return err
-	}
-	for ; len(text) >= textSize; text = text[textSize:] {
-		t.text = append(t.text, span{u(text), u(text[8:])})
-	}
-	for part, index := range map[int]*[]block{partLineIndex: &t.lines, partSymbolIndex: &t.symbols} {
-		data, err := t.part(part)
-		if err != nil {
-			return err
+	for i := range parts {
+		at := t.data[len(magic)+16*i:]
+		start, n := u(at), u(at[8:])
+		if start > uint64(content) || n > uint64(content)-start {
+			return errDamaged
 		}
-		*index = make([]block, 0, len(data)/indexSize)
-		for ; len(data) >= indexSize; data = data[indexSize:] {
-			*index = append(*index, block{u(data), binary.LittleEndian.Uint32(data[8:]), binary.LittleEndian.Uint32(data[12:])})
-		}
+		t.parts[i] = t.data[start : start+n]
+	}
+	for s := t.parts[partSegments]; len(s) >= segmentSize; s = s[segmentSize:] {
+		t.Segments = append(t.Segments, Segment{u(s), u(s[8:]), u(s[16:]), u(s[24:]), u(s[32:]) != 0})
+	}
+	for s := t.parts[partText]; len(s) >= textSize; s = s[textSize:] {
+		t.text = append(t.text, span{u(s), u(s[8:])})
 	}
 	return nil
 }
 
-func (t *Table) part(part int) ([]byte, error) {
-	data := make([]byte, t.sizes[part])
-	_, err := t.r.ReadAt(data, t.starts[part])
-	return data, ignoreEOF(err)
-}
-
-func ignoreEOF(err error) error {
-	if err == io.EOF { //nolint:errorlint // a ReaderAt returns it as it is, and may do so at the end
-		return nil
+// recoverFault makes an error of a part of the file that cannot be read.
+func recoverFault(err *error) {
+	switch r := recover().(type) {
+	case nil:
+	case interface{ Addr() uintptr }:
+		*err = errors.New("the symbol table cannot be read: it was cut, or the disk has an error")
+	default:
+		panic(r)
 	}
-	return err
 }
 
-// Memory returns the bytes that the table takes, with the most that look-ups keep.
+// Memory returns the most bytes that the table takes, without the pages of the file.
 func (t *Table) Memory() int64 {
-	return int64(len(t.lines)+len(t.symbols))*indexSize + int64(len(t.text))*textSize + pages*pageSize + maxStrings + maxBlock
+	memory := int64(len(t.text))*textSize + maxStrings
+	if !mapsFiles {
+		memory += int64(len(t.data))
+	}
+	return memory
 }
 
 // Address returns the address in the file of one in the memory of a process, with the mapping that contains it. ok is
@@ -138,11 +123,13 @@ func (t *Table) Address(m Mapping, address uint64) (inFile uint64, ok bool) {
 
 // Frames appends the frames of an address of the file: the innermost inlined call first, the function itself last. There
 // are none if nothing is known. An error says that the table cannot be read.
-func (t *Table) Frames(frames []Frame, address uint64) ([]Frame, error) {
+func (t *Table) Frames(frames []Frame, address uint64) (_ []Frame, err error) {
 	if !inText(t.text, address) {
 		return frames, nil
 	}
-	line, err := t.find(partLines, t.lines, address)
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer recoverFault(&err)
+	line, err := t.find(partLines, partLineIndex, address)
 	if err != nil {
 		return frames, err
 	}
@@ -185,7 +172,7 @@ func (t *Table) Frames(frames []Frame, address uint64) ([]Frame, error) {
 
 // symbol returns the name of the symbol at an address, 0 if there is none.
 func (t *Table) symbol(address uint64) (uint32, error) {
-	at, err := t.find(partSymbols, t.symbols, address)
+	at, err := t.find(partSymbols, partSymbolIndex, address)
 	if size := at[1]; size != 0 && address-at[0] >= size {
 		return 0, err
 	}
@@ -193,11 +180,11 @@ func (t *Table) symbol(address uint64) (uint32, error) {
 }
 
 func (t *Table) node(number uint32) (node, error) {
-	var data [nodeSize]byte
-	if err := t.read(partNodes, int64(number)*nodeSize, data[:]); err != nil {
-		return node{}, err
+	nodes := t.parts[partNodes]
+	if uint64(number) >= uint64(len(nodes)/nodeSize) {
+		return node{}, errDamaged
 	}
-	return nodeOf(data[:]), nil
+	return nodeOf(nodes[int(number)*nodeSize:]), nil
 }
 
 // string returns a string by its number.
@@ -208,49 +195,20 @@ func (t *Table) string(number uint32) (string, error) {
 	if s, ok := t.strings[number]; ok {
 		return s, nil
 	}
-	var ends [8]byte
-	if err := t.read(partEnds, int64(number-1)*4, ends[:]); err != nil {
-		return "", err
-	}
-	start, end := binary.LittleEndian.Uint32(ends[:]), binary.LittleEndian.Uint32(ends[4:])
-	if end < start {
+	ends, all := t.parts[partEnds], t.parts[partStrings]
+	if uint64(number) >= uint64(len(ends)/4) {
 		return "", errDamaged
 	}
-	data := make([]byte, min(end-start, maxString))
-	if err := t.read(partStrings, int64(start), data); err != nil {
-		return "", err
+	ends = ends[int(number-1)*4:]
+	start, end := binary.LittleEndian.Uint32(ends), binary.LittleEndian.Uint32(ends[4:])
+	if end < start || uint64(end) > uint64(len(all)) {
+		return "", errDamaged
 	}
-	s := string(data)
+	s := string(all[start:min(end, start+maxString)])
 	if t.stringBytes += len(s) + stringSize; t.stringBytes > maxStrings {
 		clear(t.strings)
 		t.stringBytes = len(s) + stringSize
 	}
 	t.strings[number] = s
 	return s, nil
-}
-
-// read reads from a part, by pages that are kept.
-func (t *Table) read(part int, offset int64, data []byte) error {
-	if offset > t.sizes[part]-int64(len(data)) {
-		return errDamaged
-	}
-	for offset += t.starts[part]; len(data) > 0; {
-		number := offset / pageSize
-		p := &t.pages[number%pages]
-		if p.number != number+1 {
-			p.number = 0
-			if p.data == nil {
-				p.data = make([]byte, pageSize)
-			}
-			n, err := t.r.ReadAt(p.data[:pageSize], number*pageSize)
-			if err := ignoreEOF(err); err != nil {
-				return err
-			}
-			clear(p.data[n:])
-			p.number = number + 1
-		}
-		n := copy(data, p.data[offset%pageSize:])
-		data, offset = data[n:], offset+int64(n)
-	}
-	return nil
 }

@@ -6,6 +6,8 @@ package jfrtranslator
 import (
 	"bytes"
 
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator/internal/jfr"
 )
@@ -118,7 +120,7 @@ func (d *decoder) location(methodID uint64, line int64, frameType uint64) int32 
 	d.lines = l.Lines
 	if kind != frameUnknown {
 		if d.kindAttributes[kind] == 0 {
-			d.kindAttributes[kind] = d.stringAttribute(d.tables.String("profile.frame.type"), []byte(frameKindNames[kind]))
+			d.kindAttributes[kind] = d.stringAttribute(d.tables.String(string(semconv.ProfileFrameTypeKey)), []byte(frameKindNames[kind]))
 		}
 		d.attributes = append(d.attributes[:0], d.kindAttributes[kind])
 		l.Attributes = d.attributes
@@ -186,7 +188,7 @@ func (d *decoder) methodOf(classID, nameID, descriptorID uint64) (m method) {
 	default:
 		m.function = d.tables.Function(dictionary.Function{Name: d.tables.StringBytes(name[from:to])})
 		if class > 0 { // the name of a library; pprof need not look for its symbols
-			hasFunctions := d.tables.Attribute(d.tables.String("pprof.mapping.has_functions"), 0, d.value[:0].AppendBool(true))
+			hasFunctions := d.tables.Attribute(d.tables.String(string(semconv.PprofMappingHasFunctionsKey)), 0, d.value[:0].AppendBool(true))
 			m.mapping = d.tables.Mapping(dictionary.Mapping{Filename: d.tables.StringBytes(name[:class]), Attributes: []int32{hasFunctions}})
 		}
 	}

@@ -7,29 +7,31 @@ import (
 	"bytes"
 	"regexp"
 	"strings"
+
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 )
 
-// Attribute keys of the semantic conventions (v1.41.0, namespaces pprof, process and profile).
+// Attribute keys of the semantic conventions.
 const (
-	ProfileComment    = "pprof.profile.comment"
-	ProfileDropFrames = "pprof.profile.drop_frames"
-	ProfileKeepFrames = "pprof.profile.keep_frames"
-	ProfileDocURL     = "pprof.profile.doc_url"
-	LocationFrameType = "profile.frame.type"
-	LocationIsFolded  = "pprof.location.is_folded"
-	BuildIDGNU        = "process.executable.build_id.gnu"
-	BuildIDGo         = "process.executable.build_id.go"
-	ExecutableName    = "process.executable.name"
+	ProfileComment    = string(semconv.PprofProfileCommentKey)
+	ProfileDropFrames = string(semconv.PprofProfileDropFramesKey)
+	ProfileKeepFrames = string(semconv.PprofProfileKeepFramesKey)
+	ProfileDocURL     = string(semconv.PprofProfileDocURLKey)
+	LocationFrameType = string(semconv.ProfileFrameTypeKey)
+	LocationIsFolded  = string(semconv.PprofLocationIsFoldedKey)
+	BuildIDGNU        = string(semconv.ProcessExecutableBuildIDGNUKey)
+	BuildIDGo         = string(semconv.ProcessExecutableBuildIDGoKey)
+	ExecutableName    = string(semconv.ProcessExecutableNameKey)
 )
 
 // BuildIDs are the keys of build ids of a mapping. The first one that a mapping has counts.
-var BuildIDs = [...]string{BuildIDGNU, BuildIDGo, "process.executable.build_id.htlhash"}
+var BuildIDs = [...]string{BuildIDGNU, BuildIDGo, string(semconv.ProcessExecutableBuildIDHtlhashKey)}
 
 // MappingFlags are the keys for has_functions, has_filenames, has_line_numbers and
 // has_inline_frames of a mapping, in the order of pprof's fields.
 var MappingFlags = [4]string{
-	"pprof.mapping.has_functions", "pprof.mapping.has_filenames",
-	"pprof.mapping.has_line_numbers", "pprof.mapping.has_inline_frames",
+	string(semconv.PprofMappingHasFunctionsKey), string(semconv.PprofMappingHasFilenamesKey),
+	string(semconv.PprofMappingHasLineNumbersKey), string(semconv.PprofMappingHasInlineFramesKey),
 }
 
 // If the values of a label have different units, each becomes a list with these keys.
