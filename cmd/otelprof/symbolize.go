@@ -58,7 +58,7 @@ func (s *symbolizer) open(a *app) (err error) {
 		Directories: s.directories, ByPath: true, Cache: s.tables, CacheSize: cacheSize, MaxFileSize: maxFileSize, MaxMemory: a.limit / 4,
 		Built: func(_ string, err error) {
 			if err != nil && !errors.Is(err, symbolize.ErrNotFound) {
-				a.note("cannot read symbols: %v", err)
+				a.note("cannot read all symbols: %v", err)
 			}
 		},
 	})

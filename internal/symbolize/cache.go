@@ -14,6 +14,7 @@ import (
 
 const (
 	tableSuffix     = ".symbols"
+	partialSuffix   = ".partial" // of a table without what is missing
 	temporaryPrefix = ".symbols-"
 	// Files that are still temporary after this time are those of a process that was killed.
 	temporaryAge = 24 * time.Hour
@@ -54,7 +55,7 @@ func (s *Store) limitCache() error {
 			return err
 		}
 		size -= tables[i].Size()
-		s.removed(strings.TrimSuffix(tables[i].Name(), tableSuffix))
+		s.removed(strings.TrimSuffix(strings.TrimSuffix(tables[i].Name(), tableSuffix), partialSuffix))
 	}
 	return nil
 }

@@ -21,15 +21,18 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 )
 
-// files are those with one build ID: the program or library, and its debug information. Either may be nil.
+// files are those with one build ID: the program or library, and its debug information. Either may be nil, as may alt, the
+// file that debug shares parts with.
 type files struct {
-	program, debug *os.File
-	hasCode        bool // one of them has: that of debug may
-	from           []string
+	program, debug, alt *os.File
+	hasCode             bool   // one of them has: that of debug may
+	altID               string // of the file that should be alt
+	missing             error  // says that alt is, and why
+	from                []string
 }
 
 func (f *files) close() {
-	for _, file := range []*os.File{f.program, f.debug} {
+	for _, file := range []*os.File{f.program, f.debug, f.alt} {
 		if file != nil {
 			file.Close()
 		}
@@ -47,7 +50,7 @@ func (f *files) add(file *os.File, from, id string) error {
 	case info.BuildID != id:
 		err = fmt.Errorf("%s: its build ID is %q; expected %s", from, info.BuildID, id)
 	case info.HasDWARF && f.debug == nil:
-		f.debug, f.hasCode, f.from = file, f.hasCode || info.HasCode, append(f.from, from)
+		f.debug, f.hasCode, f.from, f.altID = file, f.hasCode || info.HasCode, append(f.from, from), info.AltID
 		return nil
 	case info.HasCode && f.program == nil:
 		f.program, f.hasCode, f.from = file, true, append(f.from, from)
@@ -57,11 +60,38 @@ func (f *files) add(file *os.File, from, id string) error {
 	return err
 }
 
-// complete reports whether nothing is missing.
-func (f *files) complete() bool { return f.debug != nil && f.hasCode }
-
 // find opens the files of a build ID. The error is ErrNotFound if there are none.
 func (s *Store) find(id string) (*files, error) {
+	found, err := s.search(id, "debuginfo", "executable")
+	if err != nil || found.altID == "" {
+		return found, err
+	}
+	if found.alt, err = s.findAlt(found.altID); err != nil {
+		found.missing = &IncompleteError{found.String(), found.altID, err}
+	}
+	return found, nil
+}
+
+// findAlt opens the file that .gnu_debugaltlink names.
+func (s *Store) findAlt(id string) (*os.File, error) {
+	if !validID.MatchString(id) {
+		return nil, ErrNotFound
+	}
+	found, err := s.search(id, "debuginfo")
+	if err != nil {
+		return nil, err
+	}
+	alt := found.debug
+	found.debug = nil
+	found.close()
+	if alt == nil {
+		return nil, ErrNotFound
+	}
+	return alt, nil
+}
+
+// search opens the files of a build ID, of the kinds that debuginfod has.
+func (s *Store) search(id string, kinds ...string) (*files, error) {
 	found := &files{}
 	var failed error
 	for _, path := range s.directories.paths(id) {
@@ -73,8 +103,8 @@ func (s *Store) find(id string) (*files, error) {
 			failed = errors.Join(failed, err)
 		}
 	}
-	for _, kind := range []string{"debuginfo", "executable"} {
-		if kind == "debuginfo" && found.debug != nil || kind == "executable" && found.complete() {
+	for _, kind := range kinds {
+		if kind == "debuginfo" && found.debug != nil || kind == "executable" && found.debug != nil && found.hasCode {
 			continue
 		}
 		for _, server := range s.options.Servers {

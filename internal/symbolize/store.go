@@ -35,13 +35,23 @@ type Options struct {
 	MaxFileSize int64
 	// MaxMemory limits the memory of one file that is read and of open tables, half of it each.
 	MaxMemory int64
-	// Built is called when the search for a file has ended: the error is nil, ErrNotFound, or says what is wrong with it. It is
-	// called by several goroutines.
+	// Built is called when the search for a file has ended: the error is nil, ErrNotFound, an *IncompleteError if there is
+	// a table all the same, or says what is wrong with the file. It is called by several goroutines.
 	Built func(buildID string, err error)
 }
 
 // ErrNotFound says that no file has a build ID.
 var ErrNotFound = errors.New("no file with this build ID")
+
+// IncompleteError says that parts of the debug information are missing, so that only the symbol table is read.
+type IncompleteError struct {
+	file, altID string
+	cause       error
+}
+
+func (e *IncompleteError) Error() string {
+	return fmt.Sprintf("%s: only its symbol table is read, as it shares debug information with the file of build ID %s: %v", e.file, e.altID, e.cause)
+}
 
 const (
 	maxKnown = 10_000 // build IDs whose outcome is remembered
@@ -74,7 +84,8 @@ type entry struct {
 	done chan struct{} // closed when the search has ended
 	// These are set when done is closed, and from then on guarded by mu.
 	err     error
-	expires time.Time // of err
+	partial bool      // there was an IncompleteError, and the name of the file of the table says so
+	expires time.Time // of err and partial
 	used    time.Time
 	table   *symbols.Table // nil if it is not open
 }
@@ -104,10 +115,10 @@ func (s *Store) Close() {
 // prepare starts the search for the files of build IDs, and waits until all have ended, or ctx is done.
 func (s *Store) prepare(ctx context.Context, buildIDs []string) {
 	for _, id := range buildIDs {
-		s.search(id)
+		s.start(id)
 	}
 	for _, id := range buildIDs { // those that could not start above start when others have ended
-		done := s.search(id)
+		done := s.start(id)
 		if done == nil {
 			continue
 		}
@@ -119,12 +130,12 @@ func (s *Store) prepare(ctx context.Context, buildIDs []string) {
 	}
 }
 
-// search returns a channel that is closed when the search has ended, nil if it cannot start now.
-func (s *Store) search(id string) <-chan struct{} {
+// start returns a channel that is closed when the search has ended, nil if it cannot start now.
+func (s *Store) start(id string) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.known[id]
-	if e != nil && !(ended(e) && e.err != nil && time.Now().After(e.expires)) {
+	if e != nil && !(ended(e) && (e.err != nil || e.partial) && time.Now().After(e.expires)) {
 		return e.done
 	}
 	if s.busy == maxBusy || s.ctx.Err() != nil {
@@ -132,6 +143,9 @@ func (s *Store) search(id string) <-chan struct{} {
 	}
 	if len(s.known) >= maxKnown {
 		s.forget()
+	}
+	if e != nil {
+		s.closeTable(e)
 	}
 	e = &entry{done: make(chan struct{})}
 	s.known[id] = e
@@ -144,11 +158,14 @@ func (s *Store) search(id string) <-chan struct{} {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.busy--
-		if e.err = err; err != nil {
+		if _, e.partial = errors.AsType[*IncompleteError](err); !e.partial {
+			e.err = err
+		}
+		switch {
+		case e.partial || errors.Is(err, ErrNotFound):
+			e.expires = time.Now().Add(retryNotFound)
+		case err != nil:
 			e.expires = time.Now().Add(retryFailed)
-			if errors.Is(err, ErrNotFound) {
-				e.expires = time.Now().Add(retryNotFound)
-			}
 		}
 		close(e.done)
 	})
@@ -220,6 +237,9 @@ func (s *Store) tablePath(id string) string { return filepath.Join(s.options.Cac
 // cannot be opened is removed, so that it is made again.
 func (s *Store) openTable(id string, e *entry) error {
 	path := s.tablePath(id)
+	if e.partial {
+		path = s.tablePath(id + partialSuffix)
+	}
 	table, err := symbols.Open(path)
 	if err != nil {
 		return errors.Join(fmt.Errorf("%s: %w", path, err), os.Remove(path))
@@ -273,14 +293,21 @@ func (s *Store) build(id string) error {
 	}
 	defer os.Remove(table.Name())
 	o := symbols.Options{Directory: s.options.Cache, MaxMemory: s.options.MaxMemory / 2, MaxFileSize: s.options.MaxFileSize}
-	err = errors.Join(symbols.Build(s.ctx, reader(found.program), reader(found.debug), o, table), table.Close())
+	from := symbols.Files{Program: reader(found.program), Debug: reader(found.debug), Alt: reader(found.alt)}
+	err = errors.Join(symbols.Build(s.ctx, from, o, table), table.Close())
 	if err != nil {
-		return fmt.Errorf("%s: %w", found, err)
-	}
-	if err := os.Rename(table.Name(), s.tablePath(id)); err != nil {
+		if err = fmt.Errorf("%s: %w", found, err); found.missing != nil {
+			err = fmt.Errorf("%w; %s", err, found.missing.Error())
+		}
 		return err
 	}
-	return s.limitCache()
+	if found.missing != nil {
+		id += partialSuffix
+	}
+	if err := errors.Join(os.Rename(table.Name(), s.tablePath(id)), s.limitCache()); err != nil {
+		return err
+	}
+	return found.missing
 }
 
 // reader returns nil for a nil file.

@@ -8,6 +8,7 @@ import (
 	"context"
 	"debug/elf"
 	"encoding/binary"
+	"errors"
 	"hash/crc32"
 	"net/http"
 	"net/http/httptest"
@@ -333,6 +334,44 @@ func TestDebuginfodServersAreAsked(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFilesThatShareDebugInformationNeedBoth: without the file of .gnu_debugaltlink functions are those of the symbol table, until
+// that file is there.
+func TestFilesThatShareDebugInformationNeedBoth(t *testing.T) {
+	n := compile(t)
+	if _, err := exec.LookPath("dwz"); err != nil {
+		t.Skip("dwz is not installed")
+	}
+	data, err := os.ReadFile(n.program)
+	require.NoError(t, err)
+	dir, cache := t.TempDir(), t.TempDir()
+	for _, name := range []string{"first", "second"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), data, 0o700))
+	}
+	cmd := exec.CommandContext(t.Context(), "dwz", "-m", "../"+filepath.Base(cache)+"/alt", "-M", "alt", "first", "second")
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	symbolized := func() (pprofile.Profiles, []error) {
+		store, e := newStore(t, func(o *symbolize.Options) { o.Directories, o.Cache = []string{dir}, cache })
+		defer store.Close()
+		pd := n.payload(t, n.buildID)
+		outcomes := symbolize.Profiles(t.Context(), store, pd, symbolize.DemangleShort)
+		assert.Equal(t, map[symbolize.Outcome]int{symbolize.Symbolized: 2}, outcomes)
+		return pd, e.errs
+	}
+	alone, errs := symbolized()
+	assert.Equal(t, "Tree::leaf .:0, walk .:0", stacks(alone)[0])
+	require.Len(t, errs, 1)
+	incomplete, ok := errors.AsType[*symbolize.IncompleteError](errs[0])
+	require.True(t, ok)
+	require.ErrorContains(t, incomplete, filepath.Join(dir, "first"))
+
+	require.NoError(t, os.Rename(filepath.Join(cache, "alt"), filepath.Join(dir, "alt")))
+	both, errs := symbolized()
+	requireSymbolized(t, both)
+	assert.Equal(t, []error{nil}, errs)
 }
 
 func TestPayloadsDoNotWaitForSlowServers(t *testing.T) {

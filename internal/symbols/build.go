@@ -37,11 +37,18 @@ type Options struct {
 	MaxMemory, MaxFileSize int64
 }
 
-// Build writes the table of a program or library to w. The file with debug information may be another one than that
-// with the code: program and debugFile are ELF files, and either may be nil. Build ends early with the error of ctx.
+// Files are the ELF files of a program or library. Each may be nil.
+type Files struct {
+	Program, Debug io.ReaderAt // with the code, and with debug information; either may have both
+	// Alt is the file that .gnu_debugaltlink names, into which dwz moved what several files share. If it is missing, the
+	// functions are those of the symbol table, without lines.
+	Alt io.ReaderAt
+}
+
+// Build writes the table of a program or library to w. It ends early with the error of ctx.
 //
 // Errors are *LimitError, ErrNoSymbols, those of the operating system, or say what is wrong with a file.
-func Build(ctx context.Context, program, debugFile io.ReaderAt, o Options, w io.Writer) (err error) {
+func Build(ctx context.Context, from Files, o Options, w io.Writer) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // a full disk shows on reading a mapped file
 	defer func() {
 		if r := recover(); r != nil { // debug/elf and debug/dwarf do not promise to stand damaged files
@@ -60,7 +67,7 @@ func Build(ctx context.Context, program, debugFile io.ReaderAt, o Options, w io.
 	b.strings.seed, b.strings.numbers, b.strings.budget, b.strings.ends = maphash.MakeSeed(), map[uint64]uint32{}, b.budget, b.ends
 	b.ends.write(make([]byte, 4))
 	b.nodes.write(make([]byte, nodeSize))
-	if err := b.read(program, debugFile); err != nil {
+	if err := b.read(from); err != nil {
 		return err
 	}
 	return b.write(w)
@@ -102,9 +109,9 @@ func (b *builder) close() {
 }
 
 // read reads all files. The sections with code are those of the program, if there is one.
-func (b *builder) read(program, debugFile io.ReaderAt) error {
+func (b *builder) read(from Files) error {
 	var files []*elf.File
-	for _, r := range []io.ReaderAt{program, debugFile} {
+	for _, r := range []io.ReaderAt{from.Program, from.Debug} {
 		if r == nil {
 			continue
 		}
@@ -135,7 +142,7 @@ func (b *builder) read(program, debugFile io.ReaderAt) error {
 		if !hasDWARF(last) {
 			last = files[0]
 		}
-		err = b.readDWARF(last)
+		err = b.readDWARF(last, from.Alt)
 	} else {
 		err = b.readPclntab(files[0])
 	}

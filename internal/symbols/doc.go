@@ -8,7 +8,7 @@
 // the symbols of the file. The frames of an address are those that llvm-symbolizer prints: the innermost inlined
 // call first, the function whose code it is last, with the name of its symbol if it has one.
 //
-// Sources are DWARF 2 to 5, also compressed and in a separate debug file, .symtab or else .dynsym, and Go's pclntab if
+// Sources are DWARF 2 to 5, also compressed, in a separate debug file, and shared by dwz, .symtab or else .dynsym, and Go's pclntab if
 // there is no DWARF. Names are as in the file, not demangled.
 //
 // Files are untrusted. Build copies the sections to temporary files that it maps, takes at most the memory that its

@@ -4,12 +4,14 @@
 package symbols
 
 import (
+	"bytes"
 	"cmp"
 	"debug/dwarf"
 	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -23,39 +25,61 @@ type dwarfReader struct {
 	data   *dwarf.Data
 	origin *dwarf.Reader           // for DIEs that others refer to
 	names  map[dwarf.Offset]uint32 // of functions
+	str    []byte                  // .debug_str
+	alt    *dwarfReader            // of the file with the DIEs and strings that several files share, or nil
 }
 
-// readDWARF adds the ranges of all units.
-func (b *builder) readDWARF(f *elf.File) error {
+// openDWARF reads the sections of a file. It returns nil if the file has no DWARF.
+func (b *builder) openDWARF(f *elf.File) (*dwarfReader, error) {
 	content := map[string][]byte{}
 	total := 0
 	for _, name := range []string{"abbrev", "info", "str", "line", "ranges", "addr", "line_str", "str_offsets", "rnglists"} {
 		data, err := b.sections.read(f, "debug_"+name)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		content[name] = data
 		total += len(data)
 	}
 	if len(content["info"]) == 0 {
-		return nil
+		return nil, nil
 	}
 	// An entry of .debug_info has up to about 30 attributes, of which some take no bytes.
-	b.budget.steps = 32*int64(total) + 1<<20
+	b.budget.steps += 32*int64(total) + 1<<20
 	if err := b.checkAbbreviations(content["info"], content["abbrev"], f.ByteOrder); err != nil {
-		return err
+		return nil, err
 	}
 	data, err := dwarf.New(content["abbrev"], nil, nil, content["info"], content["line"], nil, content["ranges"], content["str"])
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, name := range []string{"addr", "line_str", "str_offsets", "rnglists"} {
 		if err := data.AddSection(".debug_"+name, content[name]); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	r := &dwarfReader{builder: b, data: data, origin: data.Reader(), names: map[dwarf.Offset]uint32{}}
-	units := data.Reader()
+	return &dwarfReader{builder: b, data: data, origin: data.Reader(), names: map[dwarf.Offset]uint32{}, str: content["str"]}, nil
+}
+
+// readDWARF adds the ranges of all units of a file, unless the file that .gnu_debugaltlink names is missing.
+func (b *builder) readDWARF(f *elf.File, alt io.ReaderAt) error {
+	if altID(f) != "" && alt == nil {
+		return nil
+	}
+	r, err := b.openDWARF(f)
+	if err != nil || r == nil {
+		return err
+	}
+	if altID(f) != "" {
+		shared, err := elf.NewFile(alt)
+		if err == nil {
+			r.alt, err = b.openDWARF(shared)
+		}
+		if err != nil {
+			return fmt.Errorf("the file of .gnu_debugaltlink: %w", err)
+		}
+	}
+	units := r.data.Reader()
 	for {
 		unit, err := units.Next()
 		if err != nil || unit == nil {
@@ -107,6 +131,9 @@ func (u *unit) take(bytes int64) error {
 
 func (r *dwarfReader) readUnit(dies *dwarf.Reader, entry *dwarf.Entry) error {
 	u := &unit{dwarfReader: r, known: map[*dwarf.LineFile]uint32{}}
+	if err := r.resolveStrings(entry); err != nil {
+		return err
+	}
 	u.name, _ = entry.Val(dwarf.AttrName).(string)
 	defer func() { r.budget.give(u.taken) }()
 	lines, err := r.data.LineReader(entry)
@@ -125,6 +152,22 @@ func (r *dwarfReader) readUnit(dies *dwarf.Reader, entry *dwarf.Entry) error {
 		}
 	}
 	return r.addRanges(overlay(flatten(u.scopes), u.rows))
+}
+
+// resolveStrings puts the strings that another file has in the place of their offsets.
+func (r *dwarfReader) resolveStrings(e *dwarf.Entry) error {
+	for i, f := range e.Field {
+		offset, ok := f.Val.(int64)
+		if !ok || f.Class != dwarf.ClassStringAlt || r.alt == nil || offset < 0 || offset > int64(len(r.alt.str)) {
+			continue
+		}
+		text, _, _ := bytes.Cut(r.alt.str[offset:min(int64(len(r.alt.str)), offset+maxString)], []byte{0})
+		if err := r.budget.step(1 + len(text)/8); err != nil {
+			return err
+		}
+		e.Field[i].Val = string(text)
+	}
+	return nil
 }
 
 // readRows reads the line table.
@@ -281,40 +324,60 @@ const (
 
 // nameOf returns the number of the name of a function: the linkage name of a DIE or of one that it refers to, or else the
 // plain name.
-func (u *unit) nameOf(e *dwarf.Entry, references int) (uint32, error) {
+func (r *dwarfReader) nameOf(e *dwarf.Entry, references int) (uint32, error) {
+	if err := r.resolveStrings(e); err != nil {
+		return 0, err
+	}
 	for _, attr := range [...]dwarf.Attr{dwarf.AttrLinkageName, attrMIPSLinkageName} {
 		if s, ok := e.Val(attr).(string); ok {
-			return u.strings.intern(s)
+			return r.strings.intern(s)
 		}
 	}
 	for _, attr := range [...]dwarf.Attr{dwarf.AttrAbstractOrigin, dwarf.AttrSpecification} {
-		at, ok := e.Val(attr).(dwarf.Offset)
-		if !ok || references == maxReferences {
+		from, at := r.reference(e, attr)
+		if from == nil || references == maxReferences {
 			continue
 		}
-		if n, err := u.nameAt(at, references+1); n != 0 || err != nil {
+		if n, err := from.nameAt(at, references+1); n != 0 || err != nil {
 			return n, err
 		}
 	}
 	plain, _ := e.Val(dwarf.AttrName).(string)
-	return u.strings.intern(plain)
+	return r.strings.intern(plain)
+}
+
+// reference returns the place of the DIE that an attribute refers to, and the reader of its file, which is nil if there is none.
+func (r *dwarfReader) reference(e *dwarf.Entry, attr dwarf.Attr) (from *dwarfReader, at dwarf.Offset) {
+	field := e.AttrField(attr)
+	if field == nil {
+		return nil, 0
+	}
+	switch v := field.Val.(type) {
+	case dwarf.Offset:
+		return r, v
+	case int64:
+		if field.Class == dwarf.ClassReferenceAlt && v >= 0 && v <= math.MaxUint32 {
+			return r.alt, dwarf.Offset(v)
+		}
+	}
+	return nil, 0
 }
 
 // nameAt returns the number of the name of the function whose DIE is at an offset.
-func (u *unit) nameAt(at dwarf.Offset, references int) (uint32, error) {
-	if n, ok := u.names[at]; ok {
+func (r *dwarfReader) nameAt(at dwarf.Offset, references int) (uint32, error) {
+	if n, ok := r.names[at]; ok {
 		return n, nil
 	}
-	u.origin.Seek(at)
-	e, err := u.origin.Next()
+	r.origin.Seek(at)
+	e, err := r.origin.Next()
 	if err != nil || e == nil {
 		return 0, err
 	}
-	if err := errors.Join(u.budget.step(1+len(e.Field)), u.budget.take(40)); err != nil {
+	if err := errors.Join(r.budget.step(1+len(e.Field)), r.budget.take(40)); err != nil {
 		return 0, err
 	}
-	n, err := u.nameOf(e, references)
-	u.names[at] = n
+	n, err := r.nameOf(e, references)
+	r.names[at] = n
 	return n, err
 }
 

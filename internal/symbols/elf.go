@@ -21,6 +21,8 @@ type Info struct {
 	BuildID string
 	// HasDWARF and HasCode: debug information, and the code itself instead of debug information only.
 	HasDWARF, HasCode bool
+	// AltID is the build ID of the file that .gnu_debugaltlink names, empty if there is none.
+	AltID string
 }
 
 // ReadInfo reads headers and notes of an ELF file.
@@ -29,7 +31,7 @@ func ReadInfo(r io.ReaderAt) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	info := Info{BuildID: buildID(f), HasDWARF: hasDWARF(f), HasCode: true}
+	info := Info{BuildID: buildID(f), HasDWARF: hasDWARF(f), HasCode: true, AltID: altID(f)}
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 && p.Filesz == 0 {
 			info.HasCode = false
@@ -40,6 +42,17 @@ func ReadInfo(r io.ReaderAt) (Info, error) {
 
 func hasDWARF(f *elf.File) bool {
 	return f.Section(".debug_info") != nil || f.Section(".zdebug_info") != nil
+}
+
+// altID returns the build ID in hex of .gnu_debugaltlink, which has a path before it.
+func altID(f *elf.File) string {
+	if s := f.Section(".gnu_debugaltlink"); s != nil {
+		if data, err := small(s); err == nil {
+			_, id, _ := bytes.Cut(data, []byte{0})
+			return hex.EncodeToString(id)
+		}
+	}
+	return ""
 }
 
 // small returns the content of a section that must be small.

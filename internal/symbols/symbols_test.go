@@ -99,8 +99,13 @@ func optimizedProgram(tb testing.TB) string {
 // build makes the table of a file of code and one of debug information, either of which may be "".
 func build(tb testing.TB, program, debugFile string) (*symbols.Table, error) {
 	tb.Helper()
-	var files [2]io.ReaderAt
-	for i, path := range []string{program, debugFile} {
+	return buildWithAlt(tb, program, debugFile, "")
+}
+
+func buildWithAlt(tb testing.TB, program, debugFile, alt string) (*symbols.Table, error) {
+	tb.Helper()
+	var files [3]io.ReaderAt
+	for i, path := range []string{program, debugFile, alt} {
 		if path != "" {
 			f, err := os.Open(path)
 			require.NoError(tb, err)
@@ -108,14 +113,14 @@ func build(tb testing.TB, program, debugFile string) (*symbols.Table, error) {
 			files[i] = f
 		}
 	}
-	return buildFrom(tb, files[0], files[1])
+	return buildFrom(tb, symbols.Files{Program: files[0], Debug: files[1], Alt: files[2]})
 }
 
-func buildFrom(tb testing.TB, program, debugFile io.ReaderAt) (*symbols.Table, error) {
+func buildFrom(tb testing.TB, files symbols.Files) (*symbols.Table, error) {
 	tb.Helper()
 	var out bytes.Buffer
 	o := symbols.Options{Directory: tb.TempDir(), MaxMemory: 64 << 20, MaxFileSize: 1 << 30}
-	if err := symbols.Build(tb.Context(), program, debugFile, o, &out); err != nil {
+	if err := symbols.Build(tb.Context(), files, o, &out); err != nil {
 		return nil, err
 	}
 	return open(tb, filepath.Join(tb.TempDir(), "table"), out.Bytes())
@@ -287,6 +292,54 @@ func TestSeparateDebugInformationGivesTheSame(t *testing.T) {
 	}
 }
 
+// shared compiles two programs, from which dwz moves what both have to a file.
+func shared(t *testing.T, version string) (original, program, alt string) {
+	t.Helper()
+	original = compile(t, "g++", "-O2", version)
+	dir := filepath.Dir(original)
+	for _, name := range []string{"first", "second"} {
+		data, err := os.ReadFile(original)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), data, 0o700))
+	}
+	run(t, dir, "dwz", "-m", "alt", "-M", "alt", "first", "second")
+	return original, filepath.Join(dir, "first"), filepath.Join(dir, "alt")
+}
+
+func TestDebugInformationThatDwzSharesGivesTheSame(t *testing.T) {
+	for _, version := range []string{"-gdwarf-4", "-gdwarf-5"} {
+		original, program, alt := shared(t, version)
+		var ids [2]symbols.Info
+		for i, path := range []string{program, alt} {
+			f, err := os.Open(path)
+			require.NoError(t, err)
+			defer f.Close()
+			ids[i], err = symbols.ReadInfo(f)
+			require.NoError(t, err)
+		}
+		require.NotEmpty(t, ids[0].AltID)
+		require.Equal(t, ids[0].AltID, ids[1].BuildID)
+		table, err := buildWithAlt(t, program, "", alt)
+		require.NoError(t, err)
+		requireFrames(t, original, 1, table)
+
+		alone, err := build(t, program, "")
+		require.NoError(t, err)
+		for _, address := range addressesOf(t, original, 7) {
+			want, err := table.Frames(nil, address)
+			require.NoError(t, err)
+			got, err := alone.Frames(nil, address)
+			require.NoError(t, err)
+			if len(want) == 0 {
+				continue
+			}
+			require.Equal(t, []symbols.Frame{{Function: want[len(want)-1].Function}}, got, "the function, without lines")
+		}
+		_, err = buildWithAlt(t, program, "", source(t, "program.cc"))
+		require.ErrorContains(t, err, "the file of .gnu_debugaltlink")
+	}
+}
+
 // TestDebugInformationOfOtherLinkersHasNoGuessedSegments: lld does not place segments in the file as in memory.
 func TestDebugInformationOfOtherLinkersHasNoGuessedSegments(t *testing.T) {
 	if _, err := exec.LookPath("ld.lld"); err != nil {
@@ -368,7 +421,7 @@ func TestLimitsAreErrors(t *testing.T) {
 		"largest allowed file": {MaxMemory: 1 << 30, MaxFileSize: 16 << 10},
 	} {
 		o.Directory = t.TempDir()
-		err := symbols.Build(t.Context(), f, nil, o, io.Discard)
+		err := symbols.Build(t.Context(), symbols.Files{Program: f}, o, io.Discard)
 		var limit *symbols.LimitError
 		require.ErrorAs(t, err, &limit)
 		assert.ErrorContains(t, err, name)
@@ -378,13 +431,17 @@ func TestLimitsAreErrors(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	assert.ErrorIs(t, symbols.Build(ctx, f, nil, symbols.Options{Directory: t.TempDir(), MaxMemory: 1 << 30, MaxFileSize: 1 << 30}, io.Discard), context.Canceled)
-	assert.ErrorIs(t, symbols.Build(t.Context(), nil, nil, symbols.Options{Directory: t.TempDir()}, io.Discard), symbols.ErrNoSymbols)
+	assert.ErrorIs(t, symbols.Build(ctx, symbols.Files{Program: f}, symbols.Options{Directory: t.TempDir(), MaxMemory: 1 << 30, MaxFileSize: 1 << 30}, io.Discard), context.Canceled)
+	assert.ErrorIs(t, symbols.Build(t.Context(), symbols.Files{}, symbols.Options{Directory: t.TempDir()}, io.Discard), symbols.ErrNoSymbols)
 }
 
-// tryDamaged builds a table of data that may be damaged, and looks up addresses: it must not panic.
 func tryDamaged(t *testing.T, data []byte) {
-	table, err := buildFrom(t, bytes.NewReader(data), nil)
+	requireNoPanic(t, symbols.Files{Program: bytes.NewReader(data)})
+}
+
+// requireNoPanic builds a table of files that may be damaged, and looks up addresses.
+func requireNoPanic(t *testing.T, files symbols.Files) {
+	table, err := buildFrom(t, files)
 	if err != nil {
 		return
 	}
@@ -429,6 +486,28 @@ func TestDamagedFilesAreErrors(t *testing.T) {
 	}
 }
 
+// TestDamagedSharedDebugInformationIsAnError: a file that dwz made, whose parts do not fit.
+func TestDamagedSharedDebugInformationIsAnError(t *testing.T) {
+	_, program, alt := shared(t, "-gdwarf-5")
+	file, err := os.ReadFile(program)
+	require.NoError(t, err)
+	data, err := os.ReadFile(alt)
+	require.NoError(t, err)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	for i := range 120 {
+		damaged := bytes.Clone(data)
+		for range 1 + i%4 {
+			damaged[random.IntN(len(damaged))] = byte(random.Uint32())
+		}
+		if i%4 == 0 {
+			damaged = damaged[:random.IntN(len(damaged))]
+		}
+		requireNoPanic(t, symbols.Files{Program: bytes.NewReader(file), Alt: bytes.NewReader(damaged)})
+	}
+}
+
 func FuzzBuild(f *testing.F) {
 	data, err := os.ReadFile(optimizedProgram(f))
 	require.NoError(f, err)
@@ -443,7 +522,7 @@ func TestTablesThatAreCutAreErrors(t *testing.T) {
 	require.NoError(t, err)
 	defer f.Close()
 	var out bytes.Buffer
-	require.NoError(t, symbols.Build(t.Context(), f, nil, symbols.Options{Directory: t.TempDir(), MaxMemory: 64 << 20, MaxFileSize: 1 << 30}, &out))
+	require.NoError(t, symbols.Build(t.Context(), symbols.Files{Program: f}, symbols.Options{Directory: t.TempDir(), MaxMemory: 64 << 20, MaxFileSize: 1 << 30}, &out))
 	table, err := open(t, path, out.Bytes())
 	require.NoError(t, err)
 	address := addressesOf(t, f.Name(), 1)[0]
@@ -461,7 +540,7 @@ func TestDamagedTablesAreErrors(t *testing.T) {
 	require.NoError(t, err)
 	defer f.Close()
 	var out bytes.Buffer
-	require.NoError(t, symbols.Build(t.Context(), f, nil, symbols.Options{Directory: t.TempDir(), MaxMemory: 64 << 20, MaxFileSize: 1 << 30}, &out))
+	require.NoError(t, symbols.Build(t.Context(), symbols.Files{Program: f}, symbols.Options{Directory: t.TempDir(), MaxMemory: 64 << 20, MaxFileSize: 1 << 30}, &out))
 	path := filepath.Join(t.TempDir(), "table")
 	for at := range out.Len() {
 		if at > 200 && at%97 != 0 {
@@ -491,7 +570,7 @@ func BenchmarkBuild(b *testing.B) {
 	for b.Loop() {
 		out, err := os.Create(filepath.Join(b.TempDir(), "table"))
 		require.NoError(b, err)
-		require.NoError(b, symbols.Build(b.Context(), f, nil, symbols.Options{Directory: b.TempDir(), MaxMemory: 256 << 20, MaxFileSize: 8 << 30}, out))
+		require.NoError(b, symbols.Build(b.Context(), symbols.Files{Program: f}, symbols.Options{Directory: b.TempDir(), MaxMemory: 256 << 20, MaxFileSize: 8 << 30}, out))
 		size, err := out.Seek(0, io.SeekCurrent)
 		require.NoError(b, err)
 		out.Close()

@@ -87,7 +87,12 @@ func (p *symbolizeProcessor) add(ctx context.Context, counter metric.Int64Counte
 // built counts a search that has ended, and logs what is wrong with a file.
 func (p *symbolizeProcessor) built(buildID string, err error) {
 	result := "failed"
+	_, incomplete := errors.AsType[*symbolize.IncompleteError](err)
 	switch {
+	case incomplete:
+		result = "incomplete"
+		p.set.Logger.Warn("Debug information is incomplete; functions are those of the symbol table, without lines",
+			zap.String("build_id", buildID), zap.Error(err))
 	case err == nil:
 		result = "found"
 	case errors.Is(err, symbolize.ErrNotFound):
