@@ -240,7 +240,7 @@ func (u *unit) readScopes(dies *dwarf.Reader) error {
 			node, err = u.function(e, len(parents))
 		case dwarf.TagInlinedSubroutine:
 			node, err = u.inlined(e, node, len(parents))
-		case dwarf.TagStructType, dwarf.TagClassType, dwarf.TagUnionType, dwarf.TagEnumerationType, dwarf.TagSubroutineType:
+		case dwarf.TagEnumerationType, dwarf.TagSubroutineType:
 			dies.SkipChildren()
 			continue
 		}
