@@ -31,8 +31,18 @@ var demangleOptions = map[string][]demangle.Option{
 	DemangleFull:  {},
 }
 
-// goABI is the suffix of symbols of Go's assembler, which is not in the names of functions.
-const goABI = ".abi0"
+// nameOf returns the name of a function without the suffixes of symbols of Go's assembler and of versioned symbols of
+// libraries, such as read@GLIBC_2.2.5.
+func nameOf(symbol string, demangleAs string) string {
+	options, ok := demangleOptions[demangleAs]
+	if !ok {
+		return symbol
+	}
+	if at := strings.IndexByte(symbol, '@'); at > 0 {
+		symbol = symbol[:at]
+	}
+	return demangle.Filter(strings.TrimSuffix(symbol, ".abi0"), options...)
+}
 
 // mappingFlags are the attributes of a mapping that say what its lines have.
 var mappingFlags = [...]attribute.Key{
@@ -272,11 +282,7 @@ func (p *payload) addFunction(f symbols.Frame) int32 {
 			}
 		}
 	}
-	name := f.Function
-	if options, ok := demangleOptions[p.demangle]; ok {
-		name = demangle.Filter(strings.TrimSuffix(name, goABI), options...)
-	}
-	key := function{p.string(name), p.string(f.Function), p.string(f.File)}
+	key := function{p.string(nameOf(f.Function, p.demangle)), p.string(f.Function), p.string(f.File)}
 	index, ok := p.functions[key]
 	if !ok {
 		index = int32(p.dictionary.FunctionTable().Len())

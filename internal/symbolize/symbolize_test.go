@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -416,12 +417,7 @@ func TestFilesOfDirectoriesDoNotWaitForServers(t *testing.T) {
 	n := compile(t)
 	stuck := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	t.Cleanup(stuck.Close)
-	ctx, cancel := context.WithCancel(t.Context())
-	store, _ := newStore(t, func(o *symbolize.Options) {
-		o.Directories, o.Servers = []string{n.dir}, []string{stuck.URL}
-		o.Built = func(string, error) { cancel() }
-	})
-	t.Cleanup(store.Close)
+	store, _ := newStore(t, func(o *symbolize.Options) { o.Directories, o.Servers = []string{n.dir}, []string{stuck.URL} })
 	pd := n.payload(t, n.buildID)
 	d := pd.Dictionary()
 	unknown := d.AttributeTable().AppendEmpty()
@@ -434,8 +430,13 @@ func TestFilesOfDirectoriesDoNotWaitForServers(t *testing.T) {
 	l.SetAddress(64)
 	l.SetMappingIndex(2)
 	d.StackTable().At(1).LocationIndices().Append(3)
-	outcomes := symbolize.Profiles(ctx, store, pd, symbolize.DemangleShort)
-	assert.Equal(t, map[symbolize.Outcome]int{symbolize.Symbolized: 2, symbolize.Pending: 1}, outcomes)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.Equal(t, map[symbolize.Outcome]int{symbolize.Pending: 3}, symbolize.Profiles(ctx, store, pd, symbolize.DemangleShort))
+	require.Eventually(t, func() bool {
+		return symbolize.Profiles(ctx, store, pd, symbolize.DemangleShort)[symbolize.Symbolized] == 2
+	}, 30*time.Second, 10*time.Millisecond)
+	assert.Equal(t, map[symbolize.Outcome]int{symbolize.Pending: 1}, symbolize.Profiles(ctx, store, pd, symbolize.DemangleShort))
 }
 
 // TestLocationsOfATableThatCannotBeReadCountOnce damages the name of the function of the second location.
@@ -510,5 +511,35 @@ func TestNamesAreDemangled(t *testing.T) {
 		pd := n.payload(t, n.buildID)
 		symbolize.Profiles(t.Context(), store, pd, as)
 		assert.True(t, strings.HasPrefix(stacks(pd)[0], name), "%s: %s", as, stacks(pd)[0])
+	}
+}
+
+// TestNamesHaveNoVersions: glibc has symbols such as read@GLIBC_2.2.5.
+func TestNamesHaveNoVersions(t *testing.T) {
+	n := compile(t)
+	for name, text := range map[string]string{
+		"library.map": "V1 { global: leaf; local: *; };",
+		"library.cc":  `extern "C" int leaf_v1(int x) { return x * 3; } __asm__(".symver leaf_v1, leaf@V1, remove");`,
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(n.dir, name), []byte(text), 0o600))
+	}
+	library := filepath.Join(n.dir, "library.so")
+	cmd := exec.CommandContext(t.Context(), "g++", "-shared", "-fPIC", "-Wl,--build-id=0x0123456789", "-Wl,--version-script=library.map", "-o", library, "library.cc")
+	cmd.Dir = n.dir
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	f, err := elf.Open(library)
+	require.NoError(t, err)
+	defer f.Close()
+	all, err := f.Symbols()
+	require.NoError(t, err)
+	i := slices.IndexFunc(all, func(s elf.Symbol) bool { return strings.HasPrefix(s.Name, "leaf@") })
+	require.GreaterOrEqual(t, i, 0)
+	n.leaf = all[i]
+	store, _ := newStore(t, func(o *symbolize.Options) { o.Directories = []string{n.dir} })
+	for as, name := range map[string]string{symbolize.DemangleNone: "leaf@V1 .:0", symbolize.DemangleShort: "leaf .:0"} {
+		pd := n.payload(t, "0123456789")
+		symbolize.Profiles(t.Context(), store, pd, as)
+		assert.Contains(t, stacks(pd)[0], name)
 	}
 }
