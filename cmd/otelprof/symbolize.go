@@ -69,10 +69,12 @@ func (s *symbolizer) open(a *app) (err error) {
 func (s *symbolizer) close(a *app) {
 	if s.store != nil {
 		s.store.Close()
-		a.note("%s", summaryOf(s.outcomes))
 	}
 	if s.tables != "" {
 		_ = os.RemoveAll(s.tables) // what is left is in the directory of temporary files
+	}
+	if s.store != nil { // last, as a closed pipe ends the program
+		a.note("%s", summaryOf(s.outcomes))
 	}
 }
 

@@ -58,6 +58,8 @@ func programIn(t *testing.T, directory, path string) {
 }
 
 func TestSymbolizeGivesNativeFramesTheirFunctions(t *testing.T) {
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
 	root := t.TempDir()
 	programIn(t, root, "/app/server")
 	for name, keepID := range map[string]bool{"by build ID": true, "by path": false} {
@@ -73,7 +75,7 @@ func TestSymbolizeGivesNativeFramesTheirFunctions(t *testing.T) {
 			assert.Regexp(t, `symbolized (\d+) of (\d+) locations without lines`, notes)
 		})
 	}
-	left, err := filepath.Glob(filepath.Join(os.TempDir(), "otelprof-symbols-*"))
+	left, err := filepath.Glob(filepath.Join(temporary, "otelprof-symbols-*"))
 	require.NoError(t, err)
 	assert.Empty(t, left)
 }
