@@ -97,27 +97,30 @@ func BenchmarkSidecar(b *testing.B) {
 }
 
 // BenchmarkCores pushes profiles of one size at full speed to a program with one core and to one with two, in turns. It
-// needs a third core for the clients.
+// needs a third core for the clients. On two, two-cores says how much of both the program got.
 func BenchmarkCores(b *testing.B) {
 	const rounds = 5
 	one := workloadBody(b, profiletest.Workloads()[0])
-	perSecond := func(cores int) float64 {
+	perSecond := func(cores int) (rate, used float64) {
 		c := start(b, program(b), config{
 			window: window, processor: "memory_limit: 64MiB", exporter: "sync: interval", server: "max_decompressed_size: 16MiB",
 			environment: []string{fmt.Sprintf("GOMAXPROCS=%d", cores), "GOMEMLIMIT=200MiB"},
 		})
 		result := push(b, c, one, 0)
+		used = c.cpu(b).Seconds() / result.Elapsed.Seconds()
 		c.stop(b)
-		return float64(result.Accepted()) / result.Elapsed.Seconds()
+		return float64(result.Accepted()) / result.Elapsed.Seconds(), used
 	}
-	var ones, twos, ratios []float64
+	var ones, twos, ratios, cores []float64
 	for range rounds {
-		ones, twos = append(ones, perSecond(1)), append(twos, perSecond(2))
-		ratios = append(ratios, twos[len(twos)-1]/ones[len(ones)-1])
+		one, _ := perSecond(1)
+		two, used := perSecond(2)
+		ones, twos, ratios, cores = append(ones, one), append(twos, two), append(ratios, two/one), append(cores, used)
 	}
 	b.ReportMetric(median(ones), "one/s")
 	b.ReportMetric(median(twos), "two/s")
 	b.ReportMetric(median(ratios), "two/one")
+	b.ReportMetric(median(cores), "two-cores")
 	b.ReportMetric(0, "ns/op")
 }
 
