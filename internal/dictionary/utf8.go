@@ -20,6 +20,14 @@ func ValidString(table pcommon.StringSlice, i int32) string {
 	return ValidUTF8(table.At(int(i)))
 }
 
+// TextOf returns the text of an attribute as valid UTF-8, or "".
+func TextOf(attributes pcommon.Map, key string) string {
+	if value, found := attributes.Get(key); found {
+		return ValidUTF8(value.AsString())
+	}
+	return ""
+}
+
 // ValidUTF8 returns s, or a copy in which each run of bytes that are not UTF-8 is one
 // U+FFFD.
 func ValidUTF8(s string) string {

@@ -162,7 +162,7 @@ func visitStringsExceptKeys(pd pprofile.Profiles, visit func(index int32)) {
 	for _, m := range dictionary.MappingTable().All() {
 		visit(m.FilenameStrindex())
 	}
-	for p := range ProfilesOf(pd) {
+	for p := range sampletypes.ProfilesOf(pd) {
 		for _, v := range []pprofile.ValueType{p.SampleType(), p.PeriodType()} {
 			visit(v.TypeStrindex())
 			visit(v.UnitStrindex())

@@ -4,27 +4,11 @@
 package ingest
 
 import (
-	"iter"
-
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
-
-// ProfilesOf iterates over all Profiles of pd.
-func ProfilesOf(pd pprofile.Profiles) iter.Seq[pprofile.Profile] {
-	return func(yield func(pprofile.Profile) bool) {
-		for _, rp := range pd.ResourceProfiles().All() {
-			for _, sp := range rp.ScopeProfiles().All() {
-				for _, p := range sp.Profiles().All() {
-					if !yield(p) {
-						return
-					}
-				}
-			}
-		}
-	}
-}
 
 // Keep leaves the Profiles that keep selects, merged as options say. It takes the memory of a copy if that is free.
 func (r *Result) Keep(keep func(p pprofile.Profile) bool, options *merge.Options, held *Reservation) error {
@@ -49,7 +33,7 @@ func (r *Result) Merge(keep func(p pprofile.Profile) bool, options *merge.Option
 		return nil, err
 	}
 	n := 0
-	for p := range ProfilesOf(r.Profiles) {
+	for p := range sampletypes.ProfilesOf(r.Profiles) {
 		payload.Profiles[n].Skip = keep != nil && !keep(p)
 		n++
 	}

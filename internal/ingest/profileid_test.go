@@ -22,6 +22,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -51,7 +52,7 @@ func ids(t *testing.T, payloads ...Payload) (all []pprofile.ProfileID) {
 	require.NoError(t, batch.Translate(t.Context(), 1<<30))
 	for _, translated := range batch.Results() {
 		require.NoError(t, translated.Err)
-		for profile := range ProfilesOf(translated.Profiles) {
+		for profile := range sampletypes.ProfilesOf(translated.Profiles) {
 			all = append(all, profile.ProfileID())
 		}
 	}

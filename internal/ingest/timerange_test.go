@@ -93,7 +93,7 @@ func TestMissingTimesAreFilledIn(t *testing.T) {
 				TimeRange: row.given, Temporality: row.temporality, Modified: pcommon.Timestamp(row.modified), Arrived: time.Unix(0, arrived),
 			}, NewInFlight(64<<20).Reserve(0))
 			require.NoError(t, err)
-			for p := range ProfilesOf(translated.Profiles) {
+			for p := range sampletypes.ProfilesOf(translated.Profiles) {
 				assert.EqualValues(t, row.wantAt, p.Time(), "time")
 				assert.EqualValues(t, row.wantLength, p.DurationNano(), "duration")
 			}

@@ -141,7 +141,7 @@ func translateFolded(r *Result) error {
 // least one sample in each.
 func (r *Result) LeaveOutEmpty(held *Reservation) error {
 	empty := 0
-	for profile := range ProfilesOf(r.Profiles) {
+	for profile := range sampletypes.ProfilesOf(r.Profiles) {
 		if profile.Samples().Len() == 0 {
 			empty++
 		}

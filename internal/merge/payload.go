@@ -140,7 +140,7 @@ func (p *Payload) content(appendTo func(dst dictionary.Value) dictionary.Value) 
 func (p *Payload) describeResource(rp pprofile.ResourceProfiles, options *Options) incomingResource {
 	attributes, schemaURL := rp.Resource().Attributes(), dictionary.ValidUTF8(rp.SchemaUrl())
 	r := incomingResource{
-		from: rp, partition: options.partition(attributes), service: textOf(attributes, "service.name"),
+		from: rp, partition: options.partition(attributes), service: dictionary.TextOf(attributes, "service.name"),
 	}
 	if len(p.resources) == 0 {
 		r.scopes = p.few.scopes[:0]
@@ -175,7 +175,7 @@ func (p *Payload) describeScope(r *incomingResource, sp pprofile.ScopeProfiles, 
 		key = dictionary.AppendMap(key, sp.Scope().Attributes())
 		content = sha256.Sum256(key.AppendKey(sp.SchemaUrl()).AppendKey(sp.Scope().Name()).AppendKey(sp.Scope().Version()))
 	}
-	profileType := textOf(sp.Scope().Attributes(), sampletypes.ProfileTypeAttribute)
+	profileType := dictionary.TextOf(sp.Scope().Attributes(), sampletypes.ProfileTypeAttribute)
 	slots, first := map[slot]bool{}, len(p.Profiles) // slots has those of neighbours in different ones
 	for i, from := range sp.Profiles().All() {
 		to := Profile{
@@ -205,15 +205,6 @@ func (p *Payload) describeScope(r *incomingResource, sp pprofile.ScopeProfiles, 
 func (p *Payload) typeHash(service, profileType string, t pprofile.ValueType) uint64 {
 	key := p.contents[len(p.contents):].AppendKey(service).AppendKey(profileType).AppendKey(p.text(t.TypeStrindex())).AppendKey(p.text(t.UnitStrindex()))
 	return xxhash.Sum64(key)
-}
-
-// textOf returns the text of an attribute, or "".
-func textOf(attributes pcommon.Map, key string) string {
-	value, found := attributes.Get(key)
-	if !found {
-		return ""
-	}
-	return dictionary.ValidUTF8(value.AsString())
 }
 
 // profileKey returns the key of a Profile; content is that of its resource and scope.
@@ -254,16 +245,12 @@ func duplicateKey(m pcommon.Map) (string, bool) {
 
 // emptySamples returns the number of samples of pd if all of them are empty, otherwise 0.
 func emptySamples(pd pprofile.Profiles) (n int) {
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, profile := range sp.Profiles().All() {
-				for _, s := range profile.Samples().All() {
-					if s.Values().Len() > 0 || s.TimestampsUnixNano().Len() > 0 {
-						return 0
-					}
-					n++
-				}
+	for profile := range sampletypes.ProfilesOf(pd) {
+		for _, s := range profile.Samples().All() {
+			if s.Values().Len() > 0 || s.TimestampsUnixNano().Len() > 0 {
+				return 0
 			}
+			n++
 		}
 	}
 	return n

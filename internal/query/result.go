@@ -41,16 +41,12 @@ func WritePprof(w io.Writer, p *profile.Profile) error {
 // since the start of a process.
 func (r *Result) Snapshots() (found bool, cumulative []string) {
 	dict, named := r.Profiles.Dictionary(), map[string]bool{}
-	for _, rp := range r.Profiles.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				found = found || sampletypes.IsSnapshot(dict, p, sampletypes.SnapshotSampleTypes)
-				typ := dictionary.ValidString(dict.StringTable(), p.SampleType().TypeStrindex())
-				if sampletypes.TemporalityOf(dict, p.AttributeIndices()) == sampletypes.Cumulative && !named[typ] {
-					named[typ] = true
-					cumulative = append(cumulative, typ)
-				}
-			}
+	for p := range sampletypes.ProfilesOf(r.Profiles) {
+		found = found || sampletypes.IsSnapshot(dict, p, sampletypes.SnapshotSampleTypes)
+		typ := dictionary.ValidString(dict.StringTable(), p.SampleType().TypeStrindex())
+		if sampletypes.TemporalityOf(dict, p.AttributeIndices()) == sampletypes.Cumulative && !named[typ] {
+			named[typ] = true
+			cumulative = append(cumulative, typ)
 		}
 	}
 	return found, cumulative
@@ -158,7 +154,7 @@ func (r *Result) kinds() (kinds []recordfile.Key) {
 	text, seen := r.text(), map[recordfile.Key]bool{}
 	for _, rp := range r.Profiles.ResourceProfiles().All() {
 		for _, sp := range rp.ScopeProfiles().All() {
-			k := recordfile.Key{Service: textOf(rp.Resource().Attributes(), serviceName), Type: textOf(sp.Scope().Attributes(), sampletypes.ProfileTypeAttribute)}
+			k := recordfile.Key{Service: dictionary.TextOf(rp.Resource().Attributes(), serviceName), Type: dictionary.TextOf(sp.Scope().Attributes(), sampletypes.ProfileTypeAttribute)}
 			for i, t := range sampletypes.Of(sp, text) {
 				period := sp.Profiles().At(i).PeriodType()
 				k.SampleType, k.Unit, k.PeriodType, k.PeriodUnit = t.Type, t.Unit, text(period.TypeStrindex()), text(period.UnitStrindex())

@@ -79,13 +79,6 @@ func (s *Selection) contains(t uint64) bool {
 	return (s.From.IsZero() || t >= nanosecondsOf(s.From)) && (s.To.IsZero() || t < nanosecondsOf(s.To))
 }
 
-func textOf(attributes pcommon.Map, key string) string {
-	if value, ok := attributes.Get(key); ok {
-		return value.AsString()
-	}
-	return ""
-}
-
 // filter applies a Selection to one payload.
 type filter struct {
 	*Selection
@@ -167,7 +160,7 @@ func (f *filter) ofIDs() *requirement {
 
 // startResource reports whether something of a resource may be selected.
 func (f *filter) startResource(attributes pcommon.Map) bool {
-	f.service = dictionary.ValidUTF8(textOf(attributes, serviceName))
+	f.service = dictionary.TextOf(attributes, serviceName)
 	for _, r := range f.requirements {
 		r.ofResource = r.label != nil && r.label.Matches(labels.Find(attributes, r.label.Name))
 		if !r.ofResource && !r.ofSamples {
@@ -215,7 +208,7 @@ func (f *filter) writeTypes(scope pcommon.Map, key recordfile.Key, all []samplet
 		if key.SampleType, key.Unit = t.Type, t.Unit; f.MatchesKey(&key) {
 			index[i] = len(selected)
 			selected = append(selected, t)
-			hasDefault = hasDefault || t.Type == textOf(scope, sampletypes.DefaultAttribute)
+			hasDefault = hasDefault || t.Type == dictionary.TextOf(scope, sampletypes.DefaultAttribute)
 		}
 	}
 	for i := range profiles {

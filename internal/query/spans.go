@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // EachSpan calls visit with the samples of each span in pd: those whose link or attributes have its ID. Until visit
@@ -57,16 +58,12 @@ func spansOf(pd pprofile.Profiles) []pcommon.SpanID {
 		}
 	}
 	links := dict.LinkTable()
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				add(p.AttributeIndices())
-				for _, s := range p.Samples().All() {
-					add(s.AttributeIndices())
-					if i := int(s.LinkIndex()); i > 0 && i < links.Len() && !links.At(i).SpanID().IsEmpty() {
-						found[links.At(i).SpanID()] = true
-					}
-				}
+	for p := range sampletypes.ProfilesOf(pd) {
+		add(p.AttributeIndices())
+		for _, s := range p.Samples().All() {
+			add(s.AttributeIndices())
+			if i := int(s.LinkIndex()); i > 0 && i < links.Len() && !links.At(i).SpanID().IsEmpty() {
+				found[links.At(i).SpanID()] = true
 			}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // Steps divides a range into equal parts.
@@ -107,15 +108,11 @@ func (s Steps) split(pd pprofile.Profiles, visit func(int, pprofile.Profiles) er
 			found[s.of(t)] = true
 		}
 	}
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				add(uint64(p.Time()))
-				for _, sample := range p.Samples().All() {
-					for _, t := range sample.TimestampsUnixNano().All() {
-						add(t)
-					}
-				}
+	for p := range sampletypes.ProfilesOf(pd) {
+		add(uint64(p.Time()))
+		for _, sample := range p.Samples().All() {
+			for _, t := range sample.TimestampsUnixNano().All() {
+				add(t)
 			}
 		}
 	}

@@ -12,6 +12,7 @@
 package sampletypes
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -35,6 +36,21 @@ const MaxTypes = 1024
 
 // Type is a sample type.
 type Type struct{ Type, Unit string }
+
+// ProfilesOf iterates over all Profiles of pd.
+func ProfilesOf(pd pprofile.Profiles) iter.Seq[pprofile.Profile] {
+	return func(yield func(pprofile.Profile) bool) {
+		for _, rp := range pd.ResourceProfiles().All() {
+			for _, sp := range rp.ScopeProfiles().All() {
+				for _, p := range sp.Profiles().All() {
+					if !yield(p) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
 
 // Of returns the sample types of the Profiles of a scope. text returns a string of the dictionary.
 func Of(sp pprofile.ScopeProfiles, text func(i int32) string) []Type {

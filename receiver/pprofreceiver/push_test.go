@@ -26,9 +26,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadatatest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
@@ -259,7 +259,7 @@ func profileIDs(t *testing.T, payloads ...pprofile.Profiles) []pprofile.ProfileI
 	t.Helper()
 	var ids []pprofile.ProfileID
 	for _, pd := range payloads {
-		for p := range ingest.ProfilesOf(pd) {
+		for p := range sampletypes.ProfilesOf(pd) {
 			require.False(t, p.ProfileID().IsEmpty())
 			ids = append(ids, p.ProfileID())
 		}

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // Marshaler turns OTLP profiles of one sample type into folded stacks, in alphabetical
@@ -41,21 +42,17 @@ func (Marshaler) MarshalProfiles(pd pprofile.Profiles) ([]byte, error) {
 	}
 	r := &reader{dict: pd.Dictionary(), stacks: map[int32]string{}}
 	sums, types, fits := map[string]int64{}, map[string]bool{}, true
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				types[r.text(p.SampleType().TypeStrindex())+"/"+r.text(p.SampleType().UnitStrindex())] = true
-				for _, s := range p.Samples().All() {
-					stack := r.stack(s.StackIndex())
-					values := s.Values().AsRaw()
-					if len(values) == 0 {
-						values = []int64{int64(s.TimestampsUnixNano().Len())}
-					}
-					for _, v := range values {
-						sum, ok := add(sums[stack], v)
-						sums[stack], fits = sum, fits && ok
-					}
-				}
+	for p := range sampletypes.ProfilesOf(pd) {
+		types[r.text(p.SampleType().TypeStrindex())+"/"+r.text(p.SampleType().UnitStrindex())] = true
+		for _, s := range p.Samples().All() {
+			stack := r.stack(s.StackIndex())
+			values := s.Values().AsRaw()
+			if len(values) == 0 {
+				values = []int64{int64(s.TimestampsUnixNano().Len())}
+			}
+			for _, v := range values {
+				sum, ok := add(sums[stack], v)
+				sums[stack], fits = sum, fits && ok
 			}
 		}
 	}

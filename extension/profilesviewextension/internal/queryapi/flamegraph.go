@@ -15,6 +15,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi/querierpb"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 const (
@@ -55,21 +56,17 @@ type tree struct {
 // add adds the values of all Profiles to a side.
 func (t *tree) add(pd pprofile.Profiles, side int) error {
 	names := newFrameNames(pd.Dictionary())
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				for _, sample := range p.Samples().All() {
-					value := int64(0)
-					for _, v := range sample.Values().All() {
-						value += v
-					}
-					if sample.Values().Len() == 0 {
-						value = int64(sample.TimestampsUnixNano().Len())
-					}
-					if err := t.addStack(names.of(sample.StackIndex()), value, side); err != nil {
-						return err
-					}
-				}
+	for p := range sampletypes.ProfilesOf(pd) {
+		for _, sample := range p.Samples().All() {
+			value := int64(0)
+			for _, v := range sample.Values().All() {
+				value += v
+			}
+			if sample.Values().Len() == 0 {
+				value = int64(sample.TimestampsUnixNano().Len())
+			}
+			if err := t.addStack(names.of(sample.StackIndex()), value, side); err != nil {
+				return err
 			}
 		}
 	}

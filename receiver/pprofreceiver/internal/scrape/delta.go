@@ -163,7 +163,7 @@ func (d *deltaScrape) translate(ctx context.Context) (*ingest.Result, error) {
 
 // checkCumulative finds out whether a scrape has cumulative Profiles, which make it the next baseline.
 func (d *deltaScrape) checkCumulative(pd pprofile.Profiles) error {
-	for p := range ingest.ProfilesOf(pd) {
+	for p := range sampletypes.ProfilesOf(pd) {
 		sampleType := sampleTypeOf(pd, p)
 		if !d.isCumulative(sampleType) {
 			continue
@@ -193,7 +193,7 @@ func (d *deltaScrape) subtract(t, before *ingest.Result) error {
 		return err
 	}
 	start, _ := interval(d.job.baseline, d.next)
-	for p := range ingest.ProfilesOf(before.Profiles) {
+	for p := range sampletypes.ProfilesOf(before.Profiles) {
 		p.SetTime(start)
 		p.SetDurationNano(0)
 	}
@@ -222,14 +222,14 @@ func (d *deltaScrape) setInterval(t *ingest.Result) error {
 		return d.job.of.temporality(sampleTypeOf(pd, p)) == sampletypes.Delta
 	}
 	d.next = &baseline{at: d.at}
-	for p := range ingest.ProfilesOf(pd) {
+	for p := range sampletypes.ProfilesOf(pd) {
 		d.next.target = p.Time()
 	}
 	if d.job.baseline == nil {
 		return t.Keep(func(p pprofile.Profile) bool { return !isDelta(p) }, mergeOptions, d.held)
 	}
 	start, duration := interval(d.job.baseline, d.next)
-	for p := range ingest.ProfilesOf(pd) {
+	for p := range sampletypes.ProfilesOf(pd) {
 		if isDelta(p) {
 			p.SetTime(start)
 			p.SetDurationNano(duration)

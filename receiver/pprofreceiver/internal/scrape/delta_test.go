@@ -31,6 +31,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -119,7 +120,7 @@ type received struct {
 
 func (s *series) all() (all []received) {
 	for _, pd := range s.received {
-		for p := range ingest.ProfilesOf(pd) {
+		for p := range sampletypes.ProfilesOf(pd) {
 			sampleType := sampleTypeOf(pd, p)
 			r := received{sampleType: sampleType, start: int64(p.Time()), end: int64(p.Time()) + int64(p.DurationNano())}
 			attributes, err := pprofile.FromAttributeIndices(pd.Dictionary().AttributeTable(), p, pd.Dictionary())

@@ -84,7 +84,7 @@ func All(ctx context.Context, pd pprofile.Profiles, options Options) iter.Seq2[P
 		}
 		c.remap.Reset(c.from, c.tables)
 		for i, rp := range pd.ResourceProfiles().All() {
-			executable := BaseName(textOfAttribute(rp.Resource().Attributes(), ExecutableName))
+			executable := BaseName(dictionary.TextOf(rp.Resource().Attributes(), ExecutableName))
 			for j, sp := range rp.ScopeProfiles().All() {
 				for _, g := range c.group(sp) {
 					columns := g.columns(options.OmitEmpty)
@@ -132,14 +132,6 @@ func (c *converter) text(i int32) string { return dictionary.ValidString(c.from.
 
 // textOf returns the text of a value as valid UTF-8.
 func textOf(v pcommon.Value) string { return dictionary.ValidUTF8(v.AsString()) }
-
-// textOfAttribute returns the text of the attribute with the given key, or "".
-func textOfAttribute(attributes pcommon.Map, key string) string {
-	if v, ok := attributes.Get(key); ok {
-		return textOf(v)
-	}
-	return ""
-}
 
 // builder makes one pprof: its locations, functions and mappings, each when it is first
 // used, and its samples.

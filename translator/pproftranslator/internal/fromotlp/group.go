@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
@@ -80,7 +81,7 @@ func (c *converter) group(sp pprofile.ScopeProfiles) (groups []*group) {
 		}
 		if number == len(byHeader[key]) {
 			g := &group{header: header, types: types, listed: listed}
-			g.header.DefaultSampleType = textOfAttribute(sp.Scope().Attributes(), sampletypes.DefaultAttribute)
+			g.header.DefaultSampleType = dictionary.TextOf(sp.Scope().Attributes(), sampletypes.DefaultAttribute)
 			byHeader[key] = append(byHeader[key], g)
 			groups = append(groups, g)
 		}
