@@ -104,7 +104,7 @@ func (s *Store) search(id string, kinds ...string) (*files, error) {
 		}
 	}
 	for _, kind := range kinds {
-		if kind == "debuginfo" && found.debug != nil || kind == "executable" && found.debug != nil && found.hasCode {
+		if found.debug != nil && (kind == "debuginfo" || found.hasCode) {
 			continue
 		}
 		for _, server := range s.options.Servers {

@@ -373,6 +373,23 @@ func TestFilesThatShareDebugInformationNeedBoth(t *testing.T) {
 	both, errs := symbolized()
 	requireSymbolized(t, both)
 	assert.Equal(t, []error{nil}, errs)
+
+	shared, err := os.Open(filepath.Join(dir, "alt"))
+	require.NoError(t, err)
+	defer shared.Close()
+	info, err := symbols.ReadInfo(shared)
+	require.NoError(t, err)
+	served := map[string]string{"/buildid/" + n.buildID + "/debuginfo": "first", "/buildid/" + info.BuildID + "/debuginfo": "alt"}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if assert.Contains(t, served, r.URL.Path) {
+			http.ServeFile(w, r, filepath.Join(dir, served[r.URL.Path]))
+		}
+	}))
+	t.Cleanup(server.Close)
+	store, _ := newStore(t, func(o *symbolize.Options) { o.Servers = []string{server.URL} })
+	downloaded := n.payload(t, n.buildID)
+	symbolize.Profiles(t.Context(), store, downloaded, symbolize.DemangleShort)
+	requireSymbolized(t, downloaded)
 }
 
 func TestPayloadsDoNotWaitForSlowServers(t *testing.T) {

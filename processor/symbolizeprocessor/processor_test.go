@@ -24,6 +24,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/symbolize"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/metadatatest"
 )
 
@@ -84,6 +85,8 @@ func TestPayloadsPassAndAreCounted(t *testing.T) {
 		d.StackTable().AppendEmpty().LocationIndices().Append(int32(d.LocationTable().Len()) - 1)
 		require.NoError(t, p.ConsumeProfiles(t.Context(), native))
 	}
+	p.(*symbolizeProcessor).built("aa", &symbolize.IncompleteError{})
+	p.(*symbolizeProcessor).built("bb", symbolize.ErrNotFound)
 	require.NoError(t, p.Shutdown(t.Context()))
 	id := attribute.String("processor", set.ID.String())
 	metadatatest.AssertEqualProcessorSymbolizeLocations(t, telemetry, []metricdata.DataPoint[int64]{
@@ -91,7 +94,9 @@ func TestPayloadsPassAndAreCounted(t *testing.T) {
 	}, metricdatatest.IgnoreTimestamp())
 	metadatatest.AssertEqualProcessorSymbolizeFiles(t, telemetry, []metricdata.DataPoint[int64]{
 		{Value: 1, Attributes: attribute.NewSet(id, attribute.String("result", "failed"))},
+		{Value: 1, Attributes: attribute.NewSet(id, attribute.String("result", "incomplete"))},
+		{Value: 1, Attributes: attribute.NewSet(id, attribute.String("result", "not_found"))},
 	}, metricdatatest.IgnoreTimestamp())
-	require.Equal(t, 1, logs.Len(), "a file is named once")
+	require.Equal(t, 2, logs.Len(), "a file is named once, and one that is not found is not")
 	assert.Equal(t, damaged, logs.All()[0].ContextMap()["build_id"])
 }
