@@ -67,9 +67,9 @@ func (e *fileExporter) compact(ctx context.Context, c *CompactConfig) {
 	options := compact.Options{
 		Directory: e.config.Directory, Levels: e.options.Levels, Format: e.options.Format, After: c.After, MaxMemory: int64(c.MaxMemory),
 		Keep: e.options.Keep, Compacted: e.logCompacted,
-		Skipped: func(path string, err error) {
+		Skipped: func(paths []string, err error) {
 			e.count(e.telemetry.ExporterProfilesFileCompactionErrors, 1)
-			e.logger.Warn("File is not compacted: it cannot be read completely", zap.String("path", path), zap.Error(err))
+			e.logger.Warn("Files are not compacted", zap.String("path", paths[0]), zap.Int("files", len(paths)), zap.Error(err))
 		},
 	}
 	for i := range c.Into {
@@ -85,7 +85,10 @@ func (e *fileExporter) compact(ctx context.Context, c *CompactConfig) {
 }
 
 func (e *fileExporter) logCompacted(r compact.Result) {
+	e.count(e.telemetry.ExporterProfilesFileCompactions, 1)
 	e.count(e.telemetry.ExporterProfilesFileCompactedFiles, int64(r.Inputs))
+	e.count(e.telemetry.ExporterProfilesFileCompactionReadBytes, r.Before)
+	e.count(e.telemetry.ExporterProfilesFileCompactionWrittenBytes, r.After)
 	e.logger.Info("Compacted files", zap.String("path", r.Path), zap.Int("files", r.Inputs), zap.Int("records", r.Records),
 		zap.Int64("bytes_before", r.Before), zap.Int64("bytes_after", r.After), zap.Duration("duration", r.Duration))
 }

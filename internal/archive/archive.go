@@ -73,7 +73,7 @@ type Record struct {
 
 	options *Options
 	chunk   pprofile.Profiles // of a recording
-	size    int64             // of chunk in memory, in bytes
+	size    int64             // decoded, in bytes; 0 if it was not estimated
 }
 
 // Fail returns err as an *Error of the record.

@@ -98,10 +98,19 @@ func (r *Record) decodePprof() (pprofile.Profiles, error) {
 // DecodedSize estimates the memory that the decoded record takes, before it is decoded. Of
 // pprofs the translator limits it. The error concerns a record that cannot be decoded.
 func (r *Record) DecodedSize() (int64, error) {
+	if r.size > 0 {
+		return r.size, nil
+	}
+	size, err := r.estimate()
+	if err == nil {
+		r.size = size
+	}
+	return size, err
+}
+
+func (r *Record) estimate() (int64, error) {
 	const element = 128 // bytes of an object, at least
 	switch r.Encoding {
-	case JFR:
-		return r.size, nil
 	case OTLPProto:
 		var m wire.Meter
 		_, err := m.Write(r.Data)

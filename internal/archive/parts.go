@@ -69,7 +69,7 @@ func (r *Record) Parts(selects func(service string) bool) iter.Seq2[*Record, err
 // part returns a part of the record.
 func (r *Record) part(data []byte) *Record {
 	p := *r
-	p.Data = data
+	p.Data, p.size = data, 0
 	return &p
 }
 

@@ -4,15 +4,16 @@
 // Package compact makes few files of many.
 //
 // The files of a directory that were created in one span of the clock become one. It has the sums of their Profiles for each
-// slot of the clock, and a record for each service, so that a reader of one service reads little of it. A query over whole
-// slots has the same result before and after: intervals are summed, and of snapshots the last of each slot stays. Timestamps
-// and links are kept.
+// slot of the clock, and a record for each service, or several in the order of time, so that a query of one service reads little of
+// it. A query over whole slots has the same result before and after: intervals are summed, and of snapshots the last of each slot
+// stays. Timestamps and links are kept. A snapshot counts in the slot of its own time, whatever the timestamps of its samples.
 //
-// The result replaces its inputs at once: it is written under a hidden directory, its manifest names the inputs, and a
+// The result replaces its inputs at once: it is written in a hidden directory, its manifest names the inputs, and a
 // rename gives it its name. From then on readers leave out the inputs: see archive.WithoutReplaced. Inputs are removed a
-// minute later, when no reader has a list without the result. After a crash, all inputs count, or the result does.
+// minute later, when no reader has a list without the result, and the manifest another minute later, when none has a list with
+// the inputs. Until then the result is no input. After a crash, all inputs count, or the result does.
 //
-// An input that cannot be read completely stays as it is.
+// An input that cannot be read completely, or with which a sum would be beyond int64, stays as it is.
 package compact
 
 import (
@@ -24,6 +25,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
@@ -55,8 +57,8 @@ type Options struct {
 	Keep func(name string) bool
 	// Compacted is called for each result.
 	Compacted func(Result)
-	// Skipped is called once for each input that cannot be read completely.
-	Skipped func(path string, err error)
+	// Skipped is called once for files that stay as they are for good, such as one that cannot be read completely.
+	Skipped func(paths []string, err error)
 
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
@@ -75,6 +77,8 @@ type Result struct {
 const (
 	// grace is how long a reader may use a list of files.
 	grace = time.Minute
+	// After errors no file is made for minBackoff, then twice as long each time up to maxBackoff.
+	minBackoff, maxBackoff = time.Minute, 32 * time.Minute
 	// lockName and temporary are the lock file of all Compactors of a directory, and the subdirectory of what is being made.
 	lockName, temporary = ".compact.lock", ".compacting"
 )
@@ -83,6 +87,12 @@ const (
 type Compactor struct {
 	options Options
 	skipped map[string]bool // paths
+	// replaced is when a result was made, found, or had its inputs removed, by path, while it has a manifest. Times of files do not say
+	// that: the clock may be set.
+	replaced map[string]time.Time
+
+	backoff time.Duration
+	retry   time.Time
 }
 
 // New returns a Compactor.
@@ -96,12 +106,29 @@ func New(options Options) *Compactor {
 	if options.Keep == nil {
 		options.Keep = func(string) bool { return false }
 	}
-	return &Compactor{options: options, skipped: map[string]bool{}}
+	return &Compactor{options: options, skipped: map[string]bool{}, replaced: map[string]time.Time{}}
 }
 
 // Run makes all files that are due, and removes inputs of earlier ones. It does nothing while another process does. An error of one
-// directory does not stop it; the next call tries again.
-func (c *Compactor) Run(ctx context.Context) (err error) {
+// directory does not stop it; a later call tries again.
+func (c *Compactor) Run(ctx context.Context) error {
+	err := c.run(ctx)
+	switch {
+	case err == nil && !c.waits():
+		c.backoff = 0
+	case err != nil && ctx.Err() == nil && !c.waits():
+		c.backoff = min(max(2*c.backoff, minBackoff), maxBackoff)
+		c.retry = c.options.Now().Add(c.backoff)
+	}
+	return err
+}
+
+// waits reports whether no file is to be made, after an error.
+func (c *Compactor) waits() bool {
+	return c.backoff > 0 && c.options.Now().Before(c.retry) && c.retry.Sub(c.options.Now()) <= c.backoff // the clock may be set back
+}
+
+func (c *Compactor) run(ctx context.Context) error {
 	root, err := c.options.OpenDir(c.options.Directory)
 	if err != nil {
 		return err
@@ -129,7 +156,10 @@ func (c *Compactor) directory(ctx context.Context, dir recordfile.Dir, group []s
 	d := &directory{Compactor: c, dir: dir, group: group, path: filepath.Join(append([]string{c.options.Directory}, group...)...)}
 	err := d.list()
 	if err == nil {
-		err = errors.Join(d.clean(), d.compact(ctx))
+		err = d.clean()
+	}
+	if err == nil && !c.waits() {
+		err = d.compact(ctx)
 	}
 	if len(group) == c.options.Levels {
 		return err
@@ -157,8 +187,10 @@ type directory struct {
 	group []string
 	path  string
 
-	names []string
-	files []recordfile.Name // the closed ones that no other replaces
+	names     []string
+	files     []recordfile.Name // the closed ones that no other replaces
+	manifests map[string]bool   // by the name of the file
+	sequence  uint64            // the highest of a result
 }
 
 // list lists the directory, and removes the inputs of results that are old enough.
@@ -167,29 +199,39 @@ func (d *directory) list() (err error) {
 		return fmt.Errorf("list %s: %w", d.path, err)
 	}
 	replaced := map[string]bool{}
+	d.manifests = map[string]bool{}
 	for _, name := range d.names {
 		of, isManifest := archive.ManifestOf(name)
 		if !isManifest {
 			continue
 		}
-		if !slices.Contains(d.names, of) { // it was not made, or was removed
+		if !d.has(of) { // it was not made, or was removed
 			err = errors.Join(err, d.remove(name))
 			continue
 		}
-		inputs, age, readErr := d.manifest(name)
+		inputs, readErr := d.manifest(name)
 		if readErr != nil {
 			return fmt.Errorf("%s: %w", filepath.Join(d.path, name), readErr)
 		}
 		for _, input := range inputs {
 			replaced[input] = true
 		}
-		if age >= grace {
-			err = errors.Join(err, d.finish(of, name, inputs))
-		}
+		d.manifests[of] = true
+		err = errors.Join(err, d.finish(of, inputs))
 	}
 	for _, name := range d.names {
-		if parsed, ours := recordfile.ParseName(name); ours && !parsed.Partial && !replaced[name] && !d.skipped[filepath.Join(d.path, name)] {
+		of, isIndex := strings.CutSuffix(name, recordfile.IndexSuffix)
+		parsed, ours := recordfile.ParseName(of)
+		switch {
+		case !ours || parsed.Partial:
+			continue
+		case !isIndex && !replaced[name] && !d.skipped[filepath.Join(d.path, name)]:
 			d.files = append(d.files, parsed)
+		case isIndex && parsed.Span > 0 && !d.has(of): // after a crash
+			err = errors.Join(err, d.remove(name))
+		}
+		if parsed.Span > 0 {
+			d.sequence = max(d.sequence, parsed.Sequence)
 		}
 	}
 	slices.SortFunc(d.files, func(a, b recordfile.Name) int {
@@ -198,40 +240,64 @@ func (d *directory) list() (err error) {
 	return err
 }
 
-// manifest reads a manifest, and tells its age.
-func (d *directory) manifest(name string) (inputs []string, age time.Duration, err error) {
+// has reports whether the directory had a file when it was listed.
+func (d *directory) has(name string) bool {
+	_, found := slices.BinarySearch(d.names, name)
+	return found
+}
+
+// manifest reads a manifest.
+func (d *directory) manifest(name string) (inputs []string, err error) {
 	file, err := d.dir.Open(name)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	defer func() { _ = file.Close() }()
 	info, err := file.Stat()
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	const maxManifest = 64 << 20
 	content := make([]byte, min(info.Size(), maxManifest))
 	if n, err := file.ReadAt(content, 0); n < len(content) {
-		return nil, 0, err
+		return nil, err
 	}
-	return archive.ParseManifest(content), d.options.Now().Sub(info.ModTime()), nil
+	if inputs = archive.ParseManifest(content); len(inputs) == 0 {
+		return nil, errors.New("manifest is damaged: must name the files that its file replaces")
+	}
+	return inputs, nil
 }
 
-// finish removes the inputs of a result, and then its manifest. Readers may have locked some.
-func (d *directory) finish(of, manifest string, inputs []string) (err error) {
-	locked := false
+// finish removes the inputs of a result, and later its manifest. Readers may have locked some.
+func (d *directory) finish(of string, inputs []string) (err error) {
+	path, now := filepath.Join(d.path, of), d.options.Now()
+	since, known := d.replaced[path]
+	switch {
+	case !known || now.Before(since):
+		d.replaced[path] = now
+		return nil
+	case now.Sub(since) < grace:
+		return nil
+	}
+	// The name of the result, or the removal of the inputs, must not be lost before the next step.
+	if err := d.dir.Sync(); err != nil {
+		return fmt.Errorf("sync %s: %w", d.path, err)
+	}
+	if !slices.ContainsFunc(inputs, d.has) {
+		if d.keeps(of) {
+			return nil
+		}
+		delete(d.replaced, path)
+		delete(d.manifests, of)
+		return d.remove(archive.ManifestName(of))
+	}
 	for _, input := range inputs {
-		switch removeErr := recordfile.RemoveFile(d.dir, input); {
-		case removeErr == nil, errors.Is(removeErr, fs.ErrNotExist):
-		case errors.Is(removeErr, recordfile.ErrLocked):
-			locked = true
-		default:
+		removeErr := recordfile.RemoveFile(d.dir, input)
+		if removeErr != nil && !errors.Is(removeErr, fs.ErrNotExist) && !errors.Is(removeErr, recordfile.ErrLocked) {
 			err = errors.Join(err, fmt.Errorf("remove %s: %w", filepath.Join(d.path, input), removeErr))
 		}
 	}
-	if err == nil && !locked && !d.keeps(of) {
-		err = d.remove(manifest)
-	}
+	d.replaced[path] = now
 	return err
 }
 
@@ -274,7 +340,8 @@ func (d *directory) compact(ctx context.Context) (err error) {
 			case d.options.Now().Before(start.Add(level.Into + d.options.After)):
 			case f.Span == before:
 				buckets[start] = append(buckets[start], f)
-				unready[start] = unready[start] || f.Span > 0 && d.keeps(f.String()) // its manifest would be lost with it
+				// Without it, its inputs would count again, here or where its manifest is to be uploaded.
+				unready[start] = unready[start] || f.Span > 0 && (d.manifests[f.String()] || d.keeps(f.String()))
 			case f.Span < before:
 				unready[start] = true // they become files of the level before first
 			}
@@ -296,17 +363,21 @@ func (d *directory) compact(ctx context.Context) (err error) {
 func (d *directory) bucket(ctx context.Context, level Level, start time.Time, inputs []recordfile.Name) error {
 	for len(inputs) > 0 {
 		m := &maker{directory: d, level: level, inputs: inputs}
-		err := m.make(ctx, start)
-		bad, isInput := errors.AsType[*inputError](err)
-		if !isInput {
-			return errors.Join(err, d.cleanAgain())
-		}
-		path := filepath.Join(d.path, bad.name.String())
-		d.skipped[path] = true
-		d.options.Skipped(path, bad.err)
-		inputs = slices.DeleteFunc(slices.Clone(inputs), func(n recordfile.Name) bool { return n == bad.name })
-		if err := d.cleanAgain(); err != nil {
+		bad, err := m.make(ctx, start)
+		if err = errors.Join(err, d.cleanAgain()); err != nil || len(bad) == 0 {
 			return err
+		}
+		for _, b := range bad {
+			inputs = slices.DeleteFunc(slices.Clone(inputs), func(n recordfile.Name) bool { return slices.Contains(b.names, n) })
+			if b.err == nil {
+				continue
+			}
+			paths := make([]string, len(b.names))
+			for i, name := range b.names {
+				paths[i] = filepath.Join(d.path, name.String())
+				d.skipped[paths[i]] = true
+			}
+			d.options.Skipped(paths, b.err)
 		}
 	}
 	return nil

@@ -4,147 +4,226 @@
 package compact_test
 
 import (
+	"bufio"
+	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
-var errCrash = errors.New("the process was killed")
-
-// crash lets n calls of the file system succeed, and none after them.
-type crash struct{ left int }
-
-func (c *crash) next() error {
-	if c.left--; c.left < 0 {
-		return errCrash
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(killDir); dir != "" {
+		compactUntilKilled(dir)
 	}
-	return nil
+	goleak.VerifyTestMain(m)
 }
 
-type crashDir struct {
+// hook is asked before each call of the file system, which is named by method and file. The call fails with its error.
+type hook func(call string) error
+
+// hooked opens directories with a hook.
+func hooked(before hook) func(path string, group ...string) (recordfile.Dir, error) {
+	return func(path string, group ...string) (recordfile.Dir, error) {
+		dir, err := recordfile.OpenDir(path, group...)
+		return hookedDir{dir, before}, err
+	}
+}
+
+type hookedDir struct {
 	recordfile.Dir
-	*crash
+	before hook
 }
 
-func (d crashDir) file(f recordfile.File, err error) (recordfile.File, error) {
-	return crashFile{f, d.crash}, err
-}
-
-func (d crashDir) Create(name string) (recordfile.File, error) {
-	if err := d.next(); err != nil {
+func (d hookedDir) file(call, name string, open func(string) (recordfile.File, error)) (recordfile.File, error) {
+	if err := d.before(call + " " + name); err != nil {
 		return nil, err
 	}
-	return d.file(d.Dir.Create(name))
+	f, err := open(name)
+	return hookedFile{f, d.before}, err
 }
 
-func (d crashDir) Open(name string) (recordfile.File, error) {
-	if err := d.next(); err != nil {
-		return nil, err
-	}
-	return d.file(d.Dir.Open(name))
+func (d hookedDir) Create(name string) (recordfile.File, error) {
+	return d.file("Create", name, d.Dir.Create)
 }
 
-func (d crashDir) Lstat(name string) (fs.FileInfo, error) {
-	if err := d.next(); err != nil {
+func (d hookedDir) Open(name string) (recordfile.File, error) {
+	return d.file("Open", name, d.Dir.Open)
+}
+
+func (d hookedDir) Lstat(name string) (fs.FileInfo, error) {
+	if err := d.before("Lstat " + name); err != nil {
 		return nil, err
 	}
 	return d.Dir.Lstat(name)
 }
 
-func (d crashDir) Rename(from, to string) error {
-	if err := d.next(); err != nil {
+func (d hookedDir) Rename(from, to string) error {
+	if err := d.before("Rename " + from); err != nil {
 		return err
 	}
 	return d.Dir.Rename(from, to)
 }
 
-func (d crashDir) Remove(name string) error {
-	if err := d.next(); err != nil {
+func (d hookedDir) Remove(name string) error {
+	if err := d.before("Remove " + name); err != nil {
 		return err
 	}
 	return d.Dir.Remove(name)
 }
 
-func (d crashDir) Names() ([]string, error) {
-	if err := d.next(); err != nil {
+func (d hookedDir) Names() ([]string, error) {
+	if err := d.before("Names"); err != nil {
 		return nil, err
 	}
 	return d.Dir.Names()
 }
 
-func (d crashDir) OpenChild(name string) (recordfile.Dir, error) {
-	if err := d.next(); err != nil {
+func (d hookedDir) OpenChild(name string) (recordfile.Dir, error) {
+	if err := d.before("OpenChild " + name); err != nil {
 		return nil, err
 	}
 	child, err := d.Dir.OpenChild(name)
-	return crashDir{child, d.crash}, err
+	return hookedDir{child, d.before}, err
 }
 
-func (d crashDir) Sync() error {
-	if err := d.next(); err != nil {
-		return err
-	}
-	return d.Dir.Sync()
-}
+func (d hookedDir) Sync() error { return d.before("Sync") }
 
-type crashFile struct {
+type hookedFile struct {
 	recordfile.File
-	*crash
+	before hook
 }
 
-func (f crashFile) WriteAt(data []byte, at int64) (int, error) {
-	if err := f.next(); err != nil {
+func (f hookedFile) WriteAt(data []byte, at int64) (int, error) {
+	if err := f.before("WriteAt"); err != nil {
 		n, _ := f.File.WriteAt(data[:len(data)/2], at) // a part is written
 		return n, err
 	}
 	return f.File.WriteAt(data, at)
 }
 
-func (f crashFile) Sync() error {
-	if err := f.next(); err != nil {
-		return err
-	}
-	return f.File.Sync()
+func (f hookedFile) Sync() error { return f.before("Sync") }
+
+// lifetimes are the times at which a process compacts: it makes the hour, removes its inputs and its manifest, and does the same
+// for the day.
+var lifetimes = []time.Duration{
+	3 * time.Hour, 3*time.Hour + 2*time.Minute, 3*time.Hour + 4*time.Minute, 30 * time.Hour, 30*time.Hour + 2*time.Minute, 30*time.Hour + 4*time.Minute,
 }
 
-// TestACrashAtAnyStepLosesAndDoublesNothing: after a crash at each call of the file system, while a file is made and while
-// its inputs are removed, readers see the same sums, and the next process finishes the work.
-func TestACrashAtAnyStepLosesAndDoublesNothing(t *testing.T) {
+var errCrash = errors.New("the process was killed")
+
+// TestACrashAtAnyStepLosesAndDoublesNothing_E3: after a crash at each call of the file system, while files of both levels are made and
+// while their inputs are removed, readers see the same sums, and the next process finishes the work.
+func TestACrashAtAnyStepLosesAndDoublesNothing_E3(t *testing.T) {
 	from, to := begin.Add(-time.Hour), begin.Add(2*time.Hour)
-	made, removed := begin.Add(3*time.Hour), time.Now().Add(24*time.Hour)
-	for steps, done := 0, false; !done; steps++ {
+	stride, first := 4, int(profiletest.Seed(t)%4)
+	if full, _ := profiletest.Soak(t); full {
+		stride, first = 1, 0
+	}
+	for steps := first; ; steps += stride {
 		h := newHistory(t)
 		h.writeRandom(profiletest.NewRand(9), begin, 2)
 		want := h.sums("", from, to)
-		for _, now := range []time.Time{made, removed} {
-			c := &crash{left: steps}
-			options := h.options(now)
-			options.Into = options.Into[:1]
-			options.OpenDir = func(path string, group ...string) (recordfile.Dir, error) {
-				dir, err := recordfile.OpenDir(path, group...)
-				return crashDir{dir, c}, err
+		left := steps
+		h.start(func(o *compact.Options) {
+			o.OpenDir = hooked(func(string) error {
+				if left--; left < 0 {
+					return errCrash
+				}
+				return nil
+			})
+		})
+		for _, at := range lifetimes {
+			h.now = begin.Add(at)
+			if err := h.compactor.Run(t.Context()); left < 0 {
+				break
+			} else {
+				require.NoError(t, err)
 			}
-			err := compact.New(options).Run(t.Context())
-			done = err == nil && c.left >= 0
-			require.Empty(t, difference(want, h.sums("", from, to)), "%d steps", steps)
-
-			options.OpenDir = nil
-			require.NoError(t, compact.New(options).Run(t.Context()), "%d steps", steps)
-			require.Empty(t, difference(want, h.sums("", from, to)), "%d steps", steps)
 		}
-		require.NoError(t, compact.New(func() compact.Options { o := h.options(removed); o.Into = o.Into[:1]; return o }()).Run(t.Context()))
+		require.Empty(t, difference(want, h.sums("", from, to)), "%d steps", steps)
+		h.start()
+		for _, at := range lifetimes {
+			h.run(begin.Add(at))
+			require.Empty(t, difference(want, h.sums("", from, to)), "%d steps, then %v", steps, at)
+		}
+		h.finish(begin.Add(31 * time.Hour))
+		h.finish(begin.Add(32 * time.Hour))
+		require.Empty(t, difference(want, h.sums("", from, to)), "%d steps", steps)
 		require.Empty(t, h.skipped)
-		assert.Equal(t, []string{"profiles-20261120T000000.000Z-000001.1h0m0s.otlp.pb.zst"}, h.names(), "%d steps", steps)
-		if steps > 1000 {
-			require.Fail(t, "it does not end")
+		require.Len(t, h.names(), 1, "%d steps", steps)
+		require.Contains(t, h.names()[0], ".24h0m0s.", "%d steps", steps)
+		if left >= 0 {
+			t.Logf("%d steps", steps)
+			return
 		}
 	}
+}
+
+// killDir is the variable of a process that compacts until it is killed.
+const killDir = "COMPACT_TEST_KILL_DIR"
+
+// compactUntilKilled prints a line when it starts, and ends when all is done.
+func compactUntilKilled(dir string) {
+	h := &history{dir: dir}
+	h.start(func(o *compact.Options) { o.Compacted, o.Skipped = func(compact.Result) {}, func([]string, error) {} })
+	fmt.Println("started")
+	for _, at := range lifetimes {
+		h.now = begin.Add(at)
+		if err := h.compactor.Run(context.Background()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	os.Exit(0)
+}
+
+// TestKilledProcessesLoseAndDoubleNothing_E3 kills processes at random times.
+func TestKilledProcessesLoseAndDoubleNothing_E3(t *testing.T) {
+	from, to := begin.Add(-time.Hour), begin.Add(2*time.Hour)
+	kills, wanted := 0, profiletest.Rounds(t, 50, 1000)
+	took := 200 * time.Millisecond // of a process that is not killed
+	for seed := uint64(0); kills < wanted; seed++ {
+		h := newHistory(t)
+		h.writeRandom(profiletest.NewRand(seed), begin.Add(57*time.Minute), 6)
+		want := h.sums("", from, to)
+		for done := false; !done && kills < wanted; {
+			cmd := exec.CommandContext(t.Context(), os.Args[0])
+			cmd.Env = append(os.Environ(), killDir+"="+h.dir)
+			cmd.Stderr = os.Stderr
+			out, err := cmd.StdoutPipe()
+			require.NoError(t, err)
+			require.NoError(t, cmd.Start())
+			require.True(t, bufio.NewScanner(out).Scan())
+			started := time.Now()
+			kill := time.AfterFunc(rand.N(took*5/4), func() { _ = cmd.Process.Kill() })
+			err = cmd.Wait()
+			kill.Stop()
+			if done = err == nil; done {
+				took = time.Since(started)
+			} else {
+				require.EqualError(t, err, "signal: killed")
+				kills++
+			}
+			require.Empty(t, difference(want, h.sums("", from, to)), "seed %d after %d kills", seed, kills)
+		}
+		for hours := range 3 {
+			h.finish(begin.Add(31 * time.Hour).Add(time.Duration(hours) * time.Hour))
+		}
+		assert.Empty(t, difference(want, h.sums("", from, to)))
+		assert.Len(t, h.names(), 1)
+	}
+	profiletest.Account(t, fmt.Sprintf("%d SIGKILL", kills), kills, kills, 0)
 }

@@ -4,6 +4,7 @@
 package compact
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -21,10 +23,12 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
-// maxRecord is the size in bytes of a record that is divided if it has several scopes. Readers with 32 MiB of memory read it.
-const maxRecord = 4 << 20
+// maxRecord is the memory in bytes that a record takes when it is decoded, if it has Profiles of several slots. Readers with 32 MiB of
+// memory read it.
+const maxRecord = 8 << 20
 
 // maker makes one result.
 type maker struct {
@@ -38,18 +42,19 @@ type maker struct {
 	options    *merge.Options
 	window     *merge.Window
 	partitions []string // of the window, in order
+	checking   bool     // the window is lost, and inputs are only checked
 }
 
-// inputError says that an input cannot be read completely.
+// inputError says that some inputs must stay as they are.
 type inputError struct {
-	name recordfile.Name
-	err  error
+	names []recordfile.Name
+	err   error // nil if they were removed
 }
 
 func (e *inputError) Error() string { return e.err.Error() }
 
-// make writes the result and gives it its name. The error is an *inputError if one input must be left out.
-func (m *maker) make(ctx context.Context, start time.Time) (err error) {
+// make writes the result and gives it its name, or returns the inputs that must be left out.
+func (m *maker) make(ctx context.Context, start time.Time) (bad []*inputError, err error) {
 	began := m.directory.options.Now()
 	m.options = &merge.Options{
 		SlotLength: m.level.Resolution, SlotByStart: true, Snapshots: merge.SnapshotsLatest,
@@ -62,26 +67,45 @@ func (m *maker) make(ctx context.Context, start time.Time) (err error) {
 		Failed:     func(err error) { m.failed = err },
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	result := Result{Inputs: len(m.inputs)}
 	for _, name := range m.inputs {
 		size, err := m.add(ctx, name)
-		if err != nil {
-			return errors.Join(err, m.writer.Close())
+		of, isInput := errors.AsType[*inputError](err)
+		switch {
+		case isInput:
+			bad, m.checking = append(bad, of), true
+		case errors.Is(err, fs.ErrNotExist): // by retention
+			bad, m.checking = append(bad, &inputError{names: []recordfile.Name{name}}), true
+		case err != nil:
+			return nil, errors.Join(err, m.writer.Close())
 		}
 		result.Before += size
 	}
-	if err := errors.Join(m.flush(), m.writer.Close(), m.failed, m.made.IndexError); err != nil || m.made.Records == 0 {
-		return err
+	if m.checking {
+		_ = m.writer.Close() // its file is not needed
+		return bad, nil
+	}
+	if err := errors.Join(m.flush(ctx), m.writer.Close(), m.failed, m.made.IndexError); err != nil {
+		return nil, err
+	}
+	if m.made.Records == 0 {
+		return []*inputError{{m.inputs, errors.New("they have no profiles")}}, nil
+	}
+	if _, err := m.dir.Lstat(m.temporary() + recordfile.IndexSuffix); errors.Is(err, fs.ErrNotExist) {
+		return []*inputError{{m.inputs, errIndex}}, nil
 	}
 	if result.Path, err = m.commit(start); err != nil {
-		return err
+		return nil, err
 	}
 	result.Records, result.After, result.Duration = m.made.Records, m.made.Size, m.directory.options.Now().Sub(began)
 	m.directory.options.Compacted(result)
-	return nil
+	return nil, nil
 }
+
+// errIndex concerns files with too many resources for one index. Each of them has one.
+var errIndex = errors.New("the index of the result takes too much memory")
 
 // add adds the records of an input.
 func (m *maker) add(ctx context.Context, name recordfile.Name) (size int64, err error) {
@@ -97,7 +121,7 @@ func (m *maker) add(ctx context.Context, name recordfile.Name) (size int64, err 
 		}
 		for part, err := range record.Parts(nil) {
 			if err == nil {
-				err = m.addRecord(part)
+				err = m.addRecord(ctx, part)
 			}
 			if err != nil {
 				return 0, m.inputError(ctx, name, err)
@@ -107,16 +131,18 @@ func (m *maker) add(ctx context.Context, name recordfile.Name) (size int64, err 
 	return info.Size(), ctx.Err()
 }
 
-// inputError returns err as one of the input if it concerns its content. Retention may have removed it.
+// inputError returns err as one of the input if it concerns its content. Retention may have removed it, or the process has too many
+// open files.
 func (m *maker) inputError(ctx context.Context, name recordfile.Name, err error) error {
-	if _, isInput := errors.AsType[*archive.Error](err); isInput && ctx.Err() == nil && !errors.Is(err, fs.ErrNotExist) {
-		return &inputError{name, err}
+	errno, ofSystem := errors.AsType[syscall.Errno](err)
+	if _, isInput := errors.AsType[*archive.Error](err); isInput && ctx.Err() == nil && (!ofSystem || errno == syscall.EIO) {
+		return &inputError{[]recordfile.Name{name}, err}
 	}
 	return err
 }
 
 // addRecord merges a record, and writes the window before that if it has no room.
-func (m *maker) addRecord(record *archive.Record) error {
+func (m *maker) addRecord(ctx context.Context, record *archive.Record) error {
 	pd, err := record.Profiles()
 	if err != nil {
 		return err
@@ -126,18 +152,24 @@ func (m *maker) addRecord(record *archive.Record) error {
 	if err != nil {
 		return record.Fail(err)
 	}
+	if m.checking {
+		return nil
+	}
 	if int64(m.window.Size()) > m.directory.options.MaxMemory/4 {
-		if err := m.flush(); err != nil {
+		if err := m.flush(ctx); err != nil {
 			return err
 		}
 	}
 	if err = m.window.Add(payload); err != nil {
-		if err := m.flush(); err != nil {
+		if err := m.flush(ctx); err != nil {
 			return err
 		}
 		if err = m.window.Add(payload); err != nil {
 			return record.Fail(err)
 		}
+	}
+	if m.window.Counts().Saturated > 0 {
+		return record.Fail(errors.New("a sum does not fit into 64 bits"))
 	}
 	for i := range payload.Profiles {
 		if at, known := slices.BinarySearch(m.partitions, payload.Profiles[i].Partition); !known {
@@ -161,68 +193,95 @@ func stateTypes(pd pprofile.Profiles) {
 	}
 }
 
-// flush writes the window, a record for each service.
-func (m *maker) flush() error {
+// flush writes the window, service by service.
+func (m *maker) flush(ctx context.Context) error {
 	for _, partition := range m.partitions {
-		if pd := m.window.Emit(partition); pd.ProfileCount() > 0 {
-			if err := m.write(pd); err != nil {
-				return err
-			}
+		if err := errors.Join(ctx.Err(), m.write(m.window.Emit(partition))); err != nil {
+			return err
 		}
 	}
 	m.window, m.partitions = merge.NewWindow(m.options), nil
 	return nil
 }
 
-// write writes a payload as a record, or in parts if that would be large.
-func (m *maker) write(pd pprofile.Profiles) error {
-	var scopes []dictionary.Part
-	for i, rp := range pd.ResourceProfiles().All() {
-		for j := range rp.ScopeProfiles().Len() {
-			scopes = append(scopes, dictionary.Part{Resource: i, Scopes: []int{j}})
-		}
-	}
-	size := (&pprofile.ProtoMarshaler{}).ProfilesSize(pd)
-	if parts := min(size/maxRecord+1, len(scopes)); parts > 1 {
-		splitter := dictionary.NewSplitter(pd)
-		for part := range slices.Chunk(scopes, (len(scopes)+parts-1)/parts) {
-			if err := m.append(splitter.Take(part)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	return m.append(pd)
+// scope is a scope of a payload, whose Profiles are of one slot.
+type scope struct {
+	part dictionary.Part
+	slot uint64
 }
 
-func (m *maker) append(pd pprofile.Profiles) (err error) {
-	record := recordfile.Record{Samples: pd.SampleCount(), Labels: labels.Of(pd)}
-	if record.Summaries, err = recordfile.Summarize(pd); err != nil {
-		return err
+// write writes the payload of a service as a record, or in parts if that would be large.
+func (m *maker) write(pd pprofile.Profiles) error {
+	var scopes []scope
+	for i, rp := range pd.ResourceProfiles().All() {
+		for j, sp := range rp.ScopeProfiles().All() {
+			scopes = append(scopes, scope{dictionary.Part{Resource: i, Scopes: []int{j}}, uint64(sp.Profiles().At(0).Time()) / uint64(m.level.Resolution)})
+		}
 	}
-	if m.directory.options.Format.Content == recordfile.OTLPJSON {
-		record.Data, err = (&pprofile.JSONMarshaler{}).MarshalProfiles(pd)
-	} else {
-		record.Data, err = (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-	}
+	slices.SortStableFunc(scopes, func(a, b scope) int { return cmp.Compare(a.slot, b.slot) })
+	return m.writeScopes(pd, scopes, dictionary.NewSplitter(pd))
+}
+
+// writeScopes writes a payload that has scopes. If it would be large, it takes each half of the slots from the splitter.
+func (m *maker) writeScopes(pd pprofile.Profiles, scopes []scope, from *dictionary.Splitter) error {
+	record, size, err := m.marshal(pd)
 	if err != nil {
 		return err
 	}
-	return m.writer.Append(record)
+	at := middle(scopes)
+	if size <= maxRecord || at == 0 {
+		return m.writer.Append(record)
+	}
+	for _, half := range [][]scope{scopes[:at], scopes[at:]} {
+		parts := make([]dictionary.Part, len(half))
+		for i := range half {
+			parts[i] = half[i].part
+		}
+		if err := m.writeScopes(from.Take(parts), half, from); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// middle returns where the second half of the slots starts, or 0 if there is one slot.
+func middle(scopes []scope) (at int) {
+	for i := 1; i < len(scopes); i++ {
+		if scopes[i].slot != scopes[i-1].slot && (at == 0 || i <= len(scopes)/2) {
+			at = i
+		}
+	}
+	return at
+}
+
+// marshal returns the record of a payload, and the memory that it takes when it is decoded.
+func (m *maker) marshal(pd pprofile.Profiles) (record recordfile.Record, size int64, err error) {
+	pd.MarkReadOnly() // otherwise its resources would get references in place of strings
+	record = recordfile.Record{Samples: pd.SampleCount(), Labels: labels.Of(pd)}
+	if record.Summaries, err = recordfile.Summarize(pd); err != nil {
+		return record, 0, err
+	}
+	if m.directory.options.Format.Content == recordfile.OTLPJSON {
+		meter := wire.JSONMeter{}
+		record.Data, err = (&pprofile.JSONMarshaler{}).MarshalProfiles(pd)
+		_, _ = meter.Write(record.Data) // of what was read within the limits
+		return record, meter.Size, err
+	}
+	meter := wire.Meter{}
+	record.Data, err = (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+	_, _ = meter.Write(record.Data)
+	return record, meter.Size, err
 }
 
 // commit gives the result its name. The rename of the file is the moment from which it counts, and its inputs do not.
 func (m *maker) commit(start time.Time) (path string, err error) {
-	name := recordfile.Name{Time: start, Sequence: 1, Format: m.directory.options.Format, Span: m.level.Into}
-	for slices.Contains(m.names, name.String()) || slices.Contains(m.names, archive.ManifestName(name.String())) {
-		name.Sequence++
-	}
+	// A name that was replaced is not used again: manifests here or in an object store may still have it.
+	name := recordfile.Name{Time: start, Sequence: m.sequence + 1, Format: m.directory.options.Format, Span: m.level.Into}
 	end := start.Add(m.level.Into) // readers take it for the time of the last write
 	if err := os.Chtimes(m.made.Path, end, end); err != nil {
 		return "", err
 	}
-	path = filepath.Join(m.path, name.String())
-	made := temporary + "/" + filepath.Base(m.made.Path)
+	path, made := filepath.Join(m.path, name.String()), m.temporary()
 	err = m.writeManifest(archive.ManifestName(name.String()))
 	if err == nil {
 		err = m.dir.Rename(made+recordfile.IndexSuffix, name.String()+recordfile.IndexSuffix)
@@ -239,9 +298,13 @@ func (m *maker) commit(start time.Time) (path string, err error) {
 		}
 		return "", fmt.Errorf("%s: %w", path, err)
 	}
-	m.names = append(m.names, name.String())
+	m.sequence = name.Sequence
+	m.replaced[path] = m.directory.options.Now()
 	return path, nil
 }
+
+// temporary is the name of the result before it has its own.
+func (m *maker) temporary() string { return temporary + "/" + filepath.Base(m.made.Path) }
 
 // writeManifest writes the manifest, which is on the disk before the file has its name.
 func (m *maker) writeManifest(name string) error {

@@ -218,7 +218,7 @@ func TestCompactedFilesReplaceTheirInputs(t *testing.T) {
 	require.NoError(t, compact.New(compact.Options{
 		Directory: dir, Format: recordfile.Format{Content: recordfile.OTLPProto, Compression: recordfile.Zstd}, After: time.Hour, MaxMemory: 64 << 20,
 		Into:      []compact.Level{{Into: time.Hour, Resolution: time.Minute}},
-		Compacted: func(compact.Result) {}, Skipped: func(path string, err error) { t.Error(path, err) },
+		Compacted: func(compact.Result) {}, Skipped: func(paths []string, err error) { t.Error(paths, err) },
 	}).Run(t.Context()))
 	uploadOf(s.URL, dir).run(t, never)
 	same()

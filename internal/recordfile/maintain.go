@@ -89,7 +89,7 @@ func (v *visit) directory(dir Dir, group []string) {
 			v.files = append(v.files, storedFile{group: strings.Join(group, "/"), name: name, size: info.Size()})
 		case of == last:
 			v.files[len(v.files)-1].size += info.Size()
-		default:
+		case name.Span == 0: // otherwise its file may get its name now
 			_ = dir.Remove(listed)
 		}
 	}

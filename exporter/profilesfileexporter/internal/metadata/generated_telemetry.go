@@ -25,25 +25,28 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                                 metric.Meter
-	mu                                    sync.Mutex
-	registrations                         []metric.Registration
-	ExporterProfilesFileCompactedFiles    metric.Int64Counter
-	ExporterProfilesFileCompactionErrors  metric.Int64Counter
-	ExporterProfilesFileDroppedFiles      metric.Int64Counter
-	ExporterProfilesFileErrors            metric.Int64Counter
-	ExporterProfilesFileFiles             metric.Int64Counter
-	ExporterProfilesFileOtherRecords      metric.Int64Counter
-	ExporterProfilesFileRecords           metric.Int64Counter
-	ExporterProfilesFileRecoveredFiles    metric.Int64Counter
-	ExporterProfilesFileRemovedFiles      metric.Int64Counter
-	ExporterProfilesFileRemovedObjects    metric.Int64Counter
-	ExporterProfilesFileUncompressedBytes metric.Int64Counter
-	ExporterProfilesFileUploadFailures    metric.Int64Counter
-	ExporterProfilesFileUploadedBytes     metric.Int64Counter
-	ExporterProfilesFileUploadedFiles     metric.Int64Counter
-	ExporterProfilesFileWaitingUploads    metric.Int64ObservableGauge
-	ExporterProfilesFileWrittenBytes      metric.Int64Counter
+	meter                                      metric.Meter
+	mu                                         sync.Mutex
+	registrations                              []metric.Registration
+	ExporterProfilesFileCompactedFiles         metric.Int64Counter
+	ExporterProfilesFileCompactionErrors       metric.Int64Counter
+	ExporterProfilesFileCompactionReadBytes    metric.Int64Counter
+	ExporterProfilesFileCompactionWrittenBytes metric.Int64Counter
+	ExporterProfilesFileCompactions            metric.Int64Counter
+	ExporterProfilesFileDroppedFiles           metric.Int64Counter
+	ExporterProfilesFileErrors                 metric.Int64Counter
+	ExporterProfilesFileFiles                  metric.Int64Counter
+	ExporterProfilesFileOtherRecords           metric.Int64Counter
+	ExporterProfilesFileRecords                metric.Int64Counter
+	ExporterProfilesFileRecoveredFiles         metric.Int64Counter
+	ExporterProfilesFileRemovedFiles           metric.Int64Counter
+	ExporterProfilesFileRemovedObjects         metric.Int64Counter
+	ExporterProfilesFileUncompressedBytes      metric.Int64Counter
+	ExporterProfilesFileUploadFailures         metric.Int64Counter
+	ExporterProfilesFileUploadedBytes          metric.Int64Counter
+	ExporterProfilesFileUploadedFiles          metric.Int64Counter
+	ExporterProfilesFileWaitingUploads         metric.Int64ObservableGauge
+	ExporterProfilesFileWrittenBytes           metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -108,8 +111,26 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ExporterProfilesFileCompactionErrors, err = builder.meter.Int64Counter(
 		"otelcol_exporter_profiles_file_compaction_errors",
-		metric.WithDescription("Failed compactions, and files that cannot be read completely. [Development]"),
+		metric.WithDescription("Failed compactions, and files that cannot be compacted. [Development]"),
 		metric.WithUnit("{error}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterProfilesFileCompactionReadBytes, err = builder.meter.Int64Counter(
+		"otelcol_exporter_profiles_file_compaction_read_bytes",
+		metric.WithDescription("Size of the files that became part of others. [Development]"),
+		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterProfilesFileCompactionWrittenBytes, err = builder.meter.Int64Counter(
+		"otelcol_exporter_profiles_file_compaction_written_bytes",
+		metric.WithDescription("Size of the files that compaction made. [Development]"),
+		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterProfilesFileCompactions, err = builder.meter.Int64Counter(
+		"otelcol_exporter_profiles_file_compactions",
+		metric.WithDescription("Files that compaction made. [Development]"),
+		metric.WithUnit("{file}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterProfilesFileDroppedFiles, err = builder.meter.Int64Counter(

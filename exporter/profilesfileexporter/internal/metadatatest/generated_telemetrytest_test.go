@@ -26,6 +26,9 @@ func TestSetupTelemetry(t *testing.T) {
 	}))
 	tb.ExporterProfilesFileCompactedFiles.Add(context.Background(), 1)
 	tb.ExporterProfilesFileCompactionErrors.Add(context.Background(), 1)
+	tb.ExporterProfilesFileCompactionReadBytes.Add(context.Background(), 1)
+	tb.ExporterProfilesFileCompactionWrittenBytes.Add(context.Background(), 1)
+	tb.ExporterProfilesFileCompactions.Add(context.Background(), 1)
 	tb.ExporterProfilesFileDroppedFiles.Add(context.Background(), 1)
 	tb.ExporterProfilesFileErrors.Add(context.Background(), 1)
 	tb.ExporterProfilesFileFiles.Add(context.Background(), 1)
@@ -43,6 +46,15 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterProfilesFileCompactionErrors(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterProfilesFileCompactionReadBytes(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterProfilesFileCompactionWrittenBytes(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterProfilesFileCompactions(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterProfilesFileDroppedFiles(t, testTel,

@@ -1,0 +1,305 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package query_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
+)
+
+// BenchmarkHistory makes a flame graph of one of eight services, each with 120 windows of CPU and heap an hour: over 24 hours of
+// plain files, and over 24 hours and 7 days of files that compaction made of the same windows (161,280 of CPU). Cold is the first
+// query of a process that has listed nothing, apart from the cache of the operating system; warm is one that has the list.
+func BenchmarkHistory(b *testing.B) {
+	plain, compacted := b.TempDir(), b.TempDir()
+	writeDay(b, plain)
+	took := compactDay(b, plain, compacted)
+	days := time.Duration(7)
+	for day := range days - 1 {
+		shiftDay(b, compacted, (day+1)*24*time.Hour)
+	}
+	b.Run("compact/24h", func(b *testing.B) {
+		for b.Loop() { // it was done once
+		}
+		b.ReportMetric(0, "ns/op")
+		b.ReportMetric(took.Seconds(), "s")
+		b.ReportMetric(float64(sizeOf(b, plain))/1e6, "MB-before")
+		b.ReportMetric(float64(sizeOf(b, compacted))/1e6/float64(days), "MB-after")
+	})
+	for _, run := range []struct {
+		name, directory string
+		length          time.Duration
+	}{
+		{"plain/24h", plain, 24 * time.Hour}, {"compacted/24h", compacted, 24 * time.Hour}, {"compacted/7d", compacted, days * 24 * time.Hour},
+	} {
+		b.Run(run.name, func(b *testing.B) {
+			files, stats, peak := []archive.File(nil), &archive.Stats{}, uint64(0)
+			graph := func() time.Duration {
+				start := time.Now()
+				if files == nil {
+					var failed []error
+					files, failed = archive.Find([]string{run.directory})
+					require.Empty(b, failed)
+				}
+				s := &query.Source{Files: files, Options: archive.Options{MaxMemory: 512 << 20, Stats: stats}, Failed: func(err error) error { return err }}
+				result, err := s.Merge(context.Background(), &query.Selection{
+					Services: []string{"service-3"}, Types: []string{"process_cpu:cpu:nanoseconds:cpu:nanoseconds"}, From: historyBegin, To: historyBegin.Add(run.length),
+				}, true)
+				require.NoError(b, err)
+				p, err := result.Pprof(b.Context())
+				require.NoError(b, err)
+				require.Greater(b, len(p.Sample), 1000)
+				return time.Since(start)
+			}
+			var colds, warms []time.Duration
+			for b.Loop() {
+				files = nil
+				runtime.GC()
+				stop := watchHeap(&peak)
+				colds = append(colds, graph())
+				stop()
+				if run.directory != plain { // it takes long enough
+					warms = append(warms, graph())
+				}
+			}
+			slices.Sort(colds)
+			slices.Sort(warms)
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(colds[len(colds)/2].Seconds()*1000, "cold-ms")
+			if len(warms) > 0 {
+				b.ReportMetric(warms[len(warms)/2].Seconds()*1000, "warm-ms")
+			}
+			b.ReportMetric(float64(stats.Bytes.Load())/1e6/float64(len(colds)+len(warms)), "read-MB")
+			b.ReportMetric(float64(peak)/1e6, "peak-heap-MB")
+		})
+	}
+}
+
+var historyBegin = time.Date(2026, 11, 9, 0, 0, 0, 0, time.UTC)
+
+// watchHeap raises peak to the largest heap until stop is called.
+func watchHeap(peak *uint64) (stop func()) {
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			*peak = max(*peak, m.HeapAlloc)
+			select {
+			case <-done:
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}()
+	return func() { close(done); <-ended }
+}
+
+// program is a service: all that its windows are drawn from.
+type program struct {
+	types []pprofile.Profiles // of CPU and heap
+	zipf  *rand.Zipf
+}
+
+func newProgram(b *testing.B, seed uint64) *program {
+	const stacks = 2000
+	w := profiletest.Workloads()[0]
+	w.Samples, w.Functions = stacks, 500
+	p := &program{zipf: rand.NewZipf(profiletest.NewRand(seed), 1.1, 50, stacks-1)}
+	for _, name := range []string{"process_cpu", "memory"} {
+		pprof := w.Pprof(seed)
+		if name == "memory" {
+			pprof.SampleType[0].Type, pprof.SampleType[0].Unit, pprof.SampleType[1].Type, pprof.SampleType[1].Unit = "inuse_objects", "count", "inuse_space", "bytes"
+			pprof.PeriodType.Type, pprof.PeriodType.Unit, pprof.DurationNanos = "space", "bytes", 0
+		}
+		var data bytes.Buffer
+		require.NoError(b, pprof.WriteUncompressed(&data))
+		pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(data.Bytes())
+		require.NoError(b, err)
+		pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("service.name", fmt.Sprint("service-", seed))
+		pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("service.instance.id", fmt.Sprint("pod-", seed))
+		p.types = append(p.types, pd)
+	}
+	return p
+}
+
+// window returns 100 of the samples of a type, at a time.
+func (p *program) window(of int, at time.Time) pprofile.Profiles {
+	const perWindow = 100
+	chosen := map[int]bool{}
+	for len(chosen) < perWindow {
+		chosen[int(p.zipf.Uint64())] = true
+	}
+	pd, all := pprofile.NewProfiles(), p.types[of]
+	all.Dictionary().CopyTo(pd.Dictionary())
+	rp := pd.ResourceProfiles().AppendEmpty()
+	from := all.ResourceProfiles().At(0)
+	from.Resource().CopyTo(rp.Resource())
+	for _, sp := range from.ScopeProfiles().All() {
+		to := rp.ScopeProfiles().AppendEmpty()
+		sp.Scope().CopyTo(to.Scope())
+		for _, profile := range sp.Profiles().All() {
+			into := to.Profiles().AppendEmpty()
+			into.SetTime(pcommon.NewTimestampFromTime(at))
+			into.SetDurationNano(profile.DurationNano())
+			profile.SampleType().CopyTo(into.SampleType())
+			profile.PeriodType().CopyTo(into.PeriodType())
+			into.SetPeriod(profile.Period())
+			profile.AttributeIndices().CopyTo(into.AttributeIndices())
+			for i := range profile.Samples().Len() {
+				if chosen[i] {
+					profile.Samples().At(i).CopyTo(into.Samples().AppendEmpty())
+				}
+			}
+		}
+	}
+	return pd
+}
+
+// writeDay writes the files of a day, of a minute each, as the exporter does behind a window of 30 seconds. Each sixth of the day has
+// the same windows.
+func writeDay(b *testing.B, directory string) {
+	const windowLength, distinct = 30 * time.Second, 4 * time.Hour
+	now := historyBegin
+	w, err := recordfile.OpenWriter(recordfile.Options{
+		Directory: directory, Format: recordfile.Format{Content: recordfile.OTLPProto, Compression: recordfile.Zstd}, MaxOpen: 1,
+		Rotation: recordfile.Rotation{MaxRecords: 2}, Now: func() time.Time { return now }, Failed: func(err error) { require.NoError(b, err) },
+	})
+	require.NoError(b, err)
+	var programs []*program
+	for seed := range uint64(8) {
+		programs = append(programs, newProgram(b, seed))
+	}
+	options := &merge.Options{SlotLength: windowLength, Snapshots: merge.SnapshotsKeep, SnapshotSampleTypes: sampletypes.SnapshotSampleTypes}
+	var windows [][]byte
+	for at := historyBegin; at.Before(historyBegin.Add(distinct)); at = at.Add(windowLength) {
+		window := merge.NewWindow(options)
+		for i, p := range programs {
+			for of := range p.types {
+				payload, err := merge.Check(p.window(of, at.Add(time.Duration(i)*time.Second)), options)
+				require.NoError(b, err)
+				require.NoError(b, window.Add(payload))
+			}
+		}
+		data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(window.Emit(""))
+		require.NoError(b, err)
+		windows = append(windows, data)
+	}
+	for ; now.Before(historyBegin.Add(24 * time.Hour)); now = now.Add(windowLength) {
+		since := now.Sub(historyBegin)
+		pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(windows[int(since/windowLength)%len(windows)])
+		require.NoError(b, err)
+		shift(pd, since.Truncate(distinct))
+		appendPayload(b, w, pd)
+	}
+	require.NoError(b, w.Close())
+}
+
+// shift moves the time of all Profiles.
+func shift(pd pprofile.Profiles, by time.Duration) {
+	for _, rp := range pd.ResourceProfiles().All() {
+		for _, sp := range rp.ScopeProfiles().All() {
+			for _, p := range sp.Profiles().All() {
+				p.SetTime(p.Time() + pcommon.Timestamp(by))
+			}
+		}
+	}
+}
+
+func appendPayload(b *testing.B, w *recordfile.Writer, pd pprofile.Profiles) {
+	summaries, err := recordfile.Summarize(pd)
+	require.NoError(b, err)
+	record := recordfile.Record{Summaries: summaries, Labels: labels.Of(pd), Samples: pd.SampleCount()}
+	record.Data, err = (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+	require.NoError(b, err)
+	require.NoError(b, w.Append(record))
+}
+
+// compactDay makes a file of a day in another directory.
+func compactDay(b *testing.B, plain, compacted string) time.Duration {
+	names, err := os.ReadDir(plain)
+	require.NoError(b, err)
+	for _, entry := range names {
+		require.NoError(b, os.Link(filepath.Join(plain, entry.Name()), filepath.Join(compacted, entry.Name())))
+	}
+	now := historyBegin.Add(48 * time.Hour)
+	options := compact.Options{
+		Directory: compacted, Format: recordfile.Format{Content: recordfile.OTLPProto, Compression: recordfile.Zstd}, MaxMemory: 64 << 20,
+		Into:      []compact.Level{{Into: time.Hour, Resolution: time.Minute}, {Into: 24 * time.Hour, Resolution: 10 * time.Minute}},
+		Compacted: func(compact.Result) {}, Skipped: func(paths []string, err error) { require.NoError(b, err, paths) },
+		Now: func() time.Time { return now },
+	}
+	compactor, start := compact.New(options), time.Now()
+	for range 6 { // makes the hours, removes the minutes and their manifests, makes the day
+		require.NoError(b, compactor.Run(b.Context()))
+		now = now.Add(2 * time.Minute)
+	}
+	took := time.Since(start)
+	files, failed := archive.Find([]string{compacted})
+	require.Empty(b, failed)
+	require.Len(b, files, 1)
+	return took
+}
+
+// shiftDay writes the file of the first day again, as if it were of a later one.
+func shiftDay(b *testing.B, directory string, by time.Duration) {
+	first := recordfile.Name{Time: historyBegin, Sequence: 25, Span: 24 * time.Hour, Format: recordfile.Format{Content: recordfile.OTLPProto, Compression: recordfile.Zstd}}
+	later := first
+	later.Time = first.Time.Add(by)
+	w, err := recordfile.OpenWriter(recordfile.Options{Directory: filepath.Join(directory, "new"), Format: first.Format, MaxOpen: 1, Failed: func(err error) { require.NoError(b, err) }})
+	require.NoError(b, err)
+	options := archive.Options{MaxMemory: 1 << 30}
+	for record, err := range options.Records(b.Context(), archive.File{Path: filepath.Join(directory, first.String())}, archive.Part{}) {
+		require.NoError(b, err)
+		pd, err := record.Profiles()
+		require.NoError(b, err)
+		shift(pd, by)
+		appendPayload(b, w, pd)
+	}
+	require.NoError(b, w.Close())
+	written, err := os.ReadDir(filepath.Join(directory, "new"))
+	require.NoError(b, err)
+	for _, entry := range written {
+		suffix := ""
+		if strings.HasSuffix(entry.Name(), recordfile.IndexSuffix) {
+			suffix = recordfile.IndexSuffix
+		}
+		require.NoError(b, os.Rename(filepath.Join(directory, "new", entry.Name()), filepath.Join(directory, later.String()+suffix)))
+	}
+	require.NoError(b, os.Remove(filepath.Join(directory, "new")))
+}
+
+// sizeOf is that of all files.
+func sizeOf(b *testing.B, directory string) (size int64) {
+	files, failed := archive.Find([]string{directory})
+	require.Empty(b, failed)
+	for _, f := range files {
+		size += f.Size
+	}
+	return size
+}
