@@ -118,9 +118,6 @@ func (h *history) start(change ...func(*compact.Options)) {
 	h.compactor = compact.New(options)
 }
 
-// hoursOnly leaves out the second level.
-func hoursOnly(o *compact.Options) { o.Into = o.Into[:1] }
-
 // run compacts what is due at a time.
 func (h *history) run(now time.Time) {
 	h.t.Helper()
@@ -640,10 +637,10 @@ func TestQueriesDuringCompactionAreExact(t *testing.T) {
 			}
 		}
 	})
-	for _, hours := range []time.Duration{4, 30} {
-		for i := range time.Duration(4) {
+	for _, after := range []time.Duration{4 * time.Hour, 30 * time.Hour} {
+		for i := range 4 {
 			queries <- struct{}{}
-			h.run(begin.Add(hours*time.Hour + 2*i*time.Minute))
+			h.run(begin.Add(after + time.Duration(2*i)*time.Minute))
 			passed <- struct{}{}
 		}
 	}

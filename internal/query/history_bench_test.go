@@ -38,9 +38,9 @@ func BenchmarkHistory(b *testing.B) {
 	plain, compacted := b.TempDir(), b.TempDir()
 	writeDay(b, plain)
 	took := compactDay(b, plain, compacted)
-	days := time.Duration(7)
-	for day := range days - 1 {
-		shiftDay(b, compacted, (day+1)*24*time.Hour)
+	const days, day = 7, 24 * time.Hour
+	for n := range days - 1 {
+		shiftDay(b, compacted, time.Duration(n+1)*day)
 	}
 	b.Run("compact/24h", func(b *testing.B) {
 		for b.Loop() { // it was done once
@@ -48,13 +48,13 @@ func BenchmarkHistory(b *testing.B) {
 		b.ReportMetric(0, "ns/op")
 		b.ReportMetric(took.Seconds(), "s")
 		b.ReportMetric(float64(sizeOf(b, plain))/1e6, "MB-before")
-		b.ReportMetric(float64(sizeOf(b, compacted))/1e6/float64(days), "MB-after")
+		b.ReportMetric(float64(sizeOf(b, compacted))/1e6/days, "MB-after")
 	})
 	for _, run := range []struct {
 		name, directory string
 		length          time.Duration
 	}{
-		{"plain/24h", plain, 24 * time.Hour}, {"compacted/24h", compacted, 24 * time.Hour}, {"compacted/7d", compacted, days * 24 * time.Hour},
+		{"plain/24h", plain, day}, {"compacted/24h", compacted, day}, {"compacted/7d", compacted, days * day},
 	} {
 		b.Run(run.name, func(b *testing.B) {
 			files, stats, peak := []archive.File(nil), &archive.Stats{}, uint64(0)
