@@ -341,9 +341,9 @@ func TestBadInputsStay(t *testing.T) {
 	invalid := profiletest.GenerateProfiles(profiletest.NewRand(3))
 	invalid.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).AttributeIndices().Append(1 << 20)
 	h.write(begin.Add(20*time.Minute), nil, invalid)
-	for minute := range 3 * time.Minute / time.Minute {
+	for minute := range 3 {
 		large := payloadtest.Interval(uint64(begin.UnixNano()), 1e9, 1<<62)
-		h.write(begin.Add(30*time.Minute+minute*time.Minute), nil, large)
+		h.write(begin.Add(time.Duration(30+minute)*time.Minute), nil, large)
 	}
 	h.write(begin.Add(40*time.Minute), nil, pprofile.NewProfiles())
 	h.finish(begin.Add(3 * time.Hour))
