@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -317,9 +318,9 @@ func TestErrorsOfLists(t *testing.T) {
 func TestThrottledAndBrokenRequestsAreSentAgain(t *testing.T) {
 	s := s3test.New(t)
 	s.Put("p/file", []byte("main;run 123\n"))
-	n := 0
+	var requests atomic.Int64
 	s.Fault = func(w http.ResponseWriter, r *http.Request) bool {
-		switch n++; {
+		switch n := requests.Add(1); {
 		case n%3 == 1:
 			s3test.Fail(w, http.StatusServiceUnavailable, "SlowDown", "Please reduce your request rate.")
 		case n%3 == 2 && r.Header.Get("Range") != "":

@@ -263,13 +263,10 @@ func TestUploadSurvivesEveryFault(t *testing.T) {
 	dir := closed(t)
 	want := withPrefix(closedFiles(t, dir))
 	for _, lost := range []bool{false, true} {
-		for n := 1; ; n++ {
+		for n := int64(1); ; n++ {
 			s := s3test.New(t)
-			count := 0
-			faulty := func(*http.Request) bool {
-				count++
-				return count == n
-			}
+			var count atomic.Int64
+			faulty := func(*http.Request) bool { return count.Add(1) == n }
 			if lost {
 				s.Lost = faulty
 			} else {
@@ -289,14 +286,14 @@ func TestUploadSurvivesEveryFault(t *testing.T) {
 				assert.Equal(t, has, s.Objects()[key+recordfile.IndexSuffix] != nil, "readers never miss an index")
 				assert.Equal(t, index, s.Objects()[key+recordfile.IndexSuffix])
 			}
-			happened := count >= n
+			happened := count.Load() >= n
 			second := uploadOf(s.URL, dir)
 			second.run(t, never)
 			assert.Equal(t, want, s.Objects())
 			events := slices.Sorted(slices.Values(s.Events()))
 			assert.Equal(t, events, slices.Compact(slices.Clone(events)), "no object is written twice")
 			if !happened {
-				assert.Greater(t, n, 8)
+				assert.Greater(t, n, int64(8))
 				break
 			}
 		}
@@ -306,9 +303,9 @@ func TestUploadSurvivesEveryFault(t *testing.T) {
 func TestUploadDrainsAfterAnOutage(t *testing.T) {
 	dir := closed(t)
 	s := s3test.New(t)
-	requests := 0
+	var requests atomic.Int64
 	s.Fault = func(w http.ResponseWriter, _ *http.Request) bool {
-		if requests++; requests > 12 {
+		if requests.Add(1) > 12 {
 			return false
 		}
 		s3test.Fail(w, http.StatusServiceUnavailable, "SlowDown", "Please reduce your request rate.")
@@ -343,13 +340,13 @@ func TestUploadsThatAServerDamagesAreSentAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := closed(t)
 			s := s3test.New(t)
-			times := 0
+			var times atomic.Int64
 			s.Fault = func(w http.ResponseWriter, r *http.Request) bool {
-				if r.Method != http.MethodPut && r.Method != http.MethodHead || times == 5 {
+				if r.Method != http.MethodPut && r.Method != http.MethodHead || times.Load() >= 5 {
 					return false
 				}
 				if r.Method == http.MethodHead || name == "content" {
-					times++
+					times.Add(1)
 				}
 				return damage(w, r)
 			}
