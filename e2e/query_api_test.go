@@ -52,7 +52,7 @@ service:
 	c.await(t, "profiles in files", func() bool {
 		request := &querierv1.SelectMergeProfileRequest{ProfileTypeID: cpuType, LabelSelector: "{}", Start: from, End: to}
 		var p *connect.Response[googlev1.Profile]
-		p, err = client().SelectMergeProfile(t.Context(), connect.NewRequest(request))
+		p, err = client().SelectMergeProfile(t.Context(), connect.NewRequest(request)) //nolint:staticcheck // older clients call it
 		return err == nil && sampleSum(p.Msg) == all
 	})
 	require.NoError(t, err)
@@ -116,7 +116,7 @@ func checkSelections(t *testing.T, q querierv1connect.QuerierServiceClient, from
 	assert.Equal(t, sums["cart"], graph.Msg.Flamegraph.Total)
 	assert.ElementsMatch(t, []string{"total", "main.f0", "main.f1", "main.f2", "main.f3"}, graph.Msg.Flamegraph.Names)
 
-	span, err := q.SelectMergeSpanProfile(ctx, connect.NewRequest(&querierv1.SelectMergeSpanProfileRequest{
+	span, err := q.SelectMergeSpanProfile(ctx, connect.NewRequest(&querierv1.SelectMergeSpanProfileRequest{ //nolint:staticcheck // older clients call it
 		ProfileTypeID: cpuType, LabelSelector: "{}", SpanSelector: []string{spanHex}, Start: from, End: to,
 	}))
 	require.NoError(t, err)
@@ -127,7 +127,7 @@ func checkSelections(t *testing.T, q querierv1connect.QuerierServiceClient, from
 	assert.Equal(t, []int64{sums["checkout"], sums["cart"]}, []int64{diff.Msg.Flamegraph.LeftTicks, diff.Msg.Flamegraph.RightTicks})
 
 	nodes := int64(2)
-	folded, err := q.SelectMergeProfile(ctx, connect.NewRequest(&querierv1.SelectMergeProfileRequest{
+	folded, err := q.SelectMergeProfile(ctx, connect.NewRequest(&querierv1.SelectMergeProfileRequest{ //nolint:staticcheck // older clients call it
 		ProfileTypeID: cpuType, LabelSelector: `{service_name="checkout",thread!="a"}`, Start: from, End: to, MaxNodes: &nodes,
 	}))
 	require.NoError(t, err)
