@@ -156,7 +156,7 @@ func (a *app) source(ctx context.Context, paths []string) (*query.Source, error)
 	}
 	a.reading, a.limit = true, int64(limit)
 	// So that garbage is collected in time. The runtime does not count the pages of the program itself.
-	debug.SetMemoryLimit(a.limit / 16 * 15)
+	debug.SetMemoryLimit(a.limit / 8 * 7)
 	if a.objects == nil {
 		a.objects = objectstore.NewReader(a.limit/8, &a.stats)
 	}
