@@ -32,13 +32,19 @@ func Manifest(replaced []string) []byte {
 	return []byte(strings.Join(append(replaced[:len(replaced):len(replaced)], manifestEnd), "\n") + "\n")
 }
 
-// ParseManifest returns the names of a manifest, nil if it is incomplete.
-func ParseManifest(content []byte) (replaced []string) {
+// ParseManifest returns the names in the manifest of a file, nil if it is incomplete. Names that are not those of other closed
+// files of the directory are left out.
+func ParseManifest(of string, content []byte) (replaced []string) {
 	text, complete := strings.CutSuffix(string(content), manifestEnd+"\n")
 	if !complete {
 		return nil
 	}
-	return strings.Fields(text)
+	for _, name := range strings.Fields(text) {
+		if parsed, ours := recordfile.ParseName(name); ours && !parsed.Partial && name != of {
+			replaced = append(replaced, name)
+		}
+	}
+	return replaced
 }
 
 // WithoutReplaced leaves out the files that others replace. manifest returns the content of the manifest of a file, nil if there
@@ -48,7 +54,7 @@ func WithoutReplaced(files []File, manifest func(path string) []byte) []File {
 	for _, f := range files {
 		directory, name := filepath.Split(f.Path)
 		if parsed, ok := recordfile.ParseName(name); ok && parsed.Span > 0 {
-			for _, other := range ParseManifest(manifest(directory + ManifestName(name))) {
+			for _, other := range ParseManifest(name, manifest(directory+ManifestName(name))) {
 				replaced[directory+other] = true
 			}
 		}

@@ -57,7 +57,7 @@ type Options struct {
 	Keep func(name string) bool
 	// Compacted is called for each result.
 	Compacted func(Result)
-	// Skipped is called once for files that stay as they are for good, such as one that cannot be read completely.
+	// Skipped is called once for files that are never compacted, such as one that cannot be read completely.
 	Skipped func(paths []string, err error)
 
 	// Now is the clock; nil is time.Now.
@@ -209,7 +209,7 @@ func (d *directory) list() (err error) {
 			err = errors.Join(err, d.remove(name))
 			continue
 		}
-		inputs, readErr := d.manifest(name)
+		inputs, readErr := d.manifest(of)
 		if readErr != nil {
 			return fmt.Errorf("%s: %w", filepath.Join(d.path, name), readErr)
 		}
@@ -246,9 +246,9 @@ func (d *directory) has(name string) bool {
 	return found
 }
 
-// manifest reads a manifest.
-func (d *directory) manifest(name string) (inputs []string, err error) {
-	file, err := d.dir.Open(name)
+// manifest reads the manifest of a file.
+func (d *directory) manifest(of string) (inputs []string, err error) {
+	file, err := d.dir.Open(archive.ManifestName(of))
 	if err != nil {
 		return nil, err
 	}
@@ -262,7 +262,7 @@ func (d *directory) manifest(name string) (inputs []string, err error) {
 	if n, err := file.ReadAt(content, 0); n < len(content) {
 		return nil, err
 	}
-	if inputs = archive.ParseManifest(content); len(inputs) == 0 {
+	if inputs = archive.ParseManifest(of, content); len(inputs) == 0 {
 		return nil, errors.New("manifest is damaged: must name the files that its file replaces")
 	}
 	return inputs, nil
@@ -313,12 +313,12 @@ func (d *directory) remove(name string) error {
 	return nil
 }
 
-// clean removes what an earlier process did not finish.
+// clean removes the temporary directory, which an earlier process may have left.
 func (d *directory) clean() error {
-	if !slices.Contains(d.names, temporary) {
+	inside, err := d.dir.OpenChild(temporary)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	inside, err := d.dir.OpenChild(temporary)
 	if err != nil {
 		return err
 	}
@@ -364,7 +364,7 @@ func (d *directory) bucket(ctx context.Context, level Level, start time.Time, in
 	for len(inputs) > 0 {
 		m := &maker{directory: d, level: level, inputs: inputs}
 		bad, err := m.make(ctx, start)
-		if err = errors.Join(err, d.cleanAgain()); err != nil || len(bad) == 0 {
+		if err = errors.Join(err, d.clean()); err != nil || len(bad) == 0 {
 			return err
 		}
 		for _, b := range bad {
@@ -381,14 +381,4 @@ func (d *directory) bucket(ctx context.Context, level Level, start time.Time, in
 		}
 	}
 	return nil
-}
-
-// cleanAgain removes the temporary directory.
-func (d *directory) cleanAgain() error {
-	names, err := d.dir.Names()
-	if err != nil {
-		return err
-	}
-	d.names = names
-	return d.clean()
 }

@@ -35,15 +35,11 @@ func ofManifest(name string) (of string, ok bool) {
 }
 
 // replacedBy returns the files that a manifest names, as names with the directory of its file.
-func replacedBy(of string, manifest []byte) (names []string) {
-	for line := range strings.Lines(string(manifest)) {
-		base := strings.TrimSpace(line)
-		if name, ours := recordfile.ParseName(base); ours && !name.Partial && base != path.Base(of) {
-			names = append(names, path.Dir(of)+"/"+base)
-		}
-	}
+func replacedBy(of string, manifest []byte) []string {
+	directory, base := path.Split(of)
+	names := archive.ParseManifest(base, manifest)
 	for i := range names {
-		names[i] = strings.TrimPrefix(names[i], "./")
+		names[i] = directory + names[i]
 	}
 	return names
 }

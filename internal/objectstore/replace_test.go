@@ -41,8 +41,8 @@ func replacing(t testing.TB, dir string) (file string, replaced []string) {
 	require.True(t, ours)
 	first.Sequence += 1000
 	file, replaced = first.String(), names[:2]
-	manifest := strings.Join(replaced, "\n") + "\n"
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "."+file+".replaces"), []byte(manifest), 0o600))
+	manifest := archive.Manifest(replaced)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "."+file+".replaces"), manifest, 0o600))
 	data := slices.Concat(files[names[0]], files[names[1]]) // frames, one after the other
 	require.NoError(t, os.WriteFile(filepath.Join(dir, file), data, 0o600))
 	return file, replaced
@@ -149,7 +149,7 @@ func TestManifestsOfReaders(t *testing.T) {
 	s.PutDirectory(t, dir, "a/b")
 	s.PutDirectory(t, dir, "a/c")
 	s.Remove("a/c/" + file)
-	s.Put("a/b/."+file+".replaces", []byte(strings.Join(replaced, "\r\n")+"\n../c/"+replaced[0]+"\n"+file+"\nother"))
+	s.Put("a/b/."+file+".replaces", []byte(strings.Join(replaced, "\r\n")+"\n../c/"+replaced[0]+"\n"+file+"\nother\nend\n"))
 	files, _ := open(t, 1<<20, s.Path("a"))
 	var got []string
 	for _, f := range files {
@@ -176,7 +176,7 @@ func TestAListThatTakesSeveralRequests(t *testing.T) {
 				return false
 			}
 			if lists++; lists == n {
-				s.Put("p/"+file+".replaces", []byte(strings.Join(replaced, "\n")))
+				s.Put("p/"+file+".replaces", archive.Manifest(replaced))
 				s.Put("p/"+file, s3test.Files(t, dir)[file])
 			}
 			return false
