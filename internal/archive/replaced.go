@@ -39,7 +39,7 @@ func ParseManifest(of string, content []byte) (replaced []string) {
 	if !complete {
 		return nil
 	}
-	for _, name := range strings.Fields(text) {
+	for name := range strings.FieldsSeq(text) {
 		if parsed, ours := recordfile.ParseName(name); ours && !parsed.Partial && name != of {
 			replaced = append(replaced, name)
 		}
