@@ -11,7 +11,6 @@ import (
 	_ "embed"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"html/template"
 	"math"
 	"net/http"
@@ -70,36 +69,28 @@ type drawing struct {
 
 func newDrawing(t *stacks, scales []scale, few float64, difference bool) *drawing {
 	d := &drawing{Scales: scales, Few: few}
-	for _, f := range t.frames {
-		d.Names, d.Places = append(d.Names, f.name), append(d.Places, f.place())
+	for _, f := range t.Frames {
+		d.Names, d.Places = append(d.Names, f.Name), append(d.Places, f.place())
 	}
-	for _, n := range t.nodes {
-		d.Frames, d.Parent = append(d.Frames, n.frame), append(d.Parent, n.parent)
+	for _, n := range t.Nodes {
+		d.Frames, d.Parent = append(d.Frames, n.Frame), append(d.Parent, n.Parent)
 	}
-	of := []func(sides) int64{func(s sides) int64 { return s.now }}
+	sides := 1
 	if difference {
-		of = append(of, func(s sides) int64 { return s.base })
+		sides = 2
 	}
-	for _, side := range of {
-		self := make([]int64, len(t.nodes))
-		for i, n := range t.nodes {
-			self[i] = side(n.self)
+	for side := range sides {
+		self := make([]int64, len(t.Nodes))
+		for i, n := range t.Nodes {
+			self[i] = n.Self[side]
 		}
-		functionSelf, functionTotal := make([]int64, len(t.functions)), make([]int64, len(t.functions))
+		functionSelf, functionTotal := make([]int64, len(t.Frames)), make([]int64, len(t.Frames))
 		for i, f := range t.functions {
-			functionSelf[i], functionTotal[i] = side(f.self), side(f.total)
+			functionSelf[i], functionTotal[i] = f.self[side], f.total[side]
 		}
 		d.Self, d.FunctionSelf, d.FunctionTotal = append(d.Self, self), append(d.FunctionSelf, functionSelf), append(d.FunctionTotal, functionTotal)
 	}
 	return d
-}
-
-// place writes the file and the line of a function.
-func (f frame) place() string {
-	if f.line > 0 {
-		return fmt.Sprintf("%s:%d", f.file, f.line)
-	}
-	return f.file
 }
 
 // tableRow is a function in the table of the page.
@@ -130,12 +121,12 @@ func flamegraphOf(ctx context.Context, p *profile.Profile, index int, query url.
 	if err != nil {
 		return nil, err
 	}
-	sampleType, total := p.SampleType[index], t.functions[root].total
-	difference := total.base > 0 || slices.ContainsFunc(p.Sample, (*profile.Sample).DiffBaseSample)
+	sampleType, total := p.SampleType[index], t.functions[Root].total
+	difference := total[1] > 0 || slices.ContainsFunc(p.Sample, (*profile.Sample).DiffBaseSample)
 	scales := scalesOf(sampleType.Unit)
 	table := t.table(scales, difference)
-	t.fold(maxNodes)
-	few := fewPart * float64(max(total.now, total.base))
+	t.Fold(maxNodes, "(other)")
+	few := fewPart * float64(max(total[0], total[1]))
 	if value := valueOfSample(p, sampleType); value > 0 {
 		few = fewSamples * float64(value)
 	}
@@ -175,15 +166,15 @@ func (t *stacks) table(scales []scale, difference bool) (rows []tableRow) {
 	}
 	key := func(i int) float64 {
 		if total := t.functions[i].total; difference {
-			return math.Abs(float64(total.now) - float64(total.base))
+			return math.Abs(float64(total[0]) - float64(total[1]))
 		}
 		return t.functions[i].self.weight()
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(key(b), key(a)) })
-	all := t.functions[root].total
+	all := t.functions[Root].total
 	for _, i := range order[:min(len(order), topFunctions)] {
 		row := totalRow(t.functions[i].total, all, scales)
-		row.Name, row.Place = t.frames[i].name, t.frames[i].place()
+		row.Name, row.Place = t.Frames[i].Name, t.Frames[i].place()
 		self := t.functions[i].self.weight()
 		row.Self, row.SelfShare = quantity(self, scales), percentage(self, all.weight())
 		rows = append(rows, row)
@@ -192,18 +183,18 @@ func (t *stacks) table(scales []scale, difference bool) (rows []tableRow) {
 }
 
 // totalRow writes the total of a function.
-func totalRow(total, all sides, scales []scale) tableRow {
-	change := float64(total.now) - float64(total.base)
+func totalRow(total, all Sides, scales []scale) tableRow {
+	change := float64(total[0]) - float64(total[1])
 	row := tableRow{
 		Total: quantity(total.weight(), scales), TotalShare: percentage(total.weight(), all.weight()),
-		Before: quantity(float64(total.base), scales), After: quantity(float64(total.now), scales),
+		Before: quantity(float64(total[1]), scales), After: quantity(float64(total[0]), scales),
 		Change: quantity(change, scales), Relative: "new",
 	}
 	if change > 0 {
 		row.Change = "+" + row.Change
 	}
-	if total.base > 0 {
-		row.Relative = percentage(change, float64(total.base))
+	if total[1] > 0 {
+		row.Relative = percentage(change, float64(total[1]))
 	}
 	return row
 }

@@ -6,9 +6,7 @@ package queryapi
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
-	"path"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -16,13 +14,14 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi/querierpb"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
 
 const (
 	// defaultNodes and maxNodes are how many nodes a flame graph has without max_nodes, and at most.
 	defaultNodes = 8192
 	maxNodes     = 1 << 16
-	// nodeSize is the memory of a node with its place in the map of its parent.
+	// nodeSize is the memory of a node.
 	nodeSize = 200
 
 	left, right = 0, 1 // the sides of a difference; a flame graph has one
@@ -31,31 +30,19 @@ const (
 // other is the name of what max_nodes leaves out.
 const other = "other"
 
-// node is a function with the same callers.
-type node struct {
-	name        string
-	total, self [2]int64 // by side
-	children    map[string]*node
-}
-
-// value decides which nodes a flame graph keeps.
-func (n *node) value() int64 { return max(n.total[left], n.total[right]) }
-
-// sorted returns the children by name.
-func (n *node) sorted() []*node {
-	return slices.SortedFunc(maps.Values(n.children), func(a, b *node) int { return cmp.Compare(a.name, b.name) })
-}
-
 // tree builds a flame graph.
 type tree struct {
-	root  node
-	nodes int64
-	limit int64 // of nodes
+	*webui.Tree
+	sums  webui.Sides // of the values without their signs
+	limit int         // of nodes
 }
+
+func newTree() *tree { return &tree{Tree: webui.NewTree("total")} }
 
 // add adds the values of all Profiles to a side.
 func (t *tree) add(pd pprofile.Profiles, side int) error {
-	names := newFrameNames(pd.Dictionary())
+	stacks := pd.Dictionary().StackTable()
+	locations, stack := map[int32][]int32{}, []int32(nil)
 	for p := range sampletypes.ProfilesOf(pd) {
 		for _, sample := range p.Samples().All() {
 			value := int64(0)
@@ -65,7 +52,16 @@ func (t *tree) add(pd pprofile.Profiles, side int) error {
 			if sample.Values().Len() == 0 {
 				value = int64(sample.TimestampsUnixNano().Len())
 			}
-			if err := t.addStack(names.of(sample.StackIndex()), value, side); err != nil {
+			stack = stack[:0]
+			for _, location := range stacks.At(int(sample.StackIndex())).LocationIndices().All() {
+				frames, known := locations[location]
+				if !known {
+					frames = t.frames(pd.Dictionary(), location)
+					locations[location] = frames
+				}
+				stack = append(stack, frames...)
+			}
+			if err := t.addStack(stack, value, side); err != nil {
 				return err
 			}
 		}
@@ -73,60 +69,54 @@ func (t *tree) add(pd pprofile.Profiles, side int) error {
 	return nil
 }
 
-// addStack adds a value to the functions of a stack, the innermost of which comes first.
-func (t *tree) addStack(stack []string, value int64, side int) error {
-	at := &t.root
-	for i := len(stack); ; i-- {
-		if sum := at.total[side]; value > 0 && sum > math.MaxInt64-value || value < 0 && sum < math.MinInt64-value {
-			return fmt.Errorf("a sum does not fit into 64 bits: select less, by service, type or time")
-		}
-		at.total[side] += value
-		if i == 0 {
-			at.self[side] += value
-			return nil
-		}
-		child := at.children[stack[i-1]]
-		if child == nil {
-			if t.nodes++; t.nodes > t.limit {
-				return fmt.Errorf("the flame graph has more than %d nodes, which take a quarter of the memory limit: select less, by service, type or time", t.limit)
-			}
-			if at.children == nil {
-				at.children = map[string]*node{}
-			}
-			child = &node{name: stack[i-1]}
-			at.children[child.name] = child
-		}
-		at = child
+// frames returns the frames of a location, the innermost of which comes first.
+func (t *tree) frames(dict pprofile.ProfilesDictionary, index int32) (frames []int32) {
+	text := func(i int32) string { return dictionary.ValidString(dict.StringTable(), i) }
+	l := dict.LocationTable().At(int(index))
+	for _, line := range l.Lines().All() {
+		function := dict.FunctionTable().At(int(line.FunctionIndex()))
+		name := cmp.Or(text(function.NameStrindex()), text(function.SystemNameStrindex()), text(function.FilenameStrindex()), "?")
+		frames = append(frames, t.Intern(webui.Frame{Name: name}))
 	}
+	if len(frames) > 0 {
+		return frames
+	}
+	binary := ""
+	if i := int(l.MappingIndex()); i > 0 && i < dict.MappingTable().Len() {
+		binary = text(dict.MappingTable().At(i).FilenameStrindex())
+	}
+	return []int32{t.Intern(webui.Frame{Name: webui.Address(binary, l.Address())})}
 }
 
-// least returns the value of the smallest node that is among the n largest.
-func (t *tree) least(n int64) int64 {
-	if t.nodes <= n {
-		return math.MinInt64
+// addStack adds a value to the frames of a stack, the innermost of which comes first.
+func (t *tree) addStack(stack []int32, value int64, side int) error {
+	size := max(value, -value)
+	if size < 0 || t.sums[side] > math.MaxInt64-size {
+		return fmt.Errorf("a sum does not fit into 64 bits: select less, by service, type or time")
 	}
-	values := make([]int64, 0, t.nodes)
-	var collect func(*node)
-	collect = func(parent *node) {
-		for _, child := range parent.children {
-			values = append(values, child.value())
-			collect(child)
+	t.sums[side] += size
+	at := int32(webui.Root)
+	for _, frame := range slices.Backward(stack) {
+		if at = t.Child(at, frame); len(t.Nodes)-1 > t.limit {
+			return fmt.Errorf("the flame graph has more than %d nodes, which take a quarter of the memory limit: select less, by service, type or time", t.limit)
 		}
 	}
-	collect(&t.root)
-	slices.Sort(values)
-	return max(1, values[int64(len(values))-n])
+	t.Nodes[at].Self[side] += value
+	return nil
 }
 
 // graph is the encoded form of a tree.
 type graph struct {
-	names   []string
-	places  map[string]int64 // in names
-	levels  []*querierpb.Level
-	ends    [][2]int64 // of each level
-	maxSelf int64
-	least   int64
-	sides   int
+	*tree
+
+	names    []string
+	places   map[int32]int64 // of frames in names
+	levels   []*querierpb.Level
+	ends     []webui.Sides // of each level
+	totals   []webui.Sides
+	children [][]int32
+	maxSelf  int64
+	sides    int
 }
 
 // graph encodes the tree, with about n nodes.
@@ -134,96 +124,48 @@ func (t *tree) graph(n int64, sides int) *graph {
 	if n <= 0 {
 		n = defaultNodes
 	}
-	g := &graph{places: map[string]int64{}, least: t.least(min(n, maxNodes)), sides: sides}
-	t.root.name = "total"
-	g.add(&t.root, 0, [2]int64{})
+	t.Fold(int(min(n, maxNodes)), other)
+	g := &graph{tree: t, places: map[int32]int64{}, totals: t.Totals(), children: make([][]int32, len(t.Nodes)), sides: sides}
+	for i, node := range t.Nodes {
+		if i != webui.Root {
+			g.children[node.Parent] = append(g.children[node.Parent], int32(i)) // #nosec G115 -- as their parents
+		}
+	}
+	g.add(webui.Root, 0, webui.Sides{})
 	return g
 }
 
-// add encodes a node and those below it that are large enough, at an offset of each side.
-func (g *graph) add(n *node, level int, at [2]int64) {
+// add encodes a node and those below it, at an offset of each side.
+func (g *graph) add(i int32, level int, at webui.Sides) {
 	if level == len(g.levels) {
-		g.levels, g.ends = append(g.levels, &querierpb.Level{}), append(g.ends, [2]int64{})
+		g.levels, g.ends = append(g.levels, &querierpb.Level{}), append(g.ends, webui.Sides{})
 	}
-	l := g.levels[level]
+	l, n, total := g.levels[level], g.Nodes[i], g.totals[i]
 	for side := range g.sides {
-		l.Values = append(l.Values, at[side]-g.ends[level][side], n.total[side], n.self[side])
-		g.ends[level][side] = at[side] + n.total[side]
-		g.maxSelf = max(g.maxSelf, n.self[side])
-		at[side] += n.self[side]
+		l.Values = append(l.Values, at[side]-g.ends[level][side], total[side], n.Self[side])
+		g.ends[level][side] = at[side] + total[side]
+		g.maxSelf = max(g.maxSelf, n.Self[side])
+		at[side] += n.Self[side]
 	}
-	l.Values = append(l.Values, g.place(n.name))
-	rest := node{name: other}
-	for _, child := range n.sorted() {
-		if child.value() < g.least {
-			for side := range g.sides {
-				rest.total[side] += child.total[side]
-				rest.self[side] += child.total[side]
-			}
-			continue
-		}
+	l.Values = append(l.Values, g.place(n.Frame))
+	slices.SortFunc(g.children[i], func(a, b int32) int { return cmp.Compare(g.name(a), g.name(b)) })
+	for _, child := range g.children[i] {
 		g.add(child, level+1, at)
 		for side := range g.sides {
-			at[side] += child.total[side]
+			at[side] += g.totals[child][side]
 		}
-	}
-	if rest.total != [2]int64{} {
-		g.add(&rest, level+1, at)
 	}
 }
 
-func (g *graph) place(name string) int64 {
-	place, known := g.places[name]
+func (g *graph) name(node int32) string { return g.Frames[g.Nodes[node].Frame].Name }
+
+// place returns the index of a frame in names.
+func (g *graph) place(frame int32) int64 {
+	place, known := g.places[frame]
 	if !known {
 		place = int64(len(g.names))
-		g.places[name] = place
-		g.names = append(g.names, name)
+		g.places[frame] = place
+		g.names = append(g.names, g.Frames[frame].Name)
 	}
 	return place
 }
-
-// frameNames has the names of the functions of stacks.
-type frameNames struct {
-	dict   pprofile.ProfilesDictionary
-	stack  []string
-	frames map[int32][]string // by location
-}
-
-func newFrameNames(dict pprofile.ProfilesDictionary) *frameNames {
-	return &frameNames{dict: dict, frames: map[int32][]string{}}
-}
-
-// of returns the names of a stack, the innermost first. They are valid until the next call.
-func (f *frameNames) of(stack int32) []string {
-	f.stack = f.stack[:0]
-	for _, location := range f.dict.StackTable().At(int(stack)).LocationIndices().All() {
-		names, known := f.frames[location]
-		if !known {
-			names = f.ofLocation(location)
-			f.frames[location] = names
-		}
-		f.stack = append(f.stack, names...)
-	}
-	return f.stack
-}
-
-func (f *frameNames) ofLocation(index int32) (names []string) {
-	l := f.dict.LocationTable().At(int(index))
-	for _, line := range l.Lines().All() {
-		function := f.dict.FunctionTable().At(int(line.FunctionIndex()))
-		name := cmp.Or(f.text(function.NameStrindex()), f.text(function.SystemNameStrindex()), f.text(function.FilenameStrindex()))
-		names = append(names, cmp.Or(name, "?"))
-	}
-	if len(names) > 0 {
-		return names
-	}
-	binary := ""
-	if i := int(l.MappingIndex()); i > 0 && i < f.dict.MappingTable().Len() {
-		if file := f.text(f.dict.MappingTable().At(i).FilenameStrindex()); file != "" {
-			binary = path.Base(file) + " "
-		}
-	}
-	return []string{fmt.Sprintf("%s0x%x", binary, l.Address())}
-}
-
-func (f *frameNames) text(i int32) string { return dictionary.ValidString(f.dict.StringTable(), i) }

@@ -9,7 +9,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"slices"
-	"strconv"
 
 	"github.com/google/pprof/profile"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -19,12 +18,13 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi/querierpb"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
 // merge returns the sum of the selected profiles, and the nodes that a flame graph of it may have. The sum is nil if
 // nothing is selected.
-func (a *api) merge(ctx context.Context, sel *query.Selection) (sum *query.Result, nodes int64, err error) {
+func (a *api) merge(ctx context.Context, sel *query.Selection) (sum *query.Result, nodes int, err error) {
 	source, err := a.source(ctx, sel)
 	if err != nil {
 		return nil, 0, err
@@ -36,7 +36,7 @@ func (a *api) merge(ctx context.Context, sel *query.Selection) (sum *query.Resul
 		}
 		return nil, 0, nil
 	}
-	return sum, source.Options.MaxMemory / 4 / nodeSize, err
+	return sum, int(source.Options.MaxMemory / 4 / nodeSize), err
 }
 
 // addTo adds the selected profiles to a side of a tree.
@@ -50,7 +50,7 @@ func (a *api) addTo(ctx context.Context, t *tree, side int, sel *query.Selection
 }
 
 func (a *api) flameGraph(ctx context.Context, sel *query.Selection, nodes int64) (*querierpb.FlameGraph, error) {
-	t := &tree{}
+	t := newTree()
 	if err := a.addTo(ctx, t, left, sel); err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (a *api) flameGraph(ctx context.Context, sel *query.Selection, nodes int64)
 		return &querierpb.FlameGraph{}, nil
 	}
 	g := t.graph(nodes, 1)
-	return &querierpb.FlameGraph{Names: g.names, Levels: g.levels, Total: t.root.total[left], MaxSelf: g.maxSelf}, nil
+	return &querierpb.FlameGraph{Names: g.names, Levels: g.levels, Total: g.totals[webui.Root][left], MaxSelf: g.maxSelf}, nil
 }
 
 // selectionOf returns the selection of a request for a flame graph.
@@ -111,7 +111,7 @@ func (a *api) selectMergeSpanProfile(ctx context.Context, r *querierpb.SelectMer
 }
 
 func (a *api) diff(ctx context.Context, r *querierpb.DiffRequest) (*querierpb.DiffResponse, error) {
-	t := &tree{}
+	t := newTree()
 	for side, of := range []*querierpb.SelectMergeStacktracesRequest{r.GetLeft(), r.GetRight()} {
 		sel, err := selectionOf(of)
 		if err != nil {
@@ -122,9 +122,9 @@ func (a *api) diff(ctx context.Context, r *querierpb.DiffRequest) (*querierpb.Di
 		}
 	}
 	g := t.graph(max(r.GetLeft().GetMaxNodes(), r.GetRight().GetMaxNodes()), 2)
-	leftTotal, rightTotal := t.root.total[left], t.root.total[right]
+	total := g.totals[webui.Root]
 	return &querierpb.DiffResponse{Flamegraph: &querierpb.FlameGraphDiff{
-		Names: g.names, Levels: g.levels, Total: leftTotal + rightTotal, MaxSelf: g.maxSelf, LeftTicks: leftTotal, RightTicks: rightTotal,
+		Names: g.names, Levels: g.levels, Total: total[left] + total[right], MaxSelf: g.maxSelf, LeftTicks: total[left], RightTicks: total[right],
 	}}, nil
 }
 
@@ -141,7 +141,7 @@ func (a *api) selectMergeProfile(ctx context.Context, r *querierpb.SelectMergePr
 	uniteTypes(sum.Profiles)
 	merged, err := sum.Pprof(ctx)
 	if err == nil && r.GetMaxNodes() > 0 {
-		merged, err = fold(merged, r.GetMaxNodes(), nodes)
+		merged, err = fold(merged, int(r.GetMaxNodes()), nodes)
 	}
 	if err != nil {
 		return nil, err
@@ -156,12 +156,13 @@ func (a *api) selectMergeProfile(ctx context.Context, r *querierpb.SelectMergePr
 
 // fold keeps the n largest nodes of the call tree of a profile with one sample type. The frames of a stack below them become
 // one, with the name other. The tree may have at most limit nodes.
-func fold(p *profile.Profile, n, limit int64) (*profile.Profile, error) {
-	t, stack := &tree{limit: limit}, []string(nil)
+func fold(p *profile.Profile, n, limit int) (*profile.Profile, error) {
+	t, stack := newTree(), []int32(nil)
+	t.limit = limit
 	for _, s := range p.Sample {
 		stack = stack[:0]
 		for _, l := range s.Location {
-			stack = append(stack, strconv.FormatUint(l.ID, 10))
+			stack = append(stack, int32(l.ID)) // #nosec G115 -- the number of the location
 		}
 		if err := t.addStack(stack, s.Value[0], left); err != nil {
 			return nil, err
@@ -169,11 +170,11 @@ func fold(p *profile.Profile, n, limit int64) (*profile.Profile, error) {
 	}
 	folded := &profile.Function{ID: uint64(len(p.Function) + 1), Name: other}
 	location := &profile.Location{ID: uint64(len(p.Location) + 1), Line: []profile.Line{{Function: folded}}}
-	least := t.least(n)
+	large := t.Largest(n)
 	for _, s := range p.Sample {
-		at := &t.root
+		at := int32(webui.Root)
 		for i, l := range slices.Backward(s.Location) {
-			if at = at.children[strconv.FormatUint(l.ID, 10)]; at.value() < least {
+			if at = t.Child(at, int32(l.ID)); !large[at] { // #nosec G115 -- as above
 				s.Location = append([]*profile.Location{location}, s.Location[i+1:]...)
 				break
 			}
