@@ -118,7 +118,7 @@ E2E      = export OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) OTELCOL_PROFILES_KAFKA_BIN
 REPORT   = go run ./internal/profiletest/faulttable bin/events/*.json; exit $$failed
 
 .PHONY: test
-test: build build-kafka build-node bin/gotestsum bin/axe.min.js ## Run all tests: packages, program, end to end
+test: build build-kafka build-node bin/gotestsum bin/axe.min.js bin/duckdb ## Run all tests: packages, program, end to end
 	@$(SUITES); $(UNIT); $(PROGRAM); $(E2E); $(REPORT)
 
 .PHONY: test-unit
@@ -130,7 +130,7 @@ picture: build ## Make the picture of the page in the README (needs Chromium)
 	cd e2e && PICTURE=$(ROOT)/docs/profiles-view.png OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) go test -count=1 -run TestPictureOfThePage .
 
 .PHONY: e2e
-e2e: build build-kafka build-node bin/gotestsum bin/axe.min.js ## Run the end-to-end tests of the programs
+e2e: build build-kafka build-node bin/gotestsum bin/axe.min.js bin/duckdb ## Run the end-to-end tests of the programs
 	@$(SUITES); $(E2E); $(REPORT)
 
 # axe-core checks the accessibility of the pages. Without npm, its checks are skipped.
@@ -139,6 +139,11 @@ AXE_SHA256 = 880970c081707360e64f34cea25ff91892f5bc95675b0776925b9709dd8a68bb
 bin/axe.min.js:
 	@mkdir -p bin/axe && cd bin/axe && npm pack --silent $(AXE) && tar -xzf axe-core-*.tgz package/axe.min.js && \
 	echo "$(AXE_SHA256)  package/axe.min.js" | sha256sum -c --quiet && mv package/axe.min.js .. || echo "no $(AXE): its checks of the pages are skipped"
+
+# DuckDB runs the queries of docs/sql.md. Without npm, their test is skipped.
+DUCKDB = @duckdb/node-api@1.5.6-r.1
+bin/duckdb:
+	@npm install --silent --no-audit --no-fund --prefix bin/duckdb.new $(DUCKDB) && mv bin/duckdb.new bin/duckdb || echo "no $(DUCKDB): the queries of docs/sql.md are not run"
 
 # A server of object stores, for tests only. Without it, its tests are skipped: a small server in the tests has their other half.
 MINIO = github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c

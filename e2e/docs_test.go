@@ -41,6 +41,7 @@ type runPage struct {
 var pages = []runPage{
 	{path: "README.md", frame: "compress/flate", servers: 1, flameGraphs: 1},
 	{path: "cmd/otelprof/README.md", continues: true, frame: "runtime", servers: 1, flameGraphs: 1},
+	{path: "docs/sql.md", continues: true},
 	{path: "cmd/otelprof/README.md", frame: "runtime", servers: 1, flameGraphs: 1},
 	{path: "docs/operating.md"},
 	{path: "docs/getting-started.md", frame: "compress/flate", servers: 3, flameGraphs: 1},
@@ -142,6 +143,7 @@ type reader struct {
 	temporary   string // stands for /tmp
 	environment []string
 	frame       string
+	service     string // that was pushed
 	// running are the commands that keep their terminals, in the order of their start.
 	running              []*exec.Cmd
 	logs                 *logs
@@ -205,6 +207,7 @@ var (
 	server       = regexp.MustCompile(`^([A-Z_]+=\S+[\s\\]+)*(make run|go run /tmp/tutorial/|bin/otelcol-profiles( --|$))`)
 	healthListen = regexp.MustCompile(`HEALTH_LISTEN=(\S+)`)
 	browser      = regexp.MustCompile(`^(?:go tool pprof -http=(\S+)|bin/otelprof view .*--http (\S+))`)
+	service      = regexp.MustCompile(`[?&]service\.name=(\w+)`)
 	top          = regexp.MustCompile(`^((go tool pprof -top( -cum)?|bin/otelprof top) [^-]*|until bin/otelprof top .*)$`)
 )
 
@@ -242,6 +245,9 @@ func (r *reader) do(t *testing.T, command string) {
 		interrupt(t, r.running[last])
 		r.running = r.running[:last]
 	default:
+		if pushed := service.FindStringSubmatch(command); pushed != nil {
+			r.service = pushed[1]
+		}
 		r.awaitFiles(t, here)
 		if strings.HasPrefix(command, "bin/otelprof ls ") && len(r.running) > 0 {
 			r.awaitProfiles(t, here)
@@ -273,13 +279,14 @@ func (r *reader) awaitFiles(t *testing.T, command string) {
 	}
 }
 
-// awaitProfiles waits until ls finds a snapshot of the Collector, or another service, as a reader of the page does.
+// awaitProfiles waits until ls finds a snapshot of the Collector or another service, and the one that was pushed, as a
+// reader of the page does.
 func (r *reader) awaitProfiles(t *testing.T, command string) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		shell := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", command)
 		shell.Dir, shell.Env = r.directory, r.environment
-		if out, err := shell.Output(); err == nil && (strings.Contains(string(out), "goroutine") || strings.Contains(command, "/tutorial/")) {
+		if out, err := shell.Output(); err == nil && strings.Contains(string(out), r.service) && (strings.Contains(string(out), "goroutine") || strings.Contains(command, "/tutorial/")) {
 			return
 		}
 	}

@@ -5,10 +5,14 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -16,6 +20,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/cmd/otelprof/internal/parquetfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
@@ -23,24 +28,28 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
-var formats = []string{"pprof", "otlp", "json", "folded"}
+var formats = []string{"pprof", "otlp", "json", "folded", parquet}
+
+const parquet = "parquet"
 
 func (a *app) convert() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "convert PATH... --format FORMAT [-o FILE]",
-		Short: "Write the sum of the profiles as pprof, OTLP or folded stacks",
+		Short: "Write profiles as pprof, OTLP, folded stacks or Parquet",
 		Long: `Write the sum of the profiles, or a difference, into one file:
 
-  pprof   for go tool pprof and other pprof tools
-  otlp    a ProfilesData message in protobuf, with a resource for each service
-  json    the same in OTLP/JSON
-  folded  folded stacks, for flamegraph.pl, speedscope and inferno
+  pprof    for go tool pprof and other pprof tools
+  otlp     a ProfilesData message in protobuf, with a resource for each service
+  json     the same in OTLP/JSON
+  folded   folded stacks, for flamegraph.pl, speedscope and inferno
+  parquet  not the sum, but a row for each sample, for SQL engines
 
 pprof holds one profile type: select it with --type. Folded stacks hold one
 sample type, by default that of top.`,
 		Example: `  otelprof convert --format pprof -o cpu.pb.gz --type cpu ./profiles
   otelprof convert --format folded --type inuse_space ./profiles | flamegraph.pl
-  otelprof convert --format otlp -o checkout.otlp cpu.pb.gz`,
+  otelprof convert --format otlp -o checkout.otlp cpu.pb.gz
+  otelprof convert --format parquet -o profiles.parquet --from -7d ./profiles`,
 		Args: paths,
 	}
 	compared := a.addComparison(c.Flags())
@@ -59,6 +68,9 @@ sample type, by default that of top.`,
 		if format == "" {
 			return fmt.Errorf("no --format FORMAT: must be one of %s", strings.Join(formats, ", "))
 		}
+		if format == parquet {
+			return a.convertToParquet(c.Context(), args, compared, *output)
+		}
 		data, err := a.converted(c.Context(), args, compared, format)
 		if err != nil {
 			return err
@@ -68,13 +80,74 @@ sample type, by default that of top.`,
 	return c
 }
 
-// write writes the output into a file, or to standard output.
-func (a *app) write(path string, data []byte) error {
-	if path == archive.Stdin {
-		_, err := a.stdout.Write(data)
+// convertToParquet writes the selected samples, one payload after the other.
+func (a *app) convertToParquet(ctx context.Context, paths []string, c *comparison, output string) error {
+	if c.ofBase() != nil {
+		return errors.New("a Parquet file holds samples, not a difference: leave out --base, --base-from and --base-to")
+	}
+	defer c.symbolize.close(a)
+	source, err := c.source(ctx, a, paths)
+	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, data, 0o666) // #nosec G306 -- the umask decides, as for all tools
+	return a.writeTo(output, func(w io.Writer) error {
+		file, empty := parquetfile.NewWriter(w, a.limit), true
+		err := source.Each(ctx, c.Selection, func(record *archive.Record, pd pprofile.Profiles) error {
+			err := dictionary.Check(pd)
+			if err == nil {
+				pd, err = dictionary.ResolveStrings(pd)
+			}
+			if err != nil {
+				return record.Fail(err)
+			}
+			empty = false
+			return file.Add(pd)
+		})
+		if err == nil && empty {
+			err = query.ErrEmpty
+		}
+		if err != nil {
+			return err
+		}
+		return file.Close()
+	})
+}
+
+// write writes the output into a file, or to standard output.
+func (a *app) write(path string, data []byte) error {
+	return a.writeTo(path, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// writeTo writes the output of fill to standard output or into a file, which has its name when it is complete.
+func (a *app) writeTo(path string, fill func(io.Writer) error) (err error) {
+	if path == archive.Stdin {
+		return fill(a.stdout)
+	}
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	partial := path
+	if info, err := os.Stat(path); err != nil || info.Mode().IsRegular() { // else it is a device or a pipe
+		partial = fmt.Sprintf("%s.%d.tmp", path, os.Getpid())
+	}
+	f, err := os.OpenFile(partial, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o666) // #nosec G302 G304 -- the umask decides, as for all tools
+	if err != nil {
+		return err
+	}
+	err = cmp.Or(fill(f), f.Close())
+	if partial == path {
+		return err
+	}
+	if err == nil {
+		err = os.Rename(partial, path)
+	}
+	if err != nil {
+		_ = os.Remove(partial)
+	}
+	return err
 }
 
 // notFormat is --to of convert, which was the format, too.

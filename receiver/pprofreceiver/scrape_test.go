@@ -563,7 +563,7 @@ func TestSecretsOfTargetsAreNotShown_R16(t *testing.T) {
 	target := httptest.NewServer(handlers)
 	defer target.Close()
 	defer target.CloseClientConnections()
-	yaml := "remote:\n  collection_interval: 50ms\n  timeout: 200ms\n  profiles: [heap]\n  max_decompressed_size: 2MiB\n  headers: {Authorization: s3cret}\n  targets:\n"
+	yaml := "remote:\n  collection_interval: 50ms\n  timeout: 500ms\n  profiles: [heap]\n  max_decompressed_size: 2MiB\n  headers: {Authorization: s3cret}\n  targets:\n"
 	names := sortedKeys(badTargets(profile))
 	for _, name := range names {
 		yaml += "    - endpoint: " + target.URL + "/" + name + "?token=s3cret\n"

@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi/querierpb"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
@@ -70,22 +70,11 @@ func (t *tree) add(pd pprofile.Profiles, side int) error {
 }
 
 // frames returns the frames of a location, the innermost of which comes first.
-func (t *tree) frames(dict pprofile.ProfilesDictionary, index int32) (frames []int32) {
-	text := func(i int32) string { return dictionary.ValidString(dict.StringTable(), i) }
-	l := dict.LocationTable().At(int(index))
-	for _, line := range l.Lines().All() {
-		function := dict.FunctionTable().At(int(line.FunctionIndex()))
-		name := cmp.Or(text(function.NameStrindex()), text(function.SystemNameStrindex()), text(function.FilenameStrindex()), "?")
+func (t *tree) frames(dict pprofile.ProfilesDictionary, location int32) (frames []int32) {
+	for _, name := range query.FrameNames(dict, location) {
 		frames = append(frames, t.Intern(webui.Frame{Name: name}))
 	}
-	if len(frames) > 0 {
-		return frames
-	}
-	binary := ""
-	if i := int(l.MappingIndex()); i > 0 && i < dict.MappingTable().Len() {
-		binary = text(dict.MappingTable().At(i).FilenameStrindex())
-	}
-	return []int32{t.Intern(webui.Frame{Name: webui.Address(binary, l.Address())})}
+	return frames
 }
 
 // addStack adds a value to the frames of a stack, the innermost of which comes first.

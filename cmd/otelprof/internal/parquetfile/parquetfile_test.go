@@ -1,0 +1,272 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package parquetfile
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/big"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+)
+
+// write returns the file of the payloads.
+func write(t testing.TB, maxMemory int64, payloads ...pprofile.Profiles) []byte {
+	t.Helper()
+	var file bytes.Buffer
+	w := NewWriter(&file, maxMemory)
+	for _, pd := range payloads {
+		require.NoError(t, dictionary.Check(pd))
+		pd, err := dictionary.ResolveStrings(pd)
+		require.NoError(t, err)
+		require.NoError(t, w.Add(pd))
+	}
+	require.NoError(t, w.Close())
+	return file.Bytes()
+}
+
+func read(t testing.TB, file []byte) []Row {
+	t.Helper()
+	rows, err := parquet.Read[Row](bytes.NewReader(file), int64(len(file)))
+	require.NoError(t, err)
+	return rows
+}
+
+// observations are the values and points of equal samples.
+type observations struct {
+	sum    *big.Int
+	points []expand.Point
+}
+
+type samples map[string]*observations
+
+func (s samples) add(key []any, sum *big.Int, points []expand.Point) {
+	text := fmt.Sprintf("%q", key)
+	if s[text] == nil {
+		s[text] = &observations{sum: new(big.Int)}
+	}
+	s[text].sum.Add(s[text].sum, sum)
+	s[text].points = append(s[text].points, points...)
+	slices.SortFunc(s[text].points, expand.Point.Compare)
+}
+
+// nameOf names a frame of the independent reader.
+func nameOf(f *expand.Frame) (names []string) {
+	for _, line := range f.Lines {
+		names = append(names, cmp.Or(line.Function, line.SystemName, line.Filename, "?"))
+	}
+	if len(names) > 0 {
+		return names
+	}
+	switch {
+	case f.Mapping.File != "":
+		return []string{fmt.Sprintf("[%s] 0x%x", path.Base(f.Mapping.File), f.Address)}
+	case f.Address == 0:
+		return []string{"[unknown]"}
+	}
+	return []string{fmt.Sprintf("0x%x", f.Address)}
+}
+
+// textsOfAttributes returns the text of attributes, of which later ones win. That of a list is not certain, and is "[" here.
+func textsOfAttributes(t *testing.T, lists ...[]expand.Attribute) map[string]string {
+	texts := map[string]string{}
+	for _, a := range slices.Concat(lists...) {
+		v := pcommon.NewValueEmpty()
+		switch value := a.Value.(type) {
+		case []any, expand.KeyValues:
+			v.SetStr("[")
+		default:
+			require.NoError(t, v.FromRaw(value))
+		}
+		texts[a.Key] = v.AsString()
+	}
+	return texts
+}
+
+// isPlain reports whether no value is a list, nor one with NaN, whose text is "".
+func isPlain(texts map[string]string) bool {
+	for _, text := range texts {
+		if text == "" || strings.ContainsAny(text, "[{") {
+			return false
+		}
+	}
+	return true
+}
+
+// TestRowsHaveWhatAnIndependentReaderFinds compares random payloads with their expansion.
+func TestRowsHaveWhatAnIndependentReaderFinds(t *testing.T) {
+	seed, compared := profiletest.Seed(t), 0
+	for round := range profiletest.Rounds(t, 60, 2000) {
+		pd := profiletest.GenerateProfiles(profiletest.NewRand(seed + uint64(round)))
+		expanded, err := expand.Profiles(pd)
+		require.NoError(t, err)
+		want, got := samples{}, samples{}
+		for _, p := range expanded {
+			for _, s := range p.Samples {
+				var stack []string
+				for _, f := range s.Stack {
+					stack = append(stack, nameOf(f)...)
+				}
+				attributes, resource := textsOfAttributes(t, p.Attributes, s.Attributes), textsOfAttributes(t, p.Resource.Attributes)
+				if !isPlain(attributes) || !isPlain(resource) {
+					continue
+				}
+				compared++
+				trace, span, _ := strings.Cut(s.Link, "/")
+				want.add([]any{
+					int64(p.Time), int64(p.Duration), resource["service.name"], p.Type, p.Unit, p.PeriodType, p.PeriodUnit, p.Period,
+					stack, resource, attributes, strings.Trim(trace, "0") == "", strings.Trim(span, "0") == "", trace, span,
+				}, s.Sum, s.Points)
+			}
+		}
+		for _, row := range read(t, write(t, 16<<20, pd)) {
+			if !isPlain(row.Attributes) || !isPlain(row.ResourceAttributes) {
+				continue
+			}
+			assert.Equal(t, row.TimeUnixNano/1000, row.Time)
+			sum, points := big.NewInt(row.Value), make([]expand.Point, len(row.Timestamps))
+			for i, at := range row.Timestamps {
+				points[i] = expand.Point{Timestamp: uint64(at), Value: row.Values[i]}
+			}
+			if len(row.Stack) == 0 {
+				row.Stack = nil
+			}
+			linked := row.TraceID != "" || row.SpanID != ""
+			trace, span := row.TraceID, row.SpanID
+			if linked {
+				trace, span = cmp.Or(trace, strings.Repeat("0", 32)), cmp.Or(span, strings.Repeat("0", 16))
+			}
+			got.add([]any{
+				row.TimeUnixNano, row.DurationNano, row.Service, row.SampleType, row.Unit, row.PeriodType, row.PeriodUnit, row.Period,
+				row.Stack, row.ResourceAttributes, row.Attributes, row.TraceID == "", row.SpanID == "", trace, span,
+			}, sum, points)
+		}
+		require.Equal(t, want, got, "seed %d", seed+uint64(round))
+	}
+	assert.Greater(t, compared, 100)
+}
+
+func TestValuesBeyondInt64AreTheLargest(t *testing.T) {
+	pd := profiletest.OneOfEach()
+	p := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
+	p.SetTime(math.MaxUint64)
+	p.SetDurationNano(math.MaxUint64)
+	s := p.Samples().At(0)
+	s.Values().FromRaw([]int64{math.MaxInt64, 1})
+	s.TimestampsUnixNano().FromRaw([]uint64{1, math.MaxUint64})
+	row := read(t, write(t, 16<<20, pd))[0]
+	assert.EqualValues(t, math.MaxInt64, row.Value)
+	assert.EqualValues(t, math.MaxInt64, row.TimeUnixNano)
+	assert.EqualValues(t, math.MaxInt64/1000, row.Time)
+	assert.EqualValues(t, math.MaxInt64, row.DurationNano)
+	assert.Equal(t, []int64{1, math.MaxInt64}, row.Timestamps)
+	assert.Equal(t, []int64{math.MaxInt64, 1}, row.Values)
+}
+
+func TestMemoryLimitBoundsRowGroups(t *testing.T) {
+	const limit = 16 << 20
+	data := write(t, limit, slices.Repeat([]pprofile.Profiles{wide(1, 2000)}, 20)...)
+	file, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)))
+	require.NoError(t, err)
+	require.Greater(t, len(file.RowGroups()), 1)
+	var rows int64
+	for _, group := range file.RowGroups() {
+		rows += group.NumRows()
+	}
+	assert.EqualValues(t, 20*2000, rows)
+	for _, group := range file.Metadata().RowGroups {
+		assert.Less(t, group.TotalCompressedSize, int64(2*limit/groupShare))
+	}
+}
+
+// wide returns a payload of samples with unlike stacks and attributes.
+func wide(seed uint64, n int) pprofile.Profiles {
+	pd, r := pprofile.NewProfiles(), profiletest.NewRand(seed)
+	dict := pd.Dictionary()
+	dict.StringTable().Append("", "key")
+	dict.MappingTable().AppendEmpty()
+	dict.LocationTable().AppendEmpty()
+	dict.FunctionTable().AppendEmpty()
+	dict.LinkTable().AppendEmpty()
+	dict.AttributeTable().AppendEmpty()
+	dict.StackTable().AppendEmpty()
+	p := pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
+	for i := range n {
+		dict.LocationTable().AppendEmpty().SetAddress(r.Uint64())
+		a := dict.AttributeTable().AppendEmpty()
+		a.SetKeyStrindex(1)
+		a.Value().SetStr(fmt.Sprint(r.Uint64(), r.Uint64()))
+		stack, s := dict.StackTable().AppendEmpty(), p.Samples().AppendEmpty()
+		for range 20 {
+			stack.LocationIndices().Append(r.Int32N(int32(dict.LocationTable().Len())))
+		}
+		s.SetStackIndex(int32(i + 1))
+		s.AttributeIndices().Append(int32(i + 1))
+		s.Values().Append(r.Int64())
+	}
+	return pd
+}
+
+func TestWriteErrorsReachTheCaller(t *testing.T) {
+	full := errors.New("disk full")
+	pd := wide(1, 2000)
+	for _, room := range []int{0, 3, 5000, 100_000} {
+		w := NewWriter(&limited{room: room, err: full}, 16<<20)
+		var err error
+		for range 20 {
+			err = cmp.Or(err, w.Add(pd))
+		}
+		if err == nil {
+			err = w.Close()
+		}
+		require.ErrorIs(t, err, full, "room for %d bytes", room)
+	}
+}
+
+// limited has room for a number of bytes.
+type limited struct {
+	room int
+	err  error
+}
+
+func (l *limited) Write(data []byte) (int, error) {
+	if len(data) > l.room {
+		return 0, l.err
+	}
+	l.room -= len(data)
+	return len(data), nil
+}
+
+func BenchmarkWriter(b *testing.B) {
+	for i, pd := range profiletest.CorpusOTLP(b) {
+		b.Run(fmt.Sprint(i), func(b *testing.B) {
+			w, rows := NewWriter(io.Discard, 256<<20), 0
+			for p := range sampletypes.ProfilesOf(pd) {
+				rows += p.Samples().Len()
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				require.NoError(b, w.Add(pd))
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*rows), "ns/sample")
+		})
+	}
+}
