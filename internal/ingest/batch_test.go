@@ -5,10 +5,15 @@ package ingest
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
 // The error of a payload after another one names the limit that it exceeds: not always that of all together.
@@ -32,4 +37,23 @@ func TestErrorOfALaterPayloadNamesItsLimit(t *testing.T) {
 		require.EqualError(t, b.results[1].Err, row.err, name)
 		held.Release()
 	}
+}
+
+// A payload that cannot be decompressed needs no work: its client must not be told to retry because others wait for some.
+func TestMalformedPayloadDoesNotWaitForWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := NewInFlight(64 << 20)
+		one, other, next := f.Reserve(0), f.Reserve(0), f.Reserve(time.Second)
+		require.NoError(t, one.take(t.Context(), work, f.MaxWork()))
+		require.NoError(t, other.take(t.Context(), work, f.MaxWork()/2))
+		go func() { assert.NoError(t, next.take(t.Context(), work, f.MaxWork())) }()
+		synctest.Wait()
+
+		_, err := New(Settings{Unmarshaler: &pproftranslator.Unmarshaler{Limits: pproftranslator.Limits{DecompressedSize: 1 << 20}}}, nil).
+			Prepare(t.Context(), Payload{Data: []byte("\x1f\x8bno gzip"), Resource: pcommon.NewMap()}, f.Reserve(time.Second))
+		assert.Equal(t, OutcomeMalformed, Outcome(err), "%v", err)
+		one.Release()
+		other.Release()
+		synctest.Wait()
+	})
 }

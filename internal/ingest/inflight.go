@@ -148,6 +148,9 @@ func (r *Reservation) take(ctx context.Context, stage stage, bytes int64) error 
 
 // tryTake is take without waiting: it is for more than was expected.
 func (r *Reservation) tryTake(stage stage, bytes int64) error {
+	if bytes == 0 { // a semaphore gives nothing while others wait
+		return nil
+	}
 	if err := r.limit.most[stage].check(r.held[stage] + bytes); err != nil {
 		return err
 	}

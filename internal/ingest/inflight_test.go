@@ -95,6 +95,23 @@ func TestPayloadsWaitInTurnForOneSecondInTotal(t *testing.T) {
 	})
 }
 
+// What needs nothing of a stage does not queue behind those that wait for it.
+func TestNothingIsTakenWithoutWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := NewInFlight(size)
+		one, next, plain := f.Reserve(0), f.Reserve(time.Second), f.Reserve(time.Second)
+		require.NoError(t, one.TakeDecompressed(t.Context(), 5<<20))
+		go func() { assert.NoError(t, next.TakeDecompressed(t.Context(), 1)) }()
+		synctest.Wait()
+
+		start := time.Now()
+		assert.NoError(t, plain.TakeDecompressed(t.Context(), 0))
+		assert.Zero(t, time.Since(start))
+		one.Release()
+		synctest.Wait()
+	})
+}
+
 // Large bodies that stall do not keep small ones out, nor payloads.
 func TestLargeBodiesLeaveRoomForSmallOnes_M1(t *testing.T) {
 	f := NewInFlight(size)
