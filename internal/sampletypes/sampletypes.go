@@ -9,6 +9,8 @@
 // values were all zero or because its Profile is in another ScopeProfiles,
 // pprof.scope.sample_types lists all sample types as "type/unit", in the order of the
 // pprof. A package that removes or adds Profiles writes both again.
+//
+// [MappingFlags] are the attributes of what a mapping has in a pprof.
 package sampletypes
 
 import (
@@ -18,6 +20,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 )
 
 // Attributes of a scope. DefaultAttribute holds the name of the default sample type, and
@@ -29,6 +32,13 @@ const (
 	ListAttribute    = "pprof.scope.sample_types"
 	DefaultAttribute = "pprof.scope.default_sample_type"
 )
+
+// MappingFlags are the attributes for has_functions, has_filenames, has_line_numbers and has_inline_frames of a mapping,
+// in the order of pprof's fields.
+var MappingFlags = [...]string{
+	string(semconv.PprofMappingHasFunctionsKey), string(semconv.PprofMappingHasFilenamesKey),
+	string(semconv.PprofMappingHasLineNumbersKey), string(semconv.PprofMappingHasInlineFramesKey),
+}
 
 // MaxTypes is how many sample types a pprof has at most. Each pprof of a scope gets
 // all of them.

@@ -13,9 +13,10 @@ import (
 	"github.com/ianlancetaylor/demangle"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"go.opentelemetry.io/otel/attribute"
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 )
 
@@ -42,12 +43,6 @@ func nameOf(symbol string, demangleAs string) string {
 		symbol = symbol[:at]
 	}
 	return demangle.Filter(strings.TrimSuffix(symbol, ".abi0"), options...)
-}
-
-// mappingFlags are the attributes of a mapping that say what its lines have.
-var mappingFlags = [...]attribute.Key{
-	semconv.PprofMappingHasFunctionsKey, semconv.PprofMappingHasFilenamesKey,
-	semconv.PprofMappingHasLineNumbersKey, semconv.PprofMappingHasInlineFramesKey,
 }
 
 // Profiles symbolizes the locations of a payload, and returns the number of locations without lines by outcome. It waits for
@@ -163,7 +158,7 @@ func (p *payload) replaceLeaves() {
 // buildID returns GNU's build ID of a mapping.
 func (p *payload) buildID(mapping int32) string {
 	for _, i := range p.dictionary.MappingTable().At(int(mapping)).AttributeIndices().All() {
-		if key, value, ok := p.attribute(i); ok && key == string(semconv.ProcessExecutableBuildIDGNUKey) && value.Type() == pcommon.ValueTypeStr {
+		if key, value := p.attribute(i); key == string(semconv.ProcessExecutableBuildIDGNUKey) && value.Type() == pcommon.ValueTypeStr {
 			return value.Str()
 		}
 	}
@@ -172,22 +167,23 @@ func (p *payload) buildID(mapping int32) string {
 
 // file returns the path of the file of a mapping, if it is absolute.
 func (p *payload) file(mapping int32) string {
-	i := p.dictionary.MappingTable().At(int(mapping)).FilenameStrindex()
-	if i <= 0 || int(i) >= p.dictionary.StringTable().Len() || !strings.HasPrefix(p.dictionary.StringTable().At(int(i)), "/") {
-		return ""
+	if file := p.text(p.dictionary.MappingTable().At(int(mapping)).FilenameStrindex()); strings.HasPrefix(file, "/") {
+		return file
 	}
-	return p.dictionary.StringTable().At(int(i))
+	return ""
 }
 
-func (p *payload) attribute(i int32) (key string, value pcommon.Value, ok bool) {
+// attribute returns an attribute. The key is empty if it has none, or there is no such attribute.
+func (p *payload) attribute(i int32) (key string, value pcommon.Value) {
 	if i < 0 || int(i) >= p.dictionary.AttributeTable().Len() {
-		return "", value, false
+		return "", value
 	}
 	a := p.dictionary.AttributeTable().At(int(i))
-	if k := a.KeyStrindex(); k >= 0 && int(k) < p.dictionary.StringTable().Len() {
-		return p.dictionary.StringTable().At(int(k)), a.Value(), true
-	}
-	return "", value, false
+	return p.text(a.KeyStrindex()), a.Value()
+}
+
+func (p *payload) text(i int32) string {
+	return dictionary.ValidString(p.dictionary.StringTable(), i)
 }
 
 // symbolize adds lines to locations of one mapping.
@@ -233,16 +229,16 @@ func (p *payload) symbolize(t *symbols.Table, mapping int32, locations []int32) 
 		p.outcomes[Symbolized]++
 		has.add(p.addLines(p.dictionary.LocationTable().At(int(i)), frames))
 	}
-	for i, flag := range mappingFlags {
+	for i, flag := range sampletypes.MappingFlags {
 		if has[i] {
-			p.setFlag(m, string(flag))
+			p.setFlag(m, flag)
 		}
 	}
 	return nil
 }
 
-// flags say which of mappingFlags are true.
-type flags [len(mappingFlags)]bool
+// flags say which of sampletypes.MappingFlags are true.
+type flags [len(sampletypes.MappingFlags)]bool
 
 func (f *flags) add(other flags) {
 	for i := range f {
@@ -319,7 +315,7 @@ func (p *payload) setFlag(m pprofile.Mapping, key string) {
 	attributes := m.AttributeIndices()
 	kept := make([]int32, 0, attributes.Len()+1)
 	for _, i := range attributes.All() {
-		if k, _, ok := p.attribute(i); !ok || k != key {
+		if k, _ := p.attribute(i); k != key {
 			kept = append(kept, i)
 		}
 	}
@@ -330,7 +326,7 @@ func (p *payload) setFlag(m pprofile.Mapping, key string) {
 func (p *payload) trueAttribute(key string) int32 {
 	table := p.dictionary.AttributeTable()
 	for i, a := range table.All() {
-		if k, value, ok := p.attribute(int32(i)); ok && k == key && a.UnitStrindex() == 0 && value.Type() == pcommon.ValueTypeBool && value.Bool() {
+		if k, value := p.attribute(int32(i)); k == key && a.UnitStrindex() == 0 && value.Type() == pcommon.ValueTypeBool && value.Bool() {
 			return int32(i)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/fromotlp"
 )
@@ -112,7 +113,7 @@ func (d *decoder) convertMapping(number uint32) int32 {
 		d.texts += len(id)
 		to.Attributes = append(to.Attributes, d.stringAttribute(key, id))
 	}
-	for i, key := range fromotlp.MappingFlags {
+	for i, key := range sampletypes.MappingFlags {
 		if m[mappingHasFunctions+i] != 0 {
 			to.Attributes = append(to.Attributes, d.flag(key))
 		}

@@ -27,13 +27,6 @@ const (
 // BuildIDs are the keys of build ids of a mapping. The first one that a mapping has counts.
 var BuildIDs = [...]string{BuildIDGNU, BuildIDGo, string(semconv.ProcessExecutableBuildIDHtlhashKey)}
 
-// MappingFlags are the keys for has_functions, has_filenames, has_line_numbers and
-// has_inline_frames of a mapping, in the order of pprof's fields.
-var MappingFlags = [4]string{
-	string(semconv.PprofMappingHasFunctionsKey), string(semconv.PprofMappingHasFilenamesKey),
-	string(semconv.PprofMappingHasLineNumbersKey), string(semconv.PprofMappingHasInlineFramesKey),
-}
-
 // If the values of a label have different units, each becomes a list with these keys.
 const (
 	ElementValue = "value"

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/pprof/profile"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // stack returns the locations of stack i, leaf first.
@@ -111,7 +113,7 @@ func (b *builder) mapping(i int32) (*profile.Mapping, error) {
 	err := b.attributes(from.AttributeIndices(), func(key string, v pcommon.Value) {
 		if id := slices.Index(BuildIDs[:], key); id >= 0 {
 			ids[id] = textOf(v)
-		} else if flag := slices.Index(MappingFlags[:], key); flag >= 0 {
+		} else if flag := slices.Index(sampletypes.MappingFlags[:], key); flag >= 0 {
 			*flags[flag] = v.Bool()
 		}
 	})
