@@ -124,11 +124,8 @@ func (s *Source) visit(record *archive.Record, sel *Selection, visit func(*archi
 		return err
 	}
 	if sel.SelectsSamples() { // attributes must show their values
-		if err := dictionary.Check(pd); err != nil {
-			return record.Fail(err)
-		}
-		if pd, err = dictionary.ResolveStrings(pd); err != nil {
-			return record.Fail(err)
+		if pd, err = resolve(record, pd); err != nil {
+			return err
 		}
 	}
 	sel.Filter(pd)
@@ -139,6 +136,18 @@ func (s *Source) visit(record *archive.Record, sel *Selection, visit func(*archi
 		s.Change(pd)
 	}
 	return visit(record, pd)
+}
+
+// resolve checks a payload, and returns it without string references.
+func resolve(record *archive.Record, pd pprofile.Profiles) (pprofile.Profiles, error) {
+	err := dictionary.Check(pd)
+	if err == nil {
+		pd, err = dictionary.ResolveStrings(pd)
+	}
+	if err != nil {
+		err = record.Fail(err)
+	}
+	return pd, err
 }
 
 // ErrEmpty says that nothing is selected.

@@ -25,12 +25,9 @@ func (s *Source) EachGroup(ctx context.Context, sel *Selection, by []string, vis
 		if len(by) == 0 {
 			return visit(nil, pd)
 		}
-		if err := dictionary.Check(pd); err != nil {
-			return record.Fail(err)
-		}
-		pd, err := dictionary.ResolveStrings(pd)
+		pd, err := resolve(record, pd)
 		if err != nil {
-			return record.Fail(err)
+			return err
 		}
 		return split(pd, by, visit)
 	})
@@ -155,15 +152,11 @@ func (s *Source) Labels(ctx context.Context, sel *Selection) (*labels.Set, error
 			continue
 		}
 		err = s.eachIn(ctx, file, sel, func(record *archive.Record, pd pprofile.Profiles) error {
-			if err := dictionary.Check(pd); err != nil {
-				return record.Fail(err)
+			pd, err := resolve(record, pd)
+			if err == nil {
+				found.AddProfiles(pd)
 			}
-			pd, err := dictionary.ResolveStrings(pd)
-			if err != nil {
-				return record.Fail(err)
-			}
-			found.AddProfiles(pd)
-			return nil
+			return err
 		})
 		if err != nil {
 			return nil, err
