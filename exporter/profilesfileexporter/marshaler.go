@@ -6,7 +6,7 @@ package profilesfileexporter
 import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
@@ -26,20 +26,15 @@ type jsonCodec struct {
 	pprofile.JSONUnmarshaler
 }
 
-// marshal returns the record of a payload. It rejects attribute values that readers reject. It hides
+// marshal returns the record of a payload. It hides
 // the strings of resources and scopes, unless pd is read-only: pdata makes references of them.
-func marshal(m pprofile.Marshaler, pd pprofile.Profiles) (record recordfile.Record, err error) {
+func marshal(m pprofile.Marshaler, pd pprofile.Profiles) (recordfile.Record, error) {
 	if pd.IsReadOnly() {
 		own := pprofile.NewProfiles()
 		pd.CopyTo(own)
 		pd = own
 	}
-	if record.Summaries, err = recordfile.Summarize(pd); err != nil {
-		return record, err
-	}
-	record.Labels, record.Samples = labels.Of(pd), pd.SampleCount()
-	record.Data, err = m.MarshalProfiles(pd)
-	return record, err
+	return archive.Marshal(m, pd)
 }
 
 // showStrings undoes what marshal does to the attributes of pd, for a retry. data is the record.

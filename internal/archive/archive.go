@@ -27,6 +27,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
@@ -79,6 +80,17 @@ type Record struct {
 // Fail returns err as an *Error of the record.
 func (r *Record) Fail(err error) error {
 	return &Error{File: r.File, Record: r.Number, Offset: r.Offset, Err: err}
+}
+
+// Marshal returns the record that the Writer of a file gets for a payload. It rejects attribute values that readers reject.
+// Unless pd is read-only, the marshaler replaces strings of its resources by references.
+func Marshal(m pprofile.Marshaler, pd pprofile.Profiles) (record recordfile.Record, err error) {
+	if record.Summaries, err = recordfile.Summarize(pd); err != nil {
+		return record, err
+	}
+	record.Labels, record.Samples = labels.Of(pd), pd.SampleCount()
+	record.Data, err = m.MarshalProfiles(pd)
+	return record, err
 }
 
 // Part is some records of a file of the profiles_file exporter, one after the other. The zero value is all of a file.

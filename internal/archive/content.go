@@ -39,6 +39,12 @@ func (e *StorageError) Error() string { return e.Operation + " " + e.Path + ": "
 
 func (e *StorageError) Unwrap() error { return e.Err }
 
+// IsStorageError reports whether err is or wraps a *StorageError.
+func IsStorageError(err error) bool {
+	_, is := errors.AsType[*StorageError](err)
+	return is
+}
+
 // Stats counts what was read.
 type Stats struct {
 	Requests atomic.Int64 // to object stores

@@ -65,7 +65,7 @@ func (o *Options) readAll(from *content, path string, part Part, yield func(*Rec
 	if err == nil {
 		return
 	}
-	if _, isStorage := errors.AsType[*StorageError](err); isStorage {
+	if IsStorageError(err) {
 		yield(nil, err)
 		return
 	}

@@ -19,11 +19,9 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
 // maxRecord is the memory in bytes that a record takes when it is decoded, if it has Profiles of several slots. Readers with 32 MiB of
@@ -257,20 +255,14 @@ func middle(scopes []scope) (at int) {
 // marshal returns the record of a payload, and the memory that it takes when it is decoded.
 func (m *maker) marshal(pd pprofile.Profiles) (record recordfile.Record, size int64, err error) {
 	pd.MarkReadOnly() // otherwise its resources would get references in place of strings
-	record = recordfile.Record{Samples: pd.SampleCount(), Labels: labels.Of(pd)}
-	if record.Summaries, err = recordfile.Summarize(pd); err != nil {
-		return record, 0, err
-	}
+	marshaler, encoding := pprofile.Marshaler(&pprofile.ProtoMarshaler{}), archive.OTLPProto
 	if m.directory.options.Format.Content == recordfile.OTLPJSON {
-		meter := wire.JSONMeter{}
-		record.Data, err = (&pprofile.JSONMarshaler{}).MarshalProfiles(pd)
-		_, _ = meter.Write(record.Data) // of what was read within the limits
-		return record, meter.Size, err
+		marshaler, encoding = &pprofile.JSONMarshaler{}, archive.OTLPJSON
 	}
-	meter := wire.Meter{}
-	record.Data, err = (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-	_, _ = meter.Write(record.Data)
-	return record, meter.Size, err
+	if record, err = archive.Marshal(marshaler, pd); err == nil {
+		size, err = (&archive.Record{Encoding: encoding, Data: record.Data}).DecodedSize()
+	}
+	return record, size, err
 }
 
 // commit gives the result its name. The rename of the file is the moment from which it counts, and its inputs do not.

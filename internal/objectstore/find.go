@@ -119,7 +119,7 @@ func (r *Reader) listFiles(ctx context.Context, b *bucket, directory string) (ob
 			break
 		}
 	}
-	if err != nil && !isOfStorage(err) {
+	if err != nil && !archive.IsStorageError(err) {
 		err = &archive.StorageError{Operation: "list", Path: b.path(directory), Err: err}
 	}
 	return objects, err

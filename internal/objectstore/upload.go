@@ -177,7 +177,7 @@ func (u *Uploader) pass(ctx context.Context) error {
 			counting.Lock()
 			defer counting.Unlock()
 			switch {
-			case isOfStorage(err):
+			case archive.IsStorageError(err):
 				return err
 			case err != nil:
 				failures <- err
@@ -199,11 +199,6 @@ func (u *Uploader) pass(ctx context.Context) error {
 	default:
 	}
 	return failed
-}
-
-func isOfStorage(err error) bool {
-	_, is := errors.AsType[*archive.StorageError](err)
-	return is
 }
 
 // localFile is a closed file.

@@ -79,7 +79,7 @@ func (c *Catalog) list(ctx context.Context) {
 		return
 	}
 	c.failed, c.listed = failed, time.Now()
-	if slices.ContainsFunc(failed, isOfStorage) {
+	if slices.ContainsFunc(failed, archive.IsStorageError) {
 		return
 	}
 	c.failed = slices.DeleteFunc(failed, func(err error) bool { return errors.Is(err, fs.ErrNotExist) })
@@ -106,11 +106,6 @@ func (c *Catalog) list(ctx context.Context) {
 		}
 	}
 	c.files = seen
-}
-
-func isOfStorage(err error) bool {
-	_, is := errors.AsType[*archive.StorageError](err)
-	return is
 }
 
 // readFurther reads at least one of the files that were not read, those that were written last first, until the

@@ -173,7 +173,7 @@ func (f *file) readRecords(ctx context.Context, options *archive.Options, deadli
 			f.addRecord(record)
 		case errors.Is(err, fs.ErrNotExist):
 			return true, nil
-		case isOfStorage(err):
+		case archive.IsStorageError(err):
 			return false, err
 		default:
 			f.addError(err)

@@ -224,7 +224,6 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	status, hint := http.StatusUnprocessableEntity, ""
 	types, isTypes := errors.AsType[*query.TypesError](err)
 	_, isUsage := errors.AsType[usageError](err)
-	_, isOfStorage := errors.AsType[*archive.StorageError](err)
 	var links []link
 	if choices, ok := errors.AsType[*choicesError](err); ok {
 		links = choices.links
@@ -248,7 +247,7 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Retry-After", "5")
 	case errors.Is(err, errTimeout):
 		status = http.StatusServiceUnavailable
-	case isOfStorage:
+	case archive.IsStorageError(err):
 		status = http.StatusBadGateway
 	}
 	if !strings.HasPrefix(r.URL.Path, "/api/") {
