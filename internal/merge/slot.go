@@ -9,8 +9,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// slot is the span of the Unix clock in which a Profile ends: from number*length for length
-// nanoseconds. It is zero for a Profile without a time, and without slots.
+// slot is the span of the Unix clock in which a Profile ends or, with Options.SlotByStart, starts: from number*length for
+// length nanoseconds. It is zero for a Profile without a time, and without slots.
 type slot struct{ length, number uint64 }
 
 // slotOf returns the slot of p. Its length is the least of window, twice window, four times
