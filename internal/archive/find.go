@@ -60,7 +60,7 @@ func Find(paths []string) (files []File, failed []error) {
 			})
 		}
 	}
-	return WithoutReplaced(withoutRenamed(files), readManifest), failed
+	return withoutReplaced(withoutRenamed(files)), failed
 }
 
 // appendBelow appends the files below a directory. Hidden files count if they are named.

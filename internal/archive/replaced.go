@@ -6,6 +6,7 @@ package archive
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
@@ -47,32 +48,17 @@ func ParseManifest(of string, content []byte) (replaced []string) {
 	return replaced
 }
 
-// WithoutReplaced leaves out the files that others replace. manifest returns the content of the manifest of a file, nil if there
-// is none.
-func WithoutReplaced(files []File, manifest func(path string) []byte) []File {
+// withoutReplaced leaves out the files of the operating system that others replace.
+func withoutReplaced(files []File) []File {
 	replaced := map[string]bool{}
 	for _, f := range files {
 		directory, name := filepath.Split(f.Path)
 		if parsed, ok := recordfile.ParseName(name); ok && parsed.Span > 0 {
-			for _, other := range ParseManifest(name, manifest(directory+ManifestName(name))) {
+			manifest, _ := os.ReadFile(directory + ManifestName(name)) // a missing one replaces nothing
+			for _, other := range ParseManifest(name, manifest) {
 				replaced[directory+other] = true
 			}
 		}
 	}
-	if len(replaced) == 0 {
-		return files
-	}
-	kept := files[:0]
-	for _, f := range files {
-		if !replaced[f.Path] {
-			kept = append(kept, f)
-		}
-	}
-	return kept
-}
-
-// readManifest is WithoutReplaced's manifest for files of the operating system.
-func readManifest(path string) []byte {
-	content, _ := os.ReadFile(path) // a missing one replaces nothing
-	return content
+	return slices.DeleteFunc(files, func(f File) bool { return replaced[f.Path] })
 }

@@ -9,7 +9,7 @@
 // stays. Timestamps and links are kept. A snapshot counts in the slot of its own time, whatever the timestamps of its samples.
 //
 // The result replaces its inputs at once: it is written in a hidden directory, its manifest names the inputs, and a
-// rename gives it its name. From then on readers leave out the inputs: see archive.WithoutReplaced. Inputs are removed a
+// rename gives it its name. From then on readers leave out the inputs: see archive.ParseManifest. Inputs are removed a
 // minute later, when no reader has a list without the result, and the manifest another minute later, when none has a list with
 // the inputs. Until then the result is no input. After a crash, all inputs count, or the result does.
 //

@@ -5,6 +5,7 @@ package filewatch
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,10 +75,5 @@ func validGlob(glob string) bool {
 var skippedSuffixes = []string{".tmp", ".temp", ".partial", ".part", ".swp", "~", recordfile.IndexSuffix}
 
 func hasSkippedName(path string) bool {
-	for _, suffix := range skippedSuffixes {
-		if strings.HasSuffix(path, suffix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(skippedSuffixes, func(suffix string) bool { return strings.HasSuffix(path, suffix) })
 }

@@ -89,10 +89,7 @@ func (r *Reader) find(ctx context.Context, location Location) ([]archive.File, e
 	if err != nil {
 		return nil, &archive.StorageError{Operation: "list", Path: scheme + location.Bucket, Err: err}
 	}
-	directory := location.Prefix
-	if directory != "" {
-		directory += "/"
-	}
+	directory := location.directory()
 	objects, err := r.listFiles(ctx, b, directory)
 	if err == nil && len(objects) == 0 && location.Prefix != "" {
 		objects, err = r.list(ctx, b, location.Prefix)

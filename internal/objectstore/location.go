@@ -32,6 +32,14 @@ type Location struct {
 	Prefix string
 }
 
+// directory is the prefix of the keys below the location.
+func (l *Location) directory() string {
+	if l.Prefix == "" {
+		return ""
+	}
+	return l.Prefix + "/"
+}
+
 const example = "s3://bucket/prefix or s3://bucket/prefix?endpoint=https://minio.example.com:9000&region=eu-west-1"
 
 // ParseURL reads a URL such as s3://bucket/prefix?endpoint=http://localhost:9000&region=eu-west-1. Its errors do not repeat

@@ -11,7 +11,6 @@ import (
 	"io"
 	"iter"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -99,13 +98,4 @@ func readFile(path string, limit int64) ([]byte, error) {
 		err = fmt.Errorf("%s has more than %d bytes", path, limit)
 	}
 	return data, err
-}
-
-// regularSize returns the size of a regular file.
-func regularSize(path string) (int64, error) {
-	info, err := os.Lstat(path)
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), nil
 }

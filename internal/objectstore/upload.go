@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -269,28 +270,20 @@ func (u *Uploader) list(ctx context.Context, files []localFile) error {
 	for _, f := range files {
 		local[f.name] = len(f.replaces) == 0 // else the replaced ones may be there
 	}
-	for o, err := range u.bucket.list(ctx, u.directory()) {
+	for o, err := range u.bucket.list(ctx, u.options.directory()) {
 		if err != nil {
 			return err
 		}
-		name := strings.TrimPrefix(o.key, u.directory())
+		name := strings.TrimPrefix(o.key, u.options.directory())
 		if !local[name] {
 			continue
 		}
-		info, err := regularSize(u.path(name))
-		if err == nil && info == o.size {
+		info, err := os.Lstat(u.path(name))
+		if err == nil && info.Size() == o.size {
 			u.setDone(name)
 		} // an object of another size is a conflict, which the upload finds
 	}
 	return nil
-}
-
-// directory is the prefix of all keys.
-func (u *Uploader) directory() string {
-	if u.options.Prefix == "" {
-		return ""
-	}
-	return u.options.Prefix + "/"
 }
 
 func (u *Uploader) path(name string) string {
@@ -430,11 +423,11 @@ func (u *Uploader) expire(ctx context.Context) error {
 	if u.options.MaxAge == 0 || now.Sub(u.expired) < expireInterval {
 		return nil
 	}
-	for o, err := range u.bucket.list(ctx, u.directory()) {
+	for o, err := range u.bucket.list(ctx, u.options.directory()) {
 		if err != nil {
 			return err
 		}
-		of, isIndex := strings.CutSuffix(strings.TrimPrefix(o.key, u.directory()), recordfile.IndexSuffix)
+		of, isIndex := strings.CutSuffix(strings.TrimPrefix(o.key, u.options.directory()), recordfile.IndexSuffix)
 		if file, isManifest := ofManifest(of); isManifest {
 			of, isIndex = file, true
 		}
