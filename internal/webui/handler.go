@@ -17,8 +17,8 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// Policy is the Content-Security-Policy of pprof's pages, which have scripts and styles in them.
-const Policy = "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; " +
+// policy is the Content-Security-Policy of pprof's pages, which have scripts and styles in them.
+const policy = "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; " +
 	"img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'"
 
 // Options say how Handler shows a profile.
@@ -64,7 +64,7 @@ func Handler(p *profile.Profile, options Options) (http.Handler, error) {
 
 // Protect makes a handler read-only apart from requests that mayPost accepts, which are POST, answers only requests for one of hosts, for this computer or for the
 // address that the connection has here (another name may have been rebound to that address by an attacker),
-// and sets Policy.
+// and sets a Content-Security-Policy.
 func Protect(next http.Handler, mayPost func(*http.Request) bool, hosts ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -77,7 +77,7 @@ func Protect(next http.Handler, mayPost func(*http.Request) bool, hosts ...strin
 			http.Error(w, "this page only shows profiles; push them to the pprof receiver, by default at port 4040", http.StatusMethodNotAllowed)
 			return
 		}
-		w.Header().Set("Content-Security-Policy", Policy)
+		w.Header().Set("Content-Security-Policy", policy)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Referrer-Policy", "same-origin")
 		next.ServeHTTP(w, r)

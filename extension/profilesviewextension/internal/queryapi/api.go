@@ -59,7 +59,7 @@ func handle[Request, Response any](handlers map[string]http.Handler, data Data, 
 		a := &api{data: data}
 		message, err := serve(a, ctx, r.Msg)
 		if err != nil {
-			return nil, Error(err)
+			return nil, connectError(err)
 		}
 		response := connect.NewResponse(message)
 		for _, err := range a.unread() {
@@ -86,11 +86,11 @@ func (a *api) unread() (errs []error) {
 
 // WriteError responds with an error that concerns the request as a whole.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
-	_ = connect.NewErrorWriter().Write(w, r, Error(err)) // an error is that of the client's connection
+	_ = connect.NewErrorWriter().Write(w, r, connectError(err)) // an error is that of the client's connection
 }
 
-// Error returns err with the code that Connect has for it.
-func Error(err error) *connect.Error {
+// connectError returns err with the code that Connect has for it.
+func connectError(err error) *connect.Error {
 	coded, isCoded := errors.AsType[*connect.Error](err)
 	switch {
 	case isCoded:
