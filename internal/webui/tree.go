@@ -81,7 +81,7 @@ func (t *Tree) Totals() []Sides {
 	return totals
 }
 
-// Largest reports which nodes are the n largest, with the root. The callers of each are among them.
+// Largest reports which nodes are the root and the n largest others. The callers of each are among them.
 func (t *Tree) Largest(n int) []bool {
 	totals, order, large := t.Totals(), make([]int, len(t.Nodes)), make([]bool, len(t.Nodes))
 	for i := range order {
@@ -90,7 +90,7 @@ func (t *Tree) Largest(n int) []bool {
 	slices.SortFunc(order[1:], func(a, b int) int {
 		return cmp.Or(cmp.Compare(totals[b].weight(), totals[a].weight()), a-b)
 	})
-	for _, i := range order[:min(n, len(order))] {
+	for _, i := range order[:min(n+1, len(order))] {
 		large[i] = true
 	}
 	for i, n := range t.Nodes[1:] {
@@ -99,10 +99,10 @@ func (t *Tree) Largest(n int) []bool {
 	return large
 }
 
-// Fold keeps the n largest nodes. In place of others, their caller has one node with the name other. No more nodes can be
+// Fold keeps the root and the n largest nodes. In place of others, their caller has one node with the name other. No more nodes can be
 // added afterwards.
 func (t *Tree) Fold(n int, other string) {
-	if len(t.Nodes) <= n {
+	if len(t.Nodes)-1 <= n {
 		return
 	}
 	totals, large, folded := t.Totals(), t.Largest(n), t.Intern(Frame{Name: other})
