@@ -125,7 +125,7 @@ func flamegraphOf(ctx context.Context, p *profile.Profile, index int, query url.
 	difference := total[1] > 0 || slices.ContainsFunc(p.Sample, (*profile.Sample).DiffBaseSample)
 	scales := scalesOf(sampleType.Unit)
 	table := t.table(scales, difference)
-	t.Fold(maxNodes, "(other)")
+	t.Fold(maxNodes-1, "(other)")
 	few := fewPart * float64(max(total[0], total[1]))
 	if value := valueOfSample(p, sampleType); value > 0 {
 		few = fewSamples * float64(value)

@@ -124,7 +124,7 @@ func TestFlameGraphFoldsTheSmallestBoxes(t *testing.T) {
 		total += int64(i + 1)
 	}
 	page, d := flameGraph(t, p, "")
-	assert.LessOrEqual(t, len(d.Frames), 200_002)
+	assert.LessOrEqual(t, len(d.Frames), 200_001)
 	sum, sums := int64(0), d.sums(0)
 	for _, v := range sums {
 		sum += v

@@ -90,7 +90,7 @@ func (t *Tree) Largest(n int) []bool {
 	slices.SortFunc(order[1:], func(a, b int) int {
 		return cmp.Or(cmp.Compare(totals[b].weight(), totals[a].weight()), a-b)
 	})
-	for _, i := range order[:min(n+1, len(order))] {
+	for _, i := range order[:min(n, len(order)-1)+1] {
 		large[i] = true
 	}
 	for i, n := range t.Nodes[1:] {
@@ -99,7 +99,7 @@ func (t *Tree) Largest(n int) []bool {
 	return large
 }
 
-// Fold keeps the root and the n largest nodes. In place of others, their caller has one node with the name other. No more nodes can be
+// Fold keeps the root and the n largest other nodes. In place of others, their caller has one node with the name other. No more nodes can be
 // added afterwards.
 func (t *Tree) Fold(n int, other string) {
 	if len(t.Nodes)-1 <= n {
