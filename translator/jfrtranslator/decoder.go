@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/cespare/xxhash/v2"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
@@ -30,6 +31,7 @@ type decoder struct {
 	labels      labels
 	replaced    replacement
 	tables      *dictionary.Tables
+	translated  map[chunk]bool
 	sampleBytes int // of the result
 	limit       int // of the result, in bytes
 	texts       int // bytes of text that were read for attributes and methods
@@ -78,7 +80,27 @@ func newDecoder() *decoder {
 func (d *decoder) start(u *Unmarshaler) {
 	d.options, d.prepared = *u, false
 	d.ChunkSize = min(cmp.Or(u.ChunkSize, defaultChunkSize), maxChunkSize)
-	d.report, d.settings, d.replaced = Report{}, settings{}, 0
+	d.report, d.settings, d.replaced, d.translated = Report{}, settings{}, 0, map[chunk]bool{}
+}
+
+// chunk identifies a chunk of a recording.
+type chunk struct {
+	header jfr.Header
+	hash   uint64
+}
+
+// repeated reports whether the recording had the chunk before. After jcmd JFR.dump, a JVM that ends writes all its chunks into
+// the same file again.
+func (d *decoder) repeated() bool {
+	const most = 1024 // chunks to remember: a JVM's have 12 MB
+	c := chunk{d.Header, xxhash.Sum64(d.Data)}
+	if d.translated[c] {
+		return true
+	}
+	if len(d.translated) < most {
+		d.translated[c] = true
+	}
+	return false
 }
 
 // translate translates the next chunk, or all that are left, into one dictionary. It returns io.EOF if there is none.
@@ -141,10 +163,13 @@ func (d *decoder) loadChunk() error {
 	return err
 }
 
-// translateChunk translates the next chunk.
+// translateChunk translates the next chunk, unless it is a repetition.
 func (d *decoder) translateChunk(to pprofile.ScopeProfilesSlice) error {
 	if err := d.loadChunk(); err != nil {
 		return err
+	}
+	if d.repeated() {
+		return nil
 	}
 	d.limit += expansion * len(d.Data)
 	d.rowNumbers.Reset()

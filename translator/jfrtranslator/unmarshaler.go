@@ -29,7 +29,8 @@ import (
 // Unmarshaler turns recordings into OTLP profiles: one ResourceProfiles with, for each
 // chunk, one ScopeProfiles for each kind of samples that it has. Its scope has the
 // attributes profile.type and pprof.scope.sample_type_order. Each sample type is a Profile with the time and duration of the
-// chunk and the attribute profile.temporality. The zero value is ready for use; it is safe
+// chunk and the attribute profile.temporality. A repeated chunk is left out: a JVM that ends after jcmd JFR.dump writes its chunks
+// into the same file twice. The zero value is ready for use; it is safe
 // for concurrent use.
 //
 // Samples of equal stack, attributes and link are summed. Attributes are those of the thread

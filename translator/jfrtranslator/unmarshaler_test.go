@@ -546,6 +546,29 @@ func TestReaderLeavesOutAChunkThatIsTooLarge_J2(t *testing.T) {
 	assert.Equal(t, io.EOF, err)
 }
 
+// A JVM that ends after jcmd JFR.dump writes all chunks again into the file of the dump.
+func TestRepeatedChunksAreLeftOut(t *testing.T) {
+	first, second := ddprof(), ddprof()
+	first.Event("datadog.ExecutionSample", 1000, 1, 1, 1, 1, 7, 0, 0, 5)
+	second.Event("datadog.ExecutionSample", 1000, 1, 1, 1, 1, 8, 0, 0, 5)
+	twice := []*jfrwriter.Chunk{first, first, second, first}
+	want, _ := unmarshal(t, jfrtranslator.Unmarshaler{}, first, second)
+	got, _ := unmarshal(t, jfrtranslator.Unmarshaler{}, twice...)
+	assert.Equal(t, 2, got.SampleCount())
+	assert.Equal(t, profiletest.Proto(t, want), profiletest.Proto(t, got))
+
+	r, samples := newReader(recording(twice...)), []int{}
+	for {
+		pd, _, err := r.Next(math.MaxInt64)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+		samples = append(samples, pd.SampleCount())
+	}
+	assert.Equal(t, []int{1, 0, 1, 0}, samples)
+}
+
 // What a chunk takes is free again for the next one.
 func TestReaderTakesTheMemoryOfOneChunk_J2(t *testing.T) {
 	other := java()
@@ -557,7 +580,13 @@ func TestReaderTakesTheMemoryOfOneChunk_J2(t *testing.T) {
 		c.Constant("java.lang.Thread", uint64(10+i), "os", i, "java", 0)
 		c.Event("datadog.ExecutionSample", 1000, 10+i, 1, 1, 1, 1, int64(1)<<62+int64(i), int64(1)<<61+int64(i), 5)
 	}
-	r := newReader(bytes.Repeat(recording(c, other), 50))
+	var all []byte
+	for i := range byte(50) {
+		data := recording(c, other)
+		data[39] = i // the start of the chunk: one that is repeated is left out
+		all = append(all, data...)
+	}
+	r := newReader(all)
 	for {
 		_, _, err := r.Next(4 << 20)
 		if errors.Is(err, io.EOF) {
