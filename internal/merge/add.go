@@ -33,7 +33,7 @@ func (w *Window) add(p *Payload, subtract bool) error {
 	a := addition{Window: w, payload: p, subtract: subtract}
 	for i := range p.resources {
 		from := &p.resources[i]
-		var r *resource // nil until one of its Profiles is not skipped
+		var resources [2]*resource // of intervals and of snapshots; nil until one of their Profiles is not skipped
 		for j := range from.scopes {
 			scoped := &from.scopes[j]
 			w.scopes++
@@ -44,11 +44,15 @@ func (w *Window) add(p *Payload, subtract bool) error {
 				if profile.Skip {
 					continue
 				}
-				if r == nil {
-					r = w.resource(from)
+				drop, of := w.options.DropResourceAttributes, 0
+				if profile.snapshot && w.options.Snapshots == SnapshotsKeep {
+					drop, of = nil, 1
+				}
+				if resources[of] == nil {
+					resources[of] = w.resource(from, drop)
 				}
 				if before == nil || before.slot != profile.slot || before.snapshot != profile.snapshot {
-					into = w.scope(r, from, scoped, profile)
+					into = w.scope(resources[of], from, scoped, profile)
 				}
 				before = profile
 				a.profile(into, profile, k, w.partitions[from.partition])
@@ -148,24 +152,27 @@ func (a *addition) count() {
 	}
 }
 
-// resource returns the resource that Profiles of from go into.
-func (w *Window) resource(from *incomingResource) *resource {
-	source := from.from.Resource()
-	r := w.resources[string(from.key)]
+// resource returns the resource that Profiles of from go into, which loses the attributes to drop.
+func (w *Window) resource(from *incomingResource, drop []string) *resource {
+	source, key := from.from.Resource(), from.key
+	if len(drop) == 0 {
+		key = from.original
+	}
+	r := w.resources[string(key)]
 	if r == nil {
 		r = &resource{
 			resource: pcommon.NewResource(), schemaURL: dictionary.ValidUTF8(from.from.SchemaUrl()),
 			partition: from.partition, scopes: map[string]*scope{},
 		}
-		copyWithout(r.resource.Attributes(), source.Attributes(), w.options.DropResourceAttributes)
-		w.resources[string(from.key)] = r
-		w.size += entrySize + 4*len(from.key)
+		copyWithout(r.resource.Attributes(), source.Attributes(), drop)
+		w.resources[string(key)] = r
+		w.size += entrySize + 4*len(key)
 		if w.partitions[r.partition] == nil {
 			w.partitions[r.partition] = &partition{}
 			w.size += partitionSize + len(r.partition)
 		}
 	}
-	w.size += r.entities.Add(source, w.options.DropResourceAttributes)
+	w.size += r.entities.Add(source, drop)
 	r.resource.SetDroppedAttributesCount(max(r.resource.DroppedAttributesCount(), source.DroppedAttributesCount()))
 	return r
 }

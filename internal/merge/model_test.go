@@ -147,7 +147,9 @@ func (m *model) view(e expand.Profile, out bool) expand.Profile {
 			e.Time, e.Duration = 0, 0
 		}
 	}
-	e.Resource.Attributes = without(e.Resource.Attributes, s.DropResourceAttributes)
+	if !m.isSnapshot(&e) || s.Snapshots != SnapshotsKeep {
+		e.Resource.Attributes = without(e.Resource.Attributes, s.DropResourceAttributes)
+	}
 	frames := map[*expand.Frame]*expand.Frame{}
 	samples := e.Samples
 	e.Samples = nil

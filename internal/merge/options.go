@@ -47,7 +47,8 @@ type Options struct {
 	DropEmptyProfiles bool
 	// Granularity is how finely locations are distinguished.
 	Granularity dictionary.Granularity
-	// Keys of the attributes to drop. Samples and resources that become equal merge.
+	// Keys of the attributes to drop. Samples and resources that become equal merge. With SnapshotsKeep, resources of snapshots
+	// keep theirs: readers add up the last snapshot of each.
 	DropSampleAttributes, DropResourceAttributes []string
 	// SplitBy are keys of resource attributes that are not dropped. Each combination of
 	// their values is a partition.

@@ -69,7 +69,7 @@ type Key [16]byte
 type incomingResource struct {
 	from      pprofile.ResourceProfiles
 	key       []byte // its content, without the attributes that resources lose
-	original  []byte // its content, if the latest snapshot of each counts
+	original  []byte // its content
 	service   string
 	partition string
 	scopes    []incomingScope
@@ -149,7 +149,7 @@ func (p *Payload) describeResource(rp pprofile.ResourceProfiles, options *Option
 	r.key = p.content(func(key dictionary.Value) dictionary.Value {
 		return append(dictionary.AppendMapWithout(key, attributes, options.DropResourceAttributes), schemaURL...)
 	})
-	if options.Snapshots == SnapshotsLatest {
+	if r.original = r.key; len(options.DropResourceAttributes) > 0 {
 		r.original = p.content(func(key dictionary.Value) dictionary.Value {
 			return append(dictionary.AppendMap(key, attributes), schemaURL...)
 		})

@@ -68,7 +68,8 @@ type Config struct {
 	Granularity string `mapstructure:"granularity"`
 	// DropSampleAttributes are attributes to drop from samples, so that more are equal and merge.
 	DropSampleAttributes []string `mapstructure:"drop_sample_attributes"`
-	// DropResourceAttributes are attributes to drop from resources, so that more are equal and merge.
+	// DropResourceAttributes are attributes to drop from resources, so that more are equal and merge. With
+	// `snapshots: keep`, resources of snapshots keep them.
 	DropResourceAttributes []string `mapstructure:"drop_resource_attributes"`
 	// SplitBy lists keys of resource attributes. A window is sent as one payload for each combination of their
 	// values.
