@@ -392,7 +392,7 @@ func TestPprofNamesPeriodTypesThatDiffer(t *testing.T) {
 	other.Dictionary().StringTable().Append("wall")
 	for _, test := range [][2]string{
 		{"checkout", "the selection has several period types: process_cpu:cpu:nanoseconds::; process_cpu:cpu:nanoseconds:wall:"},
-		{"java", "the selection has several period types: checkout; java"},
+		{"java", "the selection has several period types, in these services: checkout; java"},
 	} {
 		service, want := test[0], test[1]
 		for i, text := range other.Dictionary().StringTable().All() {

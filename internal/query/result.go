@@ -60,7 +60,11 @@ type TypesError struct {
 }
 
 func (e *TypesError) Error() string {
-	return "the selection has several " + e.Of + ": " + several(e.Choices, "; ")
+	of := e.Of
+	if e.Parameter == "service" {
+		of += ", in these services"
+	}
+	return "the selection has several " + of + ": " + several(e.Choices, "; ")
 }
 
 // several lists names, but not all of many.

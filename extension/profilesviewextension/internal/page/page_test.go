@@ -762,7 +762,7 @@ func TestResponsesThatClientsDoNotReadAreBounded(t *testing.T) {
 		assert.Contains(t, w.Body.String(), errBusy.Error())
 	}
 	read()
-	s.responses.all = 1
+	s.responses.all, s.responses.maxWait = 1, time.Minute
 	assert.Equal(t, http.StatusOK, s.get("/").Code, "a larger response waits for all others")
 }
 
