@@ -32,9 +32,9 @@ type decoder struct {
 	mappings      entries[mapping]
 	functions     entries[dictionary.Function]
 	locations     entries[location]
-	lines         []dictionary.Line          // of all locations, one after the other
-	stacks        blocks                     // of all samples: numbers of locations plus one
-	depths        []uint32                   // of the stacks
+	lines         []dictionary.Line // of all locations, one after the other
+	stacks        blocks            // of all samples: numbers of locations plus one
+	samples       []sampleMessage
 	frameTypes    [len(frameTypeNames)]int32 // by frameType: the index of its attribute plus one
 
 	tables    *dictionary.Tables
@@ -46,8 +46,7 @@ type decoder struct {
 	texts     int         // bytes of text that were read for attribute values
 	nextCheck int         // how many of these there may be before the size of the result is checked
 
-	values    []uint64 // of the current sample
-	ids       []uint64 // of its locations
+	ids       []uint64 // of the locations of the current sample
 	labels    labelReader
 	value     dictionary.Value
 	attribute []int32
@@ -77,9 +76,9 @@ func (d *decoder) reset(data []byte) {
 var steps = [...]func(d *decoder) error{
 	(*decoder).readHeader, (*decoder).readStrings, (*decoder).checkHeader,
 	(*decoder).readMappings, (*decoder).readFunctions, (*decoder).readLocations,
-	(*decoder).readStacks, (*decoder).grow,
+	(*decoder).readSamples, (*decoder).grow,
 	(*decoder).convertStrings, (*decoder).convertFunctions, (*decoder).convertLocations,
-	(*decoder).readSamples,
+	(*decoder).convertSamples,
 }
 
 // decode reads the payload. The entries that its samples reach go into dst.
@@ -107,10 +106,8 @@ func (d *decoder) grow() error {
 	room.Strings += headerStrings
 	samples := min(d.header.entries[profileSample].Count, len(d.data)/minSample)
 	room.Stacks = samples
-	values := min(d.header.entries[profileSample].Count*len(d.header.sampleTypes), d.expansionLimit()/valueSize)
 	d.tables.Grow(room)
 	d.matrix.identities.Grow(samples)
-	d.matrix.values = emptied(d.matrix.values, values)
 	return nil
 }
 

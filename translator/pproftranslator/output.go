@@ -168,14 +168,14 @@ func (d *decoder) writeMatrix(samples pprofile.SampleSlice, typ, first int, omit
 	}
 	for row := range m.identities.Len() {
 		values := m.values[row*types:][:types]
-		if omitZeros && values[typ] == 0 && (typ != first || slices.ContainsFunc(values, func(v int64) bool { return v != 0 })) {
+		if omitZeros && values[typ] == 0 && (typ != first || slices.ContainsFunc(values, func(v uint64) bool { return v != 0 })) {
 			continue
 		}
 		s := samples.AppendEmpty()
 		d.writeIdentity(s, &m.identities, row)
 		to := s.Values()
 		to.EnsureCapacity(1) // faster than growing
-		to.Append(values[typ])
+		to.Append(int64(values[typ]))
 	}
 }
 

@@ -9,6 +9,12 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
+// sampleMessage is what is kept of a sample that was read, besides its values and its stack.
+type sampleMessage struct {
+	depth  uint32   // of the stack
+	labels position // from the start of the first to the end of the last; empty without labels
+}
+
 // sample is a sample without its values: its identity and its timestamp.
 type sample struct {
 	stack, set, link int32
@@ -16,57 +22,27 @@ type sample struct {
 	timed            bool
 }
 
-// readStacks reads the stacks of all samples, and marks the locations that they reach.
-func (d *decoder) readStacks() error {
-	d.depths = emptied(d.depths, d.header.entries[profileSample].Count)
-	d.stacks.rewind()
-	return d.each(profileSample, d.readStack)
-}
-
-func (d *decoder) readStack(c *wire.Cursor) error {
-	if c.At == c.End { // early: it takes two bytes of the payload, but more in the tables
-		return fmt.Errorf("0 values for %d sample types", len(d.header.sampleTypes))
-	}
-	d.ids = d.ids[:0]
-	for c.NextOf(sampleLocation) {
-		d.ids = c.AppendRepeated(d.ids, d.limits.StackDepth)
-	}
-	switch {
-	case c.Err != nil:
-		return fmt.Errorf("byte %d: %w", c.At, c.Err)
-	case len(d.ids) > d.limits.StackDepth:
-		return &LimitError{What: "locations", Limit: int64(d.limits.StackDepth)}
-	}
-	locations, stack := d.locations, d.stacks.take(len(d.ids)) // a copy, so that its slices stay in registers
-	for i, id := range d.ids[:len(stack)] {
-		number := locations.find(id)
-		if number == 0 {
-			return fmt.Errorf("location_id[%d]: no location with id %d", i, id)
-		}
-		locations.indices[number], stack[i] = reached, number
-	}
-	d.depths = append(d.depths, uint32(len(stack)))
-	return nil
-}
-
-// readSamples comes after the locations have been converted.
+// readSamples reads all samples, and marks the locations that they reach.
 func (d *decoder) readSamples() error {
-	types, n := len(d.header.sampleTypes), 0
+	const minSample = 4 // bytes
+	count := min(d.header.entries[profileSample].Count, len(d.data)/minSample)
+	d.samples = emptied(d.samples, count)
+	d.matrix.values = emptied(d.matrix.values, min(count*len(d.header.sampleTypes), len(d.data)))
 	d.stacks.rewind()
-	return d.each(profileSample, func(c *wire.Cursor) error {
-		n++
-		return d.readSample(c, d.stacks.take(int(d.depths[n-1])), types)
-	})
+	return d.each(profileSample, d.readSample)
 }
 
-// readSample reads the values and labels of a sample. stack has numbers of locations.
-func (d *decoder) readSample(c *wire.Cursor, stack []int32, types int) error {
-	values := d.values[:0]
-	var labels position // from the start of the first to the end of the last
+// readSample appends the values to those of the matrix, and the numbers of the locations plus one to d.stacks.
+func (d *decoder) readSample(c *wire.Cursor) error {
+	types, first := len(d.header.sampleTypes), len(d.matrix.values)
+	ids, values := d.ids[:0], d.matrix.values
+	var labels position
 	for start := c.At; c.Next(); start = c.At {
 		switch c.Field {
+		case sampleLocation:
+			ids = c.AppendRepeated(ids, d.limits.StackDepth)
 		case sampleValue:
-			values = c.AppendRepeated(values, types)
+			values = c.AppendRepeated(values, first+types)
 		case sampleLabel:
 			if labels.stop == 0 {
 				labels.start = uint32(start)
@@ -74,21 +50,51 @@ func (d *decoder) readSample(c *wire.Cursor, stack []int32, types int) error {
 			labels.stop = uint32(c.At)
 		}
 	}
-	d.values = values
-	switch {
+	d.ids, d.matrix.values = ids, values
+	switch n := len(values) - first; {
 	case c.Err != nil:
 		return fmt.Errorf("byte %d: %w", c.At, c.Err)
-	case len(values) > types:
+	case len(ids) > d.limits.StackDepth:
+		return &LimitError{What: "locations", Limit: int64(d.limits.StackDepth)}
+	case n > types:
 		return fmt.Errorf("more values than the %d sample types", types)
-	case len(values) < types:
-		return fmt.Errorf("%d values for %d sample types", len(values), types)
+	case n < types:
+		return fmt.Errorf("%d values for %d sample types", n, types)
 	}
+	locations, stack := d.locations, d.stacks.take(len(ids)) // a copy, so that its slices stay in registers
+	for i, id := range ids[:len(stack)] {
+		number := locations.find(id)
+		if number == 0 {
+			return fmt.Errorf("location_id[%d]: no location with id %d", i, id)
+		}
+		locations.indices[number], stack[i] = reached, number
+	}
+	d.samples = append(d.samples, sampleMessage{uint32(len(stack)), labels})
+	return nil
+}
+
+// convertSamples comes after the locations have been converted. The rows of the matrix take the place of the values that
+// were read, of which they are no more.
+func (d *decoder) convertSamples() error {
+	types, values := len(d.header.sampleTypes), d.matrix.values
+	d.matrix.values = values[:0]
+	d.stacks.rewind()
+	for n := range d.samples {
+		if err := d.convertSample(&d.samples[n], values[n*types:][:types]); err != nil {
+			return fmt.Errorf("%s[%d]: %w", profileFields[profileSample], n, err)
+		}
+	}
+	return nil
+}
+
+func (d *decoder) convertSample(from *sampleMessage, values []uint64) error {
+	stack := d.stacks.take(int(from.depth))
 	for i, number := range stack { // each stack comes here once
 		stack[i] = d.locations.indices[number] - 1
 	}
 	s := sample{stack: d.tables.Stack(stack)}
-	if labels.stop != 0 {
-		if err := d.readLabels(labels, &s); err != nil {
+	if from.labels.stop != 0 {
+		if err := d.readLabels(from.labels, &s); err != nil {
 			return err
 		}
 	}

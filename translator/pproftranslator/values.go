@@ -12,7 +12,7 @@ import (
 // valueMatrix sums values: a row for each identity, a column for each sample type.
 type valueMatrix struct {
 	identities dictionary.Samples // by row
-	values     []int64            // row by row
+	values     []uint64           // row by row: int64 in truth; before the rows are made, those of all samples
 	// kept is the number of values that remain if zeros are omitted: those that are not
 	// 0, or once were not, and one of each row of zeros.
 	kept      int
@@ -29,8 +29,8 @@ func (m *valueMatrix) add(s *sample, values []uint64) {
 	start := int(m.identities.Number(s.stack, s.set, s.link)) * len(values)
 	if start == len(m.values) { // a new row
 		before := m.kept
+		m.values = append(m.values, values...)
 		for _, v := range values {
-			m.values = append(m.values, int64(v))
 			if v != 0 {
 				m.kept++
 			}
@@ -40,20 +40,21 @@ func (m *valueMatrix) add(s *sample, values []uint64) {
 	}
 	sums := m.values[start:][:len(values)]
 	for i, v := range values {
-		v := int64(v)
-		if sums[i] == 0 && v != 0 {
+		sum, v := int64(sums[i]), int64(v)
+		if sum == 0 && v != 0 {
 			m.kept++
 		}
 		switch {
-		case v > 0 && sums[i] > math.MaxInt64-v:
-			sums[i] = math.MaxInt64
+		case v > 0 && sum > math.MaxInt64-v:
+			sum = math.MaxInt64
 			m.saturated++
-		case v < 0 && sums[i] < math.MinInt64-v:
-			sums[i] = math.MinInt64
+		case v < 0 && sum < math.MinInt64-v:
+			sum = math.MinInt64
 			m.saturated++
 		default:
-			sums[i] += v
+			sum += v
 		}
+		sums[i] = uint64(sum)
 	}
 }
 
