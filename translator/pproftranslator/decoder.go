@@ -31,6 +31,7 @@ type decoder struct {
 	stringIndices []int32
 	mappings      entries[mapping]
 	functions     entries[dictionary.Function]
+	functionTypes []frameType // by number
 	locations     entries[location]
 	lines         []dictionary.Line // of all locations, one after the other
 	stacks        blocks            // of all samples: numbers of locations plus one

@@ -124,15 +124,20 @@ func (d *decoder) convertMapping(number uint32) int32 {
 
 // readFunctions keeps functions whose strings are string indices of the payload.
 func (d *decoder) readFunctions() error {
+	d.functionTypes = emptied(d.functionTypes, d.header.entries[profileFunction].Count)
 	return readEntries(d, profileFunction, &d.functions, func(c *wire.Cursor) (id uint64, content dictionary.Function, err error) {
 		var f [functionStartLine + 1]uint64
 		if readVarints(c, f[:]); c.Err != nil {
 			return 0, content, c.Err
 		}
+		if err := d.checkStrings(f[functionName], f[functionSystemName], f[functionFilename]); err != nil {
+			return 0, content, err
+		}
+		d.functionTypes = append(d.functionTypes, frameTypeOfFunction(d.bytes(f[functionName]), d.bytes(f[functionFilename])))
 		return f[functionID], dictionary.Function{
 			Name: int32(f[functionName]), SystemName: int32(f[functionSystemName]), Filename: int32(f[functionFilename]),
 			StartLine: int64(f[functionStartLine]),
-		}, d.checkStrings(f[functionName], f[functionSystemName], f[functionFilename])
+		}, nil
 	})
 }
 
@@ -287,9 +292,9 @@ func (d *decoder) frameTypeOf(mapping uint32, lines []dictionary.Line, compiled 
 	}
 	all := inMapping.NoLine
 	for i := range lines {
-		t := inMapping.NoFile
-		if f := &d.functions.contents[lines[i].Function]; f.Filename != 0 {
-			t = frameTypeOfLine(d.bytes(uint64(f.Name)), d.bytes(uint64(f.Filename)), compiled)
+		t := frameTypeOfLine(d.functionTypes[lines[i].Function], compiled)
+		if t == frameNoFile {
+			t = inMapping.NoFile
 		}
 		if i > 0 && t != all || t == frameUnknown {
 			return frameUnknown

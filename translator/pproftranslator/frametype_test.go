@@ -5,7 +5,9 @@ package pproftranslator
 
 import (
 	"bytes"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
@@ -106,4 +108,19 @@ func TestFrameTypeOfGoAssembler(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, expand.DiffPprof(p, pd))
 	require.Equal(t, "go", pd.Dictionary().AttributeTable().At(1).Value().Str())
+}
+
+// TestUnmarshalReadsALongFileNameOnce: 1.4 MB of pprof took 19 s when each location searched the name of its file.
+func TestUnmarshalReadsALongFileNameOnce(t *testing.T) {
+	f := &profile.Function{ID: 1, Name: "f", Filename: strings.Repeat("a", 1<<20)}
+	s := &profile.Sample{Value: []int64{1}}
+	p := &profile.Profile{SampleType: []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}}, Function: []*profile.Function{f}, Sample: []*profile.Sample{s}}
+	for i := range 20_000 {
+		l := &profile.Location{ID: uint64(i + 1), Address: uint64(i), Line: []profile.Line{{Function: f, Line: 1}}}
+		p.Location, s.Location = append(p.Location, l), append(s.Location, l)
+	}
+	start := time.Now()
+	_, err := (&Unmarshaler{}).UnmarshalProfiles(encode(t, p))
+	require.NoError(t, err)
+	require.Less(t, time.Since(start), 5*time.Second)
 }
