@@ -55,7 +55,7 @@ func (x *Index) Insert(slot, hash uint32, number int32) {
 
 // Grow makes room for more entries. It takes less memory than Insert.
 func (x *Index) Grow(more int) {
-	if size := (x.used+more)*4/3 + 1; size > len(x.slots) {
+	if size := (x.used+more)*3/2 + 1; size > len(x.slots) {
 		x.resize(max(size, len(x.slots)*3/2, minSlots))
 	}
 }

@@ -241,17 +241,19 @@ func varint(data []byte) (v uint64, n int, err error) {
 // reads the rest. Most messages of a pprof hold
 // little else, and this is several times as fast as Next.
 func (c *Cursor) Scalars(values []uint64) {
-	data, at := c.Data[:c.End], c.At
-	for at+1 < len(data) {
-		tag, v := data[at], uint64(data[at+1])
+	data, at := c.Data, c.At
+	for at+2 < len(data) && at+1 < c.End {
+		tag, first, second := data[at], uint64(data[at+1]), uint64(data[at+2])
 		if int(tag>>3) >= len(values) || tag&7 != VarintType {
 			break
 		}
-		next := at + 2
-		if v >= 0x80 {
-			if v, next = upTo9(data, data[at+1], next); next == 0 {
-				break
-			}
+		long := first >> 7 // 1 if it takes two bytes, which a processor cannot predict
+		v, next := first&0x7F|second<<7&-long, at+2+int(long)
+		if first&second >= 0x80 {
+			v, next = upTo9(data, data[at+1], at+2)
+		}
+		if next == 0 || next > c.End {
+			break
 		}
 		values[tag>>3] = v
 		at = next

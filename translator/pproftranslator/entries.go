@@ -14,11 +14,12 @@ import (
 )
 
 // entries are the mappings, functions or locations of the payload, each with its content
-// as a C. Ids usually are small and dense, and have an array. The others are in a map.
+// as a C. Ids usually are the numbers plus one. Others that are small have an array, and the rest is in a map.
 type entries[C any] struct {
 	contents []C              // by number
 	indices  []int32          // by number plus one
-	dense    []int32          // by id up to the number of entries: the number of the entry plus one
+	ordered  int32            // the first so many entries have their number plus one as id
+	dense    []int32          // by id up to the number of entries, of the others: the number plus one
 	sparse   map[uint64]int32 // likewise; nil until needed
 }
 
@@ -27,7 +28,7 @@ type entries[C any] struct {
 func readEntries[C any](d *decoder, field int, e *entries[C], read func(c *wire.Cursor) (id uint64, content C, err error)) error {
 	count := d.header.entries[field].Count
 	e.contents, e.indices = emptied(e.contents, count), zeroed(e.indices, count+1)
-	e.dense = zeroed(e.dense, count+1)
+	e.ordered, e.dense = 0, e.dense[:0]
 	return d.each(field, func(c *wire.Cursor) error {
 		id, content, err := read(c)
 		if err != nil {
@@ -39,7 +40,12 @@ func readEntries[C any](d *decoder, field int, e *entries[C], read func(c *wire.
 			return errReservedID
 		case e.find(id) != 0:
 			return fmt.Errorf("duplicate id %d", id)
-		case id < uint64(len(e.dense)):
+		case number == e.ordered+1 && id == uint64(number):
+			e.ordered = number
+		case id <= uint64(count):
+			if len(e.dense) == 0 {
+				e.dense = zeroed(e.dense, count+1)
+			}
 			e.dense[id] = number
 		default:
 			if e.sparse == nil {
@@ -55,6 +61,9 @@ var errReservedID = errors.New("id 0 is reserved")
 
 // find returns the number of the entry with the given id plus one, or 0.
 func (e *entries[C]) find(id uint64) int32 {
+	if id <= uint64(e.ordered) {
+		return int32(id)
+	}
 	if id < uint64(len(e.dense)) {
 		return e.dense[id]
 	}
