@@ -217,8 +217,8 @@ func (t *Tables) StringBytes(s []byte) int32 {
 	if i, ok := t.strings.likely(s); ok {
 		return i
 	}
-	i, _ := t.intern(&t.strings, t.Valid(s), 0)
-	return i
+	i, added := t.strings.intern(t.limit, t.Valid(s))
+	return t.index(i, added, &t.strings, 0)
 }
 
 // StringAt returns string i.
