@@ -29,32 +29,43 @@ func readEntries[C any](d *decoder, field int, e *entries[C], read func(c *wire.
 	count := d.header.entries[field].Count
 	e.contents, e.indices = emptied(e.contents, count), zeroed(e.indices, count+1)
 	e.ordered, e.dense = 0, e.dense[:0]
-	return d.each(field, func(c *wire.Cursor) error {
-		id, content, err := read(c)
+	r := d.header.entries[field]
+	c, m := wire.Cursor{Data: d.data, At: r.Start, End: r.Stop}, wire.Cursor{Data: d.data}
+	for c.NextOf(field) { // without d.each, whose calls take 6 % of the time
+		m.Enter(&c)
+		id, content, err := read(&m)
+		if err == nil {
+			err = e.add(id, count)
+		}
 		if err != nil {
-			return err
+			return fmt.Errorf("%s[%d]: %w", profileFields[field], len(e.contents), err)
 		}
 		e.contents = append(e.contents, content)
-		switch number := int32(len(e.contents)); {
-		case id == 0:
-			return errReservedID
-		case e.find(id) != 0:
-			return fmt.Errorf("duplicate id %d", id)
-		case number == e.ordered+1 && id == uint64(number):
-			e.ordered = number
-		case id <= uint64(count):
-			if len(e.dense) == 0 {
-				e.dense = zeroed(e.dense, count+1)
-			}
-			e.dense[id] = number
-		default:
-			if e.sparse == nil {
-				e.sparse = make(map[uint64]int32, count-len(e.contents)+1)
-			}
-			e.sparse[id] = number
+	}
+	return nil
+}
+
+// add adds the id of the next of count entries.
+func (e *entries[C]) add(id uint64, count int) error {
+	switch number := int32(len(e.contents) + 1); {
+	case number == e.ordered+1 && id == uint64(number):
+		e.ordered = number
+	case id == 0:
+		return errReservedID
+	case e.find(id) != 0:
+		return fmt.Errorf("duplicate id %d", id)
+	case id <= uint64(count):
+		if len(e.dense) == 0 {
+			e.dense = zeroed(e.dense, count+1)
 		}
-		return nil
-	})
+		e.dense[id] = number
+	default:
+		if e.sparse == nil {
+			e.sparse = make(map[uint64]int32, count-int(number)+1)
+		}
+		e.sparse[id] = number
+	}
+	return nil
 }
 
 var errReservedID = errors.New("id 0 is reserved")
