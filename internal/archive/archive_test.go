@@ -154,8 +154,9 @@ func recording() []byte {
 
 // A recording may be larger than a record. A damaged chunk does not concern the others.
 func TestRecordsReadsRecordingsChunkByChunk(t *testing.T) {
-	chunk := func(damaged bool) []byte {
+	chunk := func(start int64, damaged bool) []byte {
 		c := jfrwriter.New()
+		c.Start += start // a repeated chunk is left out
 		c.Class("jdk.ThreadPark", jfrwriter.StartTime, jfrwriter.Duration, jfrwriter.Thread, jfrwriter.Stack)
 		c.Event("jdk.ThreadPark", 1000, 5, 0, 0)
 		for i := range 5000 {
@@ -166,8 +167,8 @@ func TestRecordsReadsRecordingsChunkByChunk(t *testing.T) {
 		}
 		return c.Bytes()
 	}
-	whole := chunk(false)
-	path := write(t, "large.jfr", whole, chunk(true), whole, whole)
+	whole := chunk(0, false)
+	path := write(t, "large.jfr", whole, chunk(1, true), chunk(2, false), chunk(3, false))
 	options := archive.Options{MaxMemory: int64(16 * len(whole))}
 	var offsets []int64
 	for record, err := range options.Records(t.Context(), archive.File{Path: path}, archive.Part{}) {

@@ -126,7 +126,9 @@ func TestRecordingsOfJVMsByEveryWayIn_J4(t *testing.T) {
 func TestRecordingsOfJVMsThatStillWriteAreReadOnce_J3(t *testing.T) {
 	directory := t.TempDir()
 	finished := jfrRecording()
-	unfinished, open := bytes.Clone(finished), bytes.Clone(finished)
+	second := bytes.Clone(finished)
+	second[39]++ // the start of the chunk: a repeated one is left out
+	unfinished, open := bytes.Clone(finished), bytes.Clone(second)
 	unfinished[64] = 1                          // as the JVM marks it
 	binary.BigEndian.PutUint64(open[8:], 1<<30) // as async-profiler does
 	for name, content := range map[string][]byte{"jvm.jfr": unfinished, "async.jfr": open, "after.jfr": append(bytes.Clone(finished), open...), "header.jfr": append(bytes.Clone(finished), open[:67]...)} {
@@ -137,7 +139,7 @@ func TestRecordingsOfJVMsThatStillWriteAreReadOnce_J3(t *testing.T) {
 	next := newSink(t)
 	b := startTestReceiver(t, "resource_attributes: {service.name: cart}\nfile: {include: ['"+directory+"/*.jfr'], poll_interval: 10ms}", next)
 	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 2 }, time.Minute, 10*time.Millisecond)
-	two := append(bytes.Clone(finished), finished...)
+	two := append(bytes.Clone(finished), second...)
 	for name, content := range map[string][]byte{"jvm.jfr": finished, "async.jfr": finished, "after.jfr": two, "header.jfr": two} {
 		path := filepath.Join(directory, name)
 		writeFile(t, path+".tmp", content, time.Now())
