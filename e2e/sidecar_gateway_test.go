@@ -35,7 +35,7 @@ func numbered(t *testing.T, value int64) []byte {
 }
 
 // TestSidecarsAndGateway pushes real profiles to the sidecars of three instances. The files of the
-// gateway hold three times the samples that google/pprof reads, by service and without the instance: the
+// gateway hold three times the samples that google/pprof reads, by service, and without the instance for intervals: the
 // sidecars send the names of services as references. They have sent and deleted their files.
 func TestSidecarsAndGateway(t *testing.T) {
 	parallel(t)
@@ -71,8 +71,20 @@ func TestSidecarsAndGateway(t *testing.T) {
 	for _, p := range pushed {
 		t.Run(p.service, func(t *testing.T) {
 			requireTimes(t, p, instances, at[p.service])
+			found := map[string]map[string]bool{} // instances by sample type
 			for _, e := range at[p.service] {
-				assert.Empty(t, resourceAttribute(e, "service.instance.id"), "instance of a profile at the gateway")
+				if found[e.Type] == nil {
+					found[e.Type] = map[string]bool{}
+				}
+				found[e.Type][resourceAttribute(e, "service.instance.id")] = true
+			}
+			for sampleType, of := range found {
+				switch {
+				case of[""], sampleType == "cpu":
+					assert.Equal(t, map[string]bool{"": true}, of, "%s: intervals of all instances are one", sampleType)
+				default:
+					assert.Len(t, of, instances, "%s: readers add up the last snapshot of each instance", sampleType)
+				}
 			}
 		})
 	}
