@@ -93,12 +93,9 @@ func (a *app) convertToParquet(ctx context.Context, paths []string, c *compariso
 	return a.writeTo(output, func(w io.Writer) error {
 		file, empty := parquetfile.NewWriter(w, a.limit), true
 		err := source.Each(ctx, c.Selection, func(record *archive.Record, pd pprofile.Profiles) error {
-			err := dictionary.Check(pd)
-			if err == nil {
-				pd, err = dictionary.ResolveStrings(pd)
-			}
+			pd, err := query.Resolve(record, pd)
 			if err != nil {
-				return record.Fail(err)
+				return err
 			}
 			empty = false
 			return file.Add(pd)

@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // FrameNames returns the names of the functions of a location, the innermost first. Without a function, it is the file of the
@@ -28,5 +28,5 @@ func FrameNames(dict pprofile.ProfilesDictionary, location int32) (names []strin
 	if i := int(l.MappingIndex()); i > 0 && i < dict.MappingTable().Len() {
 		file = text(dict.MappingTable().At(i).FilenameStrindex())
 	}
-	return []string{webui.Address(file, l.Address())}
+	return []string{sampletypes.AddressName(file, l.Address())}
 }

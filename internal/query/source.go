@@ -124,7 +124,7 @@ func (s *Source) visit(record *archive.Record, sel *Selection, visit func(*archi
 		return err
 	}
 	if sel.SelectsSamples() { // attributes must show their values
-		if pd, err = resolve(record, pd); err != nil {
+		if pd, err = Resolve(record, pd); err != nil {
 			return err
 		}
 	}
@@ -138,8 +138,8 @@ func (s *Source) visit(record *archive.Record, sel *Selection, visit func(*archi
 	return visit(record, pd)
 }
 
-// resolve checks a payload, and returns it without string references.
-func resolve(record *archive.Record, pd pprofile.Profiles) (pprofile.Profiles, error) {
+// Resolve checks the payload of a record, and returns it without string references. The error is an *archive.Error.
+func Resolve(record *archive.Record, pd pprofile.Profiles) (pprofile.Profiles, error) {
 	err := dictionary.Check(pd)
 	if err == nil {
 		pd, err = dictionary.ResolveStrings(pd)

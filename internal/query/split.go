@@ -25,7 +25,7 @@ func (s *Source) EachGroup(ctx context.Context, sel *Selection, by []string, vis
 		if len(by) == 0 {
 			return visit(nil, pd)
 		}
-		pd, err := resolve(record, pd)
+		pd, err := Resolve(record, pd)
 		if err != nil {
 			return err
 		}
@@ -152,7 +152,7 @@ func (s *Source) Labels(ctx context.Context, sel *Selection) (*labels.Set, error
 			continue
 		}
 		err = s.eachIn(ctx, file, sel, func(record *archive.Record, pd pprofile.Profiles) error {
-			pd, err := resolve(record, pd)
+			pd, err := Resolve(record, pd)
 			if err == nil {
 				found.AddProfiles(pd)
 			}

@@ -5,6 +5,8 @@ package sampletypes
 
 import (
 	"cmp"
+	"fmt"
+	"path"
 	"strings"
 )
 
@@ -26,3 +28,14 @@ func SeriesName(profileType, periodType, sampleType string) string {
 func PyroscopeName(name string) string { return typeNames.Replace(name) }
 
 var typeNames = strings.NewReplacer("-", "_", ":", "_")
+
+// AddressName names a location without a function: by the file of its mapping, which may be unknown, and its address.
+func AddressName(file string, address uint64) string {
+	switch {
+	case file != "":
+		return fmt.Sprintf("[%s] 0x%x", path.Base(file), address)
+	case address == 0:
+		return "[unknown]"
+	}
+	return fmt.Sprintf("0x%x", address)
+}

@@ -10,7 +10,7 @@
 // pprof.scope.sample_types lists all sample types as "type/unit", in the order of the
 // pprof. A package that removes or adds Profiles writes both again.
 //
-// [MappingFlags] are the attributes of what a mapping has in a pprof.
+// [MappingFlags] are the attributes of what a mapping has in a pprof, and [AddressName] names its locations without a function.
 package sampletypes
 
 import (

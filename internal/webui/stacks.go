@@ -7,10 +7,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"path"
 	"slices"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // stacks is the tree of the stacks of a profile, with the values of one sample type. The sides of a difference are
@@ -88,18 +89,7 @@ func (f Frame) place() string {
 // address names a location without a function.
 func address(l *profile.Location) string {
 	if l.Mapping == nil {
-		return Address("", l.Address)
+		return sampletypes.AddressName("", l.Address)
 	}
-	return Address(l.Mapping.File, l.Address)
-}
-
-// Address names an address in a binary, whose file may be unknown.
-func Address(file string, address uint64) string {
-	switch {
-	case file != "":
-		return fmt.Sprintf("[%s] 0x%x", path.Base(file), address)
-	case address == 0:
-		return "[unknown]"
-	}
-	return fmt.Sprintf("0x%x", address)
+	return sampletypes.AddressName(l.Mapping.File, l.Address)
 }

@@ -99,8 +99,8 @@ func (t *Tree) Largest(n int) []bool {
 	return large
 }
 
-// Fold keeps the root and the n largest other nodes. In place of others, their caller has one node with the name other. No more nodes can be
-// added afterwards.
+// Fold keeps the root and the n largest other nodes. In place of others, their caller has one node with the name other. No more
+// nodes can be added afterwards.
 func (t *Tree) Fold(n int, other string) {
 	if len(t.Nodes)-1 <= n {
 		return

@@ -6,7 +6,6 @@ package foldedtranslator
 import (
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -130,12 +129,5 @@ func (r *reader) address(l pprofile.Location) string {
 	if i := int(l.MappingIndex()); i < r.dict.MappingTable().Len() {
 		file = r.text(r.dict.MappingTable().At(i).FilenameStrindex())
 	}
-	switch {
-	case file == "" && l.Address() == 0:
-		return "[unknown]"
-	case file == "":
-		return fmt.Sprintf("0x%x", l.Address())
-	default:
-		return fmt.Sprintf("[%s] 0x%x", path.Base(file), l.Address())
-	}
+	return sampletypes.AddressName(file, l.Address())
 }

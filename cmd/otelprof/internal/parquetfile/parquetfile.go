@@ -115,7 +115,7 @@ func (w *Writer) flush() error {
 	return nil
 }
 
-// Add adds the samples of a payload that passed dictionary.Check and has no string references.
+// Add adds the samples of a payload that query.Resolve returned.
 func (w *Writer) Add(pd pprofile.Profiles) error {
 	p := payload{dict: pd.Dictionary(), frames: make([][]string, pd.Dictionary().LocationTable().Len())}
 	for _, rp := range pd.ResourceProfiles().All() {
