@@ -15,8 +15,7 @@ import (
 )
 
 // Add merges p, without the Profiles that p says to skip. The error is a *dictionary.OverflowError, if a table of w
-// could become full, or ErrTypes. Then w is unchanged. If Add panics, w is only good
-// for its counts, which are without p.
+// could become full, or ErrTypes. Then w is unchanged. If Add panics, w is only good for its counts, which are without p.
 func (w *Window) Add(p *Payload) error { return w.add(p, false) }
 
 // add merges or subtracts p. Each entry of its dictionary is interned when a sample or a Profile first refers to it.

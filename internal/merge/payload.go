@@ -29,8 +29,8 @@ var ErrNoValues = errors.New("have neither values nor timestamps: the sender pro
 type Payload struct {
 	// Profiles describes the Profiles of all scopes, in their order.
 	Profiles []Profile
-	// Repeated estimates the bytes that a window retains because Profiles of one scope are in several
-	// slots: each slot has the attributes of the scope.
+	// Repeated estimates the bytes that a window retains because Profiles of one scope are in several slots, each of
+	// which has the attributes of the scope, and because snapshots of a resource may keep attributes that its intervals lose.
 	Repeated int
 
 	pd        pprofile.Profiles // references are resolved; it is only read
@@ -153,6 +153,9 @@ func (p *Payload) describeResource(rp pprofile.ResourceProfiles, options *Option
 		r.original = p.content(func(key dictionary.Value) dictionary.Value {
 			return append(dictionary.AppendMap(key, attributes), schemaURL...)
 		})
+	}
+	if len(options.DropResourceAttributes) > 0 && options.Snapshots == SnapshotsKeep {
+		p.Repeated += entrySize + 4*len(r.original)
 	}
 	return r
 }

@@ -73,14 +73,15 @@ type decoder struct {
 }
 
 func newDecoder() *decoder {
-	return &decoder{tables: dictionary.New(0)}
+	return &decoder{tables: dictionary.New(0), translated: map[chunk]bool{}}
 }
 
 // start prepares d for a recording.
 func (d *decoder) start(u *Unmarshaler) {
 	d.options, d.prepared = *u, false
 	d.ChunkSize = min(cmp.Or(u.ChunkSize, defaultChunkSize), maxChunkSize)
-	d.report, d.settings, d.replaced, d.translated = Report{}, settings{}, 0, map[chunk]bool{}
+	d.report, d.settings, d.replaced = Report{}, settings{}, 0
+	clear(d.translated)
 }
 
 // chunk identifies a chunk of a recording.
