@@ -26,8 +26,8 @@ type jsonCodec struct {
 	pprofile.JSONUnmarshaler
 }
 
-// marshal returns the record of a payload. It hides
-// the strings of resources and scopes, unless pd is read-only: pdata makes references of them.
+// marshal returns the record of a payload. It hides the strings of resources and scopes, unless pd is read-only: pdata makes
+// references of them.
 func marshal(m pprofile.Marshaler, pd pprofile.Profiles) (recordfile.Record, error) {
 	if pd.IsReadOnly() {
 		own := pprofile.NewProfiles()
