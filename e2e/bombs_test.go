@@ -55,7 +55,7 @@ service:
 	c.awaitReady(t)
 
 	// Valid pushes have 1 MiB after decompression.
-	large := pprofBytes(t, &profile.Profile{
+	large := profiletest.Pprof(t, &profile.Profile{
 		SampleType: []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}},
 		Sample:     []*profile.Sample{{Value: []int64{1}}},
 		Comments:   []string{strings.Repeat("good", 1<<18)},

@@ -154,7 +154,7 @@ func fill(t *testing.T, path string) {
 // badInput returns bodies that every endpoint rejects.
 func badInput(t *testing.T, random *rand.Rand) [][]byte {
 	t.Helper()
-	good := pprofBytes(t, &profile.Profile{
+	good := profiletest.Pprof(t, &profile.Profile{
 		SampleType: []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}},
 		Sample:     []*profile.Sample{{Value: []int64{1}}},
 	})
@@ -173,7 +173,7 @@ func badInput(t *testing.T, random *rand.Rand) [][]byte {
 
 func goodTarget(t *testing.T) string {
 	t.Helper()
-	data := pprofBytes(t, &profile.Profile{
+	data := profiletest.Pprof(t, &profile.Profile{
 		SampleType: []*profile.ValueType{{Type: "inuse_space", Unit: "bytes"}},
 		Sample:     []*profile.Sample{{Value: []int64{1}}},
 	})

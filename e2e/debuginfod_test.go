@@ -4,7 +4,6 @@
 package e2e
 
 import (
-	"bytes"
 	"debug/elf"
 	"fmt"
 	"net/http"
@@ -17,6 +16,8 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 const nativeSource = `
@@ -126,7 +127,6 @@ func nativeProfile(t *testing.T, program string) (pprof []byte, id string) {
 		p.Location = append(p.Location, &profile.Location{ID: uint64(i + 1), Mapping: m, Address: start + address[name] + uint64(i)})
 	}
 	p.Sample = []*profile.Sample{{Location: p.Location, Value: []int64{1}}}
-	var data bytes.Buffer
-	require.NoError(t, p.WriteUncompressed(&data))
-	return data.Bytes(), id
+	data := profiletest.Pprof(t, p)
+	return data, id
 }

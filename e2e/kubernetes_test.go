@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
@@ -117,7 +118,7 @@ func TestKubernetes(t *testing.T) {
 			return
 		}
 		scrapes.Add(1)
-		_, _ = w.Write(compressed(t, pprofBytes(t, &profile.Profile{
+		_, _ = w.Write(compressed(t, profiletest.Pprof(t, &profile.Profile{
 			SampleType: []*profile.ValueType{{Type: "goroutine", Unit: "count"}},
 			Sample:     []*profile.Sample{{Value: []int64{1}}},
 		})))

@@ -62,7 +62,7 @@ func fakeTargets(t *testing.T, bodies map[string][]byte) *httptest.Server {
 			}
 		case "small":
 			n := times.Add(1)
-			_, _ = w.Write(pprofBytes(t, profiletest.HeapPprof(n, 100*n, 1, 100)))
+			_, _ = w.Write(profiletest.Pprof(t, profiletest.HeapPprof(n, 100*n, 1, 100)))
 		default:
 			_, _ = w.Write(bodies[name])
 		}

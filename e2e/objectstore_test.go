@@ -45,7 +45,7 @@ service:
 	body := profiletest.Workloads()[0]
 	push := func(c *collector, seed uint64) {
 		for _, service := range []string{"cart", "checkout"} {
-			c.push(t, service, pprofBytes(t, body.Pprof(seed)))
+			c.push(t, service, profiletest.Pprof(t, body.Pprof(seed)))
 		}
 	}
 	uploaded := func() (n int) {

@@ -204,9 +204,8 @@ func largeRecord(t *testing.T) []byte {
 	for i, f := range p.Function {
 		f.Name += strings.Repeat(fmt.Sprint("[", i, "]"), (64<<20)/len(p.Function)/len(fmt.Sprint("[", i, "]")))
 	}
-	var data bytes.Buffer
-	require.NoError(t, p.WriteUncompressed(&data))
-	pd, err := (&pproftranslator.Unmarshaler{Limits: pproftranslator.Limits{DecompressedSize: 1 << 30}}).UnmarshalProfiles(data.Bytes())
+	data := profiletest.Pprof(t, p)
+	pd, err := (&pproftranslator.Unmarshaler{Limits: pproftranslator.Limits{DecompressedSize: 1 << 30}}).UnmarshalProfiles(data)
 	require.NoError(t, err)
 	message, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
 	require.NoError(t, err)

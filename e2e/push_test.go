@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"testing"
 
-	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
 )
 
@@ -49,13 +48,5 @@ func compressed(t *testing.T, data []byte) []byte {
 		t.Fatal(err)
 	}
 	require.NoError(t, w.Close())
-	return buf.Bytes()
-}
-
-// pprofBytes writes p without compression.
-func pprofBytes(t *testing.T, p *profile.Profile) []byte {
-	t.Helper()
-	var buf bytes.Buffer
-	require.NoError(t, p.WriteUncompressed(&buf))
 	return buf.Bytes()
 }

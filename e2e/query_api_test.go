@@ -19,6 +19,8 @@ import (
 	typesv1 "github.com/grafana/pyroscope/api/gen/proto/go/types/v1"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // TestQueryAPIWithPyroscopesClient calls the methods as Grafana's data source and profilecli do, with the client that Pyroscope
@@ -41,7 +43,7 @@ service:
 	for i, service := range []string{"checkout", "cart", "cart"} {
 		p := spanProfile(start.Add(time.Duration(i)*time.Minute), int64(i+1))
 		sums[service] += totalOf(p, 0)
-		c.push(t, service, pprofBytes(t, p))
+		c.push(t, service, profiletest.Pprof(t, p))
 	}
 	all := sums["cart"] + sums["checkout"]
 	from, to := start.UnixMilli(), time.Now().UnixMilli()

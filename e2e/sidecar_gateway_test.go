@@ -17,6 +17,7 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
@@ -25,7 +26,7 @@ func numbered(t *testing.T, value int64) []byte {
 	t.Helper()
 	function := &profile.Function{ID: 1, Name: "work", SystemName: "work", Filename: "work.go"}
 	location := &profile.Location{ID: 1, Line: []profile.Line{{Function: function, Line: 1}}}
-	return pprofBytes(t, &profile.Profile{
+	return profiletest.Pprof(t, &profile.Profile{
 		SampleType:    []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}},
 		DurationNanos: 1,
 		Function:      []*profile.Function{function},

@@ -36,9 +36,8 @@ func typed(t testing.TB, p *profile.Profile, typ string, ago time.Duration) ppro
 	for _, s := range p.Sample {
 		s.Label = map[string][]string{"trace_id": {exampleTrace}, "span_id": {"00f067aa0ba902b7"}}
 	}
-	var data bytes.Buffer
-	require.NoError(t, p.WriteUncompressed(&data))
-	pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(data.Bytes())
+	data := profiletest.Pprof(t, p)
+	pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(data)
 	require.NoError(t, err)
 	rp := pd.ResourceProfiles().At(0)
 	rp.Resource().Attributes().PutStr("service.name", "checkout")

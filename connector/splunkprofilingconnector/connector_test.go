@@ -104,8 +104,7 @@ func (h *harness) outcomes() map[string]int64 {
 func (h *harness) expanded() map[string][]expand.Profile {
 	all := map[string][]expand.Profile{}
 	for _, pd := range h.received {
-		expanded, err := expand.Profiles(pd)
-		require.NoError(h.t, err)
+		expanded := profiletest.Expand(h.t, pd)
 		for _, p := range expanded {
 			all[p.Type+"/"+p.Unit] = append(all[p.Type+"/"+p.Unit], p)
 		}

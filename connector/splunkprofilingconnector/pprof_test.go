@@ -21,13 +21,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
-func encodePprof(t testing.TB, p *profile.Profile) []byte {
-	t.Helper()
-	var buf bytes.Buffer
-	require.NoError(t, p.WriteUncompressed(&buf))
-	return buf.Bytes()
-}
-
 // cpuWithoutTypes is what agents send as cpu.
 func cpuWithoutTypes(periods ...int64) *profile.Profile {
 	f := &profile.Function{ID: 1, Name: "f"}
@@ -61,7 +54,7 @@ func TestPprofAddsValuesAndHeader(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			timestamps := name == "with a time label"
-			message, err := completePprof(encodePprof(t, cpuWithoutTypes(test.periods...)), test.wall, timestamps)
+			message, err := completePprof(profiletest.Pprof(t, cpuWithoutTypes(test.periods...)), test.wall, timestamps)
 			require.NoError(t, err)
 			p, err := profile.ParseUncompressed(message)
 			require.NoError(t, err)
@@ -98,22 +91,20 @@ func TestPprofKeepsMessagesThatAreComplete(t *testing.T) {
 				}
 			}
 		}
-		message, err := completePprof(encodePprof(t, in), true, true)
+		message, err := completePprof(profiletest.Pprof(t, in), true, true)
 		require.NoError(t, err)
-		want, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(encodePprof(t, in))
+		want, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(profiletest.Pprof(t, in))
 		require.NoError(t, err)
 		got, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(message)
 		require.NoError(t, err)
-		wantExpanded, err := expand.Profiles(want)
-		require.NoError(t, err)
-		gotExpanded, err := expand.Profiles(got)
-		require.NoError(t, err)
+		wantExpanded := profiletest.Expand(t, want)
+		gotExpanded := profiletest.Expand(t, got)
 		require.Empty(t, expand.Diff(wantExpanded, gotExpanded), "seed %d", seed)
 	}
 }
 
 func TestPprofRejects_J5(t *testing.T) {
-	valid := encodePprof(t, cpuWithoutTypes(10))
+	valid := profiletest.Pprof(t, cpuWithoutTypes(10))
 	withValues := cpuWithoutTypes(10)
 	withValues.Sample[0].Value = []int64{1}
 	for name, test := range map[string]struct {
@@ -122,7 +113,7 @@ func TestPprofRejects_J5(t *testing.T) {
 	}{
 		"text":                 {[]byte("not a profile"), "byte "},
 		"cut off":              {valid[:len(valid)-1], "byte "},
-		"values without types": {encodePprof(t, withValues), "sample 0: has values, but the message has no sample types"},
+		"values without types": {profiletest.Pprof(t, withValues), "sample 0: has values, but the message has no sample types"},
 		"label cut off":        {[]byte{0x12, 4, 0x1A, 2, 8, 0x80}, "bad varint"},
 		"unknown location":     {[]byte{0x12, 2, 8, 7, 0x32, 0}, "nil location"},
 		"unknown string":       {[]byte{0x0A, 2, 8, 7}, "malformed"},
@@ -141,7 +132,7 @@ func TestPprofRejects_J5(t *testing.T) {
 
 func TestMemoryOfPprof(t *testing.T) {
 	for name, data := range map[string][]byte{
-		"an agent's":       encodePprof(t, cpuWithoutTypes(make([]int64, 10_000)...)),
+		"an agent's":       profiletest.Pprof(t, cpuWithoutTypes(make([]int64, 10_000)...)),
 		"strings":          bytes.Repeat([]byte{0x32, 0}, 100_000),
 		"samples":          bytes.Repeat([]byte{0x12, 0}, 100_000),
 		"labels":           bytes.Repeat([]byte{0x12, 2, 0x1A, 0}, 50_000),
@@ -167,8 +158,8 @@ func TestMemoryOfPprof(t *testing.T) {
 }
 
 func FuzzPprof(f *testing.F) {
-	f.Add(encodePprof(f, cpuWithoutTypes(10, 20)), true)
-	f.Add(encodePprof(f, profiletest.GeneratePprof(profiletest.NewRand(1))), false)
+	f.Add(profiletest.Pprof(f, cpuWithoutTypes(10, 20)), true)
+	f.Add(profiletest.Pprof(f, profiletest.GeneratePprof(profiletest.NewRand(1))), false)
 	f.Fuzz(func(t *testing.T, data []byte, wall bool) {
 		message, err := completePprof(data, wall, wall)
 		if err != nil {

@@ -125,9 +125,8 @@ func payloads(b *testing.B) (all []payload) {
 		all = append(all, payload{fmt.Sprintf("generated %d KiB", size>>10), pd})
 	}
 	for _, workload := range profiletest.Workloads()[:1] {
-		var encoded bytes.Buffer
-		require.NoError(b, workload.Pprof(1).WriteUncompressed(&encoded))
-		pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(encoded.Bytes())
+		encoded := profiletest.Pprof(b, workload.Pprof(1))
+		pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(encoded)
 		require.NoError(b, err)
 		all = append(all, payload{workload.Name, pd})
 	}

@@ -168,9 +168,7 @@ func generate(seed uint64) *profile.Profile {
 func encode(t *testing.T, p *profile.Profile) []byte {
 	t.Helper()
 	require.NoError(t, p.CheckValid())
-	var b bytes.Buffer
-	require.NoError(t, p.WriteUncompressed(&b))
-	return b.Bytes()
+	return profiletest.Pprof(t, p)
 }
 
 // configured returns the default configuration of a component with yaml over it.

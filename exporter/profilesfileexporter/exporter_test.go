@@ -185,8 +185,7 @@ func expandRecord(t testing.TB, cfg *Config, record []byte) []expand.Profile {
 		pd, err := (&pprofile.JSONUnmarshaler{DisallowUnknownFields: true}).UnmarshalProfiles(record)
 		require.NoError(t, err)
 		profiletest.RequireConforms(t, pd)
-		expanded, err := expand.Profiles(pd)
-		require.NoError(t, err)
+		expanded := profiletest.Expand(t, pd)
 		return expanded
 	}
 	require.NoError(t, proto.Unmarshal(record, new(profilespb.ProfilesData)))
@@ -208,16 +207,14 @@ func TestWhatGoesInComesOut(t *testing.T) {
 		var want [][]expand.Profile
 		for i := range payloads {
 			pd := profiletest.GenerateProfiles(random)
-			expanded, err := expand.Profiles(pd)
-			require.NoError(t, err)
+			expanded := profiletest.Expand(t, pd)
 			want = append(want, expanded)
 			if i%2 == 0 {
 				pd.MarkReadOnly()
 			}
 			require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
 			if i%2 == 0 {
-				after, err := expand.Profiles(pd)
-				require.NoError(t, err)
+				after := profiletest.Expand(t, pd)
 				require.Empty(t, expand.Diff(expanded, after), "what others share is changed")
 			}
 		}
@@ -255,12 +252,11 @@ func TestRetryAfterFileSystemError(t *testing.T) {
 		cfg.RetryOnFailure.Enabled = false
 		e, _ := startExporter(t, cfg)
 		pd := profiletest.GenerateProfiles(profiletest.NewRand(2))
-		want, err := expand.Profiles(pd)
-		require.NoError(t, err)
+		want := profiletest.Expand(t, pd)
 		require.NoError(t, os.RemoveAll(cfg.Directory))
 		require.NoError(t, os.WriteFile(cfg.Directory, nil, 0o600))
 		for range 2 {
-			err = e.ConsumeProfiles(t.Context(), pd)
+			err := e.ConsumeProfiles(t.Context(), pd)
 			require.ErrorContains(t, err, cfg.Directory)
 			require.False(t, consumererror.IsPermanent(err), "an error of the disk is retryable")
 		}
@@ -377,8 +373,7 @@ func TestShowStringsUndoesMarshal(t *testing.T) {
 		random := profiletest.NewRand(3)
 		for range 50 {
 			pd := profiletest.GenerateProfiles(random)
-			before, err := expand.Profiles(pd)
-			require.NoError(t, err)
+			before := profiletest.Expand(t, pd)
 			want, err := recordfile.Summarize(pd)
 			require.NoError(t, err)
 			for range 3 {
@@ -386,8 +381,7 @@ func TestShowStringsUndoesMarshal(t *testing.T) {
 				require.NoError(t, err)
 				showStrings(c, pd, record.Data)
 				assert.Equal(t, want, record.Summaries)
-				after, err := expand.Profiles(pd)
-				require.NoError(t, err)
+				after := profiletest.Expand(t, pd)
 				require.Empty(t, expand.Diff(before, after))
 			}
 		}

@@ -32,8 +32,7 @@ func generateGroups(t testing.TB, seed uint64) pprofile.Profiles {
 	for range 1 + random.IntN(4) {
 		all = append(all, profiletest.GenerateExpanded(random)...)
 	}
-	pd, err := expand.Build(all)
-	require.NoError(t, err)
+	pd := profiletest.Build(t, all...)
 	for _, rp := range pd.ResourceProfiles().All() {
 		attributes := rp.Resource().Attributes()
 		switch random.IntN(8) {
@@ -97,20 +96,17 @@ func TestGrouped_E8(t *testing.T) {
 		for i := range payloads {
 			pd := generateGroups(t, seed+uint64(i))
 			for key, only := range byGroup(pd) {
-				expanded, err := expand.Profiles(only)
-				require.NoError(t, err)
+				expanded := profiletest.Expand(t, only)
 				want[groupDirectories[key]] = append(want[groupDirectories[key]], expanded)
 			}
-			before, err := expand.Profiles(pd)
-			require.NoError(t, err)
+			before := profiletest.Expand(t, pd)
 			several := len(byGroup(pd)) > 1
 			if i%2 == 0 {
 				pd.MarkReadOnly()
 			}
 			require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
 			if several || i%2 == 0 {
-				after, err := expand.Profiles(pd)
-				require.NoError(t, err)
+				after := profiletest.Expand(t, pd)
 				require.Empty(t, expand.Diff(before, after), "the caller's data is changed")
 			}
 		}

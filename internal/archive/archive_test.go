@@ -60,9 +60,7 @@ func line(record []byte) []byte { return append(slices.Clone(record), '\n') }
 
 func pprofData(t *testing.T) []byte {
 	t.Helper()
-	var data bytes.Buffer
-	require.NoError(t, profiletest.HeapPprof(1, 2, 3, 4).WriteUncompressed(&data))
-	return data.Bytes()
+	return profiletest.Pprof(t, profiletest.HeapPprof(1, 2, 3, 4))
 }
 
 func TestRecordsRecognizesFormatsByContent(t *testing.T) {
@@ -106,10 +104,8 @@ func TestRecordsRecognizesFormatsByContent(t *testing.T) {
 
 func requireEqual(t *testing.T, want, got pprofile.Profiles) {
 	t.Helper()
-	expandedWant, err := expand.Profiles(want)
-	require.NoError(t, err)
-	expandedGot, err := expand.Profiles(got)
-	require.NoError(t, err)
+	expandedWant := profiletest.Expand(t, want)
+	expandedGot := profiletest.Expand(t, got)
 	require.Empty(t, expand.Diff(expandedWant, expandedGot))
 }
 

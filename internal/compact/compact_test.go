@@ -91,8 +91,7 @@ func (h *history) writeRandom(r *rand.Rand, from time.Time, n int, group ...stri
 					p.Type = "inuse_space" // a snapshot
 				}
 			}
-			pd, err := expand.Build(profiles)
-			require.NoError(h.t, err)
+			pd := profiletest.Build(h.t, profiles...)
 			payloads = append(payloads, pd)
 		}
 		h.write(at.Add(time.Duration(r.IntN(50))*time.Second), group, payloads...)

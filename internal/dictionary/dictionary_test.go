@@ -256,14 +256,12 @@ func TestRemapKeepsMeaning(t *testing.T) {
 	for seed := range uint64(profiletest.Rounds(t, 40, 3000)) {
 		pd := profiletest.GenerateProfiles(profiletest.NewRand(seed))
 		require.NoError(t, Check(pd))
-		want, err := expand.Profiles(pd)
-		require.NoError(t, err)
+		want := profiletest.Expand(t, pd)
 		tables.Reset()
 		out := remapped(tables, &r, pd)
 		require.NoError(t, tables.Err())
 		profiletest.RequireConforms(t, out)
-		got, err := expand.Profiles(out)
-		require.NoError(t, err)
+		got := profiletest.Expand(t, out)
 		require.Emptyf(t, expand.Diff(want, got), "seed %d", seed)
 	}
 }

@@ -23,12 +23,10 @@ func TestSplitKeepsMeaning(t *testing.T) {
 			alone := pprofile.NewProfiles()
 			pd.Dictionary().CopyTo(alone.Dictionary())
 			rp.CopyTo(alone.ResourceProfiles().AppendEmpty())
-			want, err := expand.Profiles(alone)
-			require.NoError(t, err)
+			want := profiletest.Expand(t, alone)
 			taken := s.Take([]Part{{Resource: i}})
 			profiletest.RequireConforms(t, taken)
-			got, err := expand.Profiles(taken)
-			require.NoError(t, err)
+			got := profiletest.Expand(t, taken)
 			require.Emptyf(t, expand.Diff(want, got), "seed %d, resource %d", seed, i)
 		}
 	}

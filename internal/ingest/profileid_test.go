@@ -96,14 +96,13 @@ func TestProfileIDsOfRandomRequests_P13(t *testing.T) {
 		var request []Payload
 		for range 1 + random.IntN(4) {
 			p := profiletest.GeneratePprof(random)
-			var data bytes.Buffer
-			require.NoError(t, p.WriteUncompressed(&data))
-			if data.Len() == 0 {
+			data := profiletest.Pprof(t, p)
+			if len(data) == 0 {
 				continue
 			}
 			given := pcommon.Timestamp(1.7e18 + random.Int64N(2))
 			for range 1 + random.IntN(3) {
-				request = append(request, payload(data.Bytes(), given))
+				request = append(request, payload(data, given))
 			}
 		}
 		once, again := ids(t, request...), ids(t, request...)

@@ -4,7 +4,6 @@
 package ingest
 
 import (
-	"bytes"
 	"testing"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
@@ -32,9 +32,7 @@ func timed(t *testing.T, at, duration int64, timestamps ...int64) []byte {
 		}
 		p.Sample = append(p.Sample, s)
 	}
-	var data bytes.Buffer
-	require.NoError(t, p.WriteUncompressed(&data))
-	return data.Bytes()
+	return profiletest.Pprof(t, p)
 }
 
 // What a payload lacks is filled in from the first source that has it, for all its Profiles

@@ -212,8 +212,7 @@ func (m *model) requireSame(t *testing.T, want []expand.Profile, partitions map[
 		for _, rp := range pd.ResourceProfiles().All() {
 			require.Equal(t, key, m.options.partition(rp.Resource().Attributes()))
 		}
-		expanded, err := expand.Profiles(pd)
-		require.NoError(t, err)
+		expanded := profiletest.Expand(t, pd)
 		for _, e := range expanded {
 			got = append(got, m.view(e, true))
 		}
@@ -300,8 +299,7 @@ func TestWindowEqualsModel_P2(t *testing.T) {
 				if options.SlotLength > 0 {
 					expanded = inSlots(r, options.SlotLength, expanded)
 				}
-				pd, err := expand.Build(expanded)
-				require.NoError(t, err)
+				pd := profiletest.Build(t, expanded...)
 				require.NoErrorf(t, add(w, pd), "round %d", round)
 				payload++
 				naive.add(payload, expanded)

@@ -67,16 +67,14 @@ func TestDropAttributes(t *testing.T) {
 			continue
 		}
 		pd := unmarshalPprof(t, file.Data)
-		before, err := expand.Profiles(pd)
-		require.NoError(t, err)
+		before := profiletest.Expand(t, pd)
 		for _, e := range before {
 			for _, s := range e.Samples {
 				s.Attributes = without(s.Attributes, options.DropSampleAttributes)
 			}
 		}
 		out := merged(t, options, pd)
-		after, err := expand.Profiles(out)
-		require.NoError(t, err)
+		after := profiletest.Expand(t, out)
 		options := expand.Options{Merge: true, IgnoreProfileID: true, IgnoreZeroSamples: true}
 		require.Less(t, out.SampleCount(), pd.SampleCount())
 		require.Empty(t, expand.Diff(expand.Normalize(before, options), expand.Normalize(after, options)))
@@ -163,8 +161,7 @@ func TestTablesWithoutZeroValues_P1(t *testing.T) {
 	p.SetDurationNano(1)
 	p.Samples().AppendEmpty().Values().Append(7)
 	out := merged(t, defaultOptions(), pd)
-	expanded, err := expand.Profiles(out)
-	require.NoError(t, err)
+	expanded := profiletest.Expand(t, out)
 	require.Len(t, expanded[0].Samples, 1)
 	require.Equal(t, "7", expanded[0].Samples[0].Sum.String())
 	require.Equal(t, "cpu", expanded[0].Type)

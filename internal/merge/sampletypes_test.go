@@ -4,7 +4,6 @@
 package merge
 
 import (
-	"bytes"
 	"testing"
 
 	"github.com/google/pprof/profile"
@@ -29,9 +28,8 @@ func orderAndList(scope pprofile.ScopeProfiles) (order, list []any) {
 
 func pprofOf(t *testing.T, p *profile.Profile) pprofile.Profiles {
 	t.Helper()
-	var buf bytes.Buffer
-	require.NoError(t, p.WriteUncompressed(&buf))
-	return unmarshalPprof(t, buf.Bytes())
+	buf := profiletest.Pprof(t, p)
+	return unmarshalPprof(t, buf)
 }
 
 // Snapshots are in another scope than intervals. Each scope describes its own Profiles, and

@@ -4,7 +4,6 @@
 package query_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -137,9 +136,8 @@ func newProgram(b *testing.B, seed uint64) *program {
 			pprof.SampleType[0].Type, pprof.SampleType[0].Unit, pprof.SampleType[1].Type, pprof.SampleType[1].Unit = "inuse_objects", "count", "inuse_space", "bytes"
 			pprof.PeriodType.Type, pprof.PeriodType.Unit, pprof.DurationNanos = "space", "bytes", 0
 		}
-		var data bytes.Buffer
-		require.NoError(b, pprof.WriteUncompressed(&data))
-		pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(data.Bytes())
+		data := profiletest.Pprof(b, pprof)
+		pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(data)
 		require.NoError(b, err)
 		pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("service.name", fmt.Sprint("service-", seed))
 		pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("service.instance.id", fmt.Sprint("pod-", seed))

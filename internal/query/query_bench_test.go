@@ -4,7 +4,6 @@
 package query_test
 
 import (
-	"bytes"
 	"context"
 	"maps"
 	"math/rand/v2"
@@ -43,9 +42,8 @@ func BenchmarkQuery(b *testing.B) {
 		for _, n := range slices.Sorted(maps.Keys(chosen)) {
 			p.Sample = append(p.Sample, all[n])
 		}
-		var data bytes.Buffer
-		require.NoError(b, p.Compact().WriteUncompressed(&data))
-		pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(data.Bytes())
+		data := profiletest.Pprof(b, p.Compact())
+		pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(data)
 		require.NoError(b, err)
 		pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("service.name", "checkout")
 		for _, profile := range pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().All() {

@@ -76,8 +76,7 @@ func payload(t *testing.T, profiles ...profileOf) pprofile.Profiles {
 		e.Samples = append(e.Samples, sample)
 		expanded = append(expanded, e)
 	}
-	pd, err := expand.Build(expanded)
-	require.NoError(t, err)
+	pd := profiletest.Build(t, expanded...)
 	return pd
 }
 
@@ -109,8 +108,7 @@ func sums(t *testing.T, s *query.Source, sel query.Selection) map[string]int64 {
 			return nil
 		}
 		profiletest.RequireConforms(t, result.Profiles)
-		expanded, err := expand.Profiles(result.Profiles)
-		require.NoError(t, err)
+		expanded := profiletest.Expand(t, result.Profiles)
 		merged := map[string]int64{}
 		for _, p := range expanded {
 			for _, sample := range p.Samples {
@@ -473,8 +471,7 @@ func manyTypes(t *testing.T, n int, apart bool) pprofile.Profiles {
 		e.Samples = []*expand.Sample{{Stack: []*expand.Frame{{Lines: []expand.Line{{Function: function}}}}, Sum: big.NewInt(1)}}
 		expanded[i] = e
 	}
-	pd, err := expand.Build(expanded)
-	require.NoError(t, err)
+	pd := profiletest.Build(t, expanded...)
 	return pd
 }
 

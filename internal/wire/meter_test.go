@@ -177,9 +177,8 @@ func hasGroup(data []byte) bool {
 
 func BenchmarkMeter(b *testing.B) {
 	for _, workload := range profiletest.Workloads() {
-		var pprof bytes.Buffer
-		require.NoError(b, workload.Pprof(1).WriteUncompressed(&pprof))
-		pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(pprof.Bytes())
+		pprof := profiletest.Pprof(b, workload.Pprof(1))
+		pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(pprof)
 		require.NoError(b, err)
 		data := marshal(b, pd)
 		b.Run(workload.Name, func(b *testing.B) {

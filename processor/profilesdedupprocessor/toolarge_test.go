@@ -5,7 +5,6 @@ package profilesdedupprocessor
 
 import (
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -86,12 +85,10 @@ func TestResourcesOfOneLongStringTakeNoMemory_P5(t *testing.T) {
 	for i := range 1000 {
 		pd.ResourceProfiles().At(0).Resource().Attributes().PutStr(fmt.Sprint(i), long)
 	}
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	err := p.ConsumeProfiles(t.Context(), pd)
-	runtime.ReadMemStats(&after)
+	var err error
+	allocated := profiletest.AllocatedBy(func() { err = p.ConsumeProfiles(t.Context(), pd) })
 	require.ErrorIs(t, err, errTooLarge)
-	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(16<<20))
+	require.Less(t, allocated, uint64(16<<20))
 	require.NoError(t, p.Shutdown(t.Context()))
 	profiletest.Injected(t, "1 payloads of 1000 attributes with one string of 1 MiB")
 }

@@ -23,7 +23,7 @@ import (
 // not become a large attribute.
 func TestAttributeLengthsAreBounded_R8(t *testing.T) {
 	within, over := strings.Repeat("x", httpserver.MaxAttributeLength), strings.Repeat("x", httpserver.MaxAttributeLength+1)
-	body := plain(t, samplePprof("/bin/app", 1))
+	body := profiletest.Pprof(t, samplePprof("/bin/app", 1))
 	b := startTestReceiver(t, serverYAML, consumertest.NewNop())
 	withLabel := func(name, value string) []byte {
 		message, err := json.Marshal(map[string]any{"series": []any{map[string]any{
@@ -67,7 +67,7 @@ func TestAttributeLengthsAreBounded_R8(t *testing.T) {
 
 // An attribute that a request states once counts for each profile that gets it.
 func TestAttributesCountForEachProfile_R8(t *testing.T) {
-	raw := plain(t, samplePprof("/bin/app", 3))
+	raw := profiletest.Pprof(t, samplePprof("/bin/app", 3))
 	sample := profiletest.RawSample(raw)
 	series := func(samples int, labels ...string) []byte {
 		message := profiletest.RawSeries(raw, labels...)
@@ -102,7 +102,7 @@ func TestBombsOfOneRequestShareTheLimit_R2(t *testing.T) {
 	for name, bomb := range bombs(t) {
 		next := newSink(t)
 		b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB}\nmax_in_flight: 64MiB", next)
-		good := profiletest.Gzip(t, plain(t, samplePprof("/bin/app", 3)))
+		good := profiletest.Gzip(t, profiletest.Pprof(t, samplePprof("/bin/app", 3)))
 		parts := []formPart{event("{}"), attached("cpu.pprof", good)}
 		many := min(100, 3<<20/len(bomb)) // within the limit of a body
 		for i := range many {

@@ -33,8 +33,8 @@ func TestConnect(t *testing.T) {
 	b := startTestReceiver(t, serverYAML+"resource_attributes: {deployment.environment.name: test}", next)
 	one, two := samplePprof("/bin/app", 3), samplePprof("/bin/other", 4)
 	got := b.connect(profiletest.PushRequest(
-		profiletest.RawSeries(profiletest.Gzip(t, plain(t, one)), "service_name", "checkout", "__name__", "process_cpu", "__delta__", "false", "__session_id__", "s1", "region", "eu", "pyroscope_spy", "pyroscope-rs"),
-		profiletest.RawSeries(plain(t, two), "service_name", "cart", "__name__", "custom"),
+		profiletest.RawSeries(profiletest.Gzip(t, profiletest.Pprof(t, one)), "service_name", "checkout", "__name__", "process_cpu", "__delta__", "false", "__session_id__", "s1", "region", "eu", "pyroscope_spy", "pyroscope-rs"),
+		profiletest.RawSeries(profiletest.Pprof(t, two), "service_name", "cart", "__name__", "custom"),
 	))
 	require.Equal(t, http.StatusOK, got.status, got.body)
 	assert.Equal(t, "application/proto", got.header.Get("Content-Type"))
@@ -74,7 +74,7 @@ func TestConnectTemporality(t *testing.T) {
 		if row.delta != "" {
 			labels = append(labels, "__delta__", row.delta)
 		}
-		require.Equal(t, http.StatusOK, b.connect(profiletest.PushRequest(profiletest.RawSeries(plain(t, withTypes(row.types...)), labels...))).status)
+		require.Equal(t, http.StatusOK, b.connect(profiletest.PushRequest(profiletest.RawSeries(profiletest.Pprof(t, withTypes(row.types...)), labels...))).status)
 		got := map[string]string{}
 		for _, v := range views(t, next, 0) {
 			got[v.sampleType] = v.attributes["profile.temporality"]
@@ -87,7 +87,7 @@ func TestConnectTemporality(t *testing.T) {
 
 // Errors have Connect's codes and form.
 func TestConnectCodes_R10(t *testing.T) {
-	good := plain(t, samplePprof("/bin/app", 3))
+	good := profiletest.Pprof(t, samplePprof("/bin/app", 3))
 	request := profiletest.PushRequest(profiletest.RawSeries(good, "service_name", "checkout"))
 	stripped := curlData(profiletest.Gzip(t, good))
 	zeros := make([]byte, 3<<20)

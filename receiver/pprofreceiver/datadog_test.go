@@ -54,11 +54,11 @@ func TestDatadog(t *testing.T) {
 		sent[kind] = samplePprof("/bin/app", int64(i+1))
 	}
 	got := b.sendForm(httpserver.DatadogPath,
-		attached("cpu.pprof", profiletest.Gzip(t, plain(t, sent["cpu"]))),
-		attached("delta-heap.pprof", profiletest.Zstd(t, plain(t, sent["heap"]))),
-		attached("goroutines.pprof", profiletest.LZ4(t, plain(t, sent["goroutine"]))),
-		attached("block.pprof", plain(t, sent["block"])),
-		attached("auto.pprof.lz4", profiletest.LZ4(t, plain(t, sent["auto"]))),
+		attached("cpu.pprof", profiletest.Gzip(t, profiletest.Pprof(t, sent["cpu"]))),
+		attached("delta-heap.pprof", profiletest.Zstd(t, profiletest.Pprof(t, sent["heap"]))),
+		attached("goroutines.pprof", profiletest.LZ4(t, profiletest.Pprof(t, sent["goroutine"]))),
+		attached("block.pprof", profiletest.Pprof(t, sent["block"])),
+		attached("auto.pprof.lz4", profiletest.LZ4(t, profiletest.Pprof(t, sent["auto"]))),
 		attached("metrics.json", []byte(`[["go_mem",1]]`)),
 		attached("go.trace", []byte("trace")),
 		attached("code-provenance.json", []byte("{}")),
@@ -128,7 +128,7 @@ func TestDatadogTimesAndTemporality(t *testing.T) {
 			if own {
 				p.TimeNanos = start + 5
 			}
-			require.Equal(t, http.StatusAccepted, b.sendForm(httpserver.DatadogPath, attached(row.file, plain(t, p)), event(goEvent)).status)
+			require.Equal(t, http.StatusAccepted, b.sendForm(httpserver.DatadogPath, attached(row.file, profiletest.Pprof(t, p)), event(goEvent)).status)
 			for _, v := range views(t, next, 0) {
 				i := 0
 				for row.types[i] != v.sampleType {
@@ -158,7 +158,7 @@ func TestDatadogLabels(t *testing.T) {
 	}
 	next := newSink(t)
 	b := startTestReceiver(t, serverYAML, next)
-	require.Equal(t, http.StatusAccepted, b.sendForm(httpserver.DatadogPath, attached("auto.pprof", plain(t, p)), event(goEvent)).status)
+	require.Equal(t, http.StatusAccepted, b.sendForm(httpserver.DatadogPath, attached("auto.pprof", profiletest.Pprof(t, p)), event(goEvent)).status)
 	pd := next.only()
 	sample := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0)
 	assert.Equal(t, []uint64{uint64(p.TimeNanos + 1)}, sample.TimestampsUnixNano().AsRaw())
@@ -184,13 +184,13 @@ func TestRenamedAttributesDoNotCollide(t *testing.T) {
 	for _, p := range []*profile.Profile{both, elsewhere} {
 		next := newSink(t)
 		b := startTestReceiver(t, serverYAML, next)
-		require.Equal(t, http.StatusAccepted, b.sendForm(httpserver.DatadogPath, attached("auto.pprof", plain(t, p)), event(goEvent)).status)
+		require.Equal(t, http.StatusAccepted, b.sendForm(httpserver.DatadogPath, attached("auto.pprof", profiletest.Pprof(t, p)), event(goEvent)).status)
 		assertHolds(t, p, next.only())
 	}
 }
 
 func TestDatadogRejections(t *testing.T) {
-	good := attached("cpu.pprof", plain(t, samplePprof("/bin/app", 3)))
+	good := attached("cpu.pprof", profiletest.Pprof(t, samplePprof("/bin/app", 3)))
 	var many []formPart
 	for i := range httpserver.MaxEntries + 1 {
 		many = append(many, attached(fmt.Sprint(i, ".pprof"), good.Body))
@@ -237,7 +237,7 @@ func TestDatadogRejections(t *testing.T) {
 
 // An invalid profile does not affect the others of its request, and the response names it.
 func TestOthersOfTheRequestAreKept_R4(t *testing.T) {
-	good := plain(t, samplePprof("/bin/app", 3))
+	good := profiletest.Pprof(t, samplePprof("/bin/app", 3))
 	for name, bad := range map[string]struct {
 		body   []byte
 		status int
@@ -277,7 +277,7 @@ func TestOthersOfTheRequestAreKept_R4(t *testing.T) {
 
 // If one profile is to be retried, the response says so, whatever the outcome of the others.
 func TestRetryPrecedesOtherRejections(t *testing.T) {
-	good := plain(t, samplePprof("/bin/app", 3))
+	good := profiletest.Pprof(t, samplePprof("/bin/app", 3))
 	for name, row := range map[string]struct {
 		consume func(kind string) error
 		status  int

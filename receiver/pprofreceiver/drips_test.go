@@ -129,7 +129,7 @@ func TestDrippingClients_R11(t *testing.T) {
 // counts those that are open, or all open files.
 func (b *testReceiver) beDrippedAt(t *testing.T, clients int, duration time.Duration, dial dialer, connections func() int) {
 	b.start()
-	profile := plain(t, samplePprof("/bin/app", 1))
+	profile := profiletest.Pprof(t, samplePprof("/bin/app", 1))
 	good := profiletest.Gzip(t, profile)
 	idle := b.pushFor(t, duration/4, good)
 

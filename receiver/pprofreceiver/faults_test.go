@@ -68,7 +68,7 @@ func arrivedValues(t *testing.T, s *sink) map[int64]int64 {
 // Any bytes get a response, and accepted payloads conform, which the sink checks.
 func TestEveryPrefixAndFlippedBits_R1(t *testing.T) {
 	full, _ := profiletest.Soak(t)
-	data := plain(t, numbered(3))
+	data := profiletest.Pprof(t, numbered(3))
 	for _, w := range protocols {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
@@ -218,7 +218,7 @@ func TestConsumeContract_R10(t *testing.T) {
 				for range 4 {
 					clients.Go(func() {
 						for id := turn.Add(1); id <= int64(count); id = turn.Add(1) {
-							body := plain(t, numbered(id))
+							body := profiletest.Pprof(t, numbered(id))
 							for {
 								got := b.sendBy(w, body)
 								if got.status == http.StatusServiceUnavailable {
@@ -273,7 +273,7 @@ func TestSumIsExactWithManyClients_R12(t *testing.T) {
 			for push := range pushes {
 				value := int64(1 + client*pushes + push)
 				w := protocols[value%int64(len(protocols))]
-				body := profiletest.Gzip(t, plain(t, numbered(value)))
+				body := profiletest.Gzip(t, profiletest.Pprof(t, numbered(value)))
 				for {
 					status := b.sendBy(w, body).status
 					if status == http.StatusServiceUnavailable {
@@ -325,7 +325,7 @@ func TestPanicIsAnswered_R13(t *testing.T) {
 				}
 				return next.ConsumeProfiles(ctx, pd)
 			}))
-			body := plain(t, samplePprof("/bin/app", 1))
+			body := profiletest.Pprof(t, samplePprof("/bin/app", 1))
 			got := b.sendBy(w, body)
 			assert.Equal(t, http.StatusInternalServerError, got.status)
 			b.assertPanicLogged(1)
@@ -349,7 +349,7 @@ func TestPanicIsAnswered_R13(t *testing.T) {
 // Secrets are in no log, response or metric, in any protocol and for any outcome.
 func TestSecretsAreNotShown_R16(t *testing.T) {
 	const secret = "s3cret"
-	good := plain(t, samplePprof("/bin/app", 1))
+	good := profiletest.Pprof(t, samplePprof("/bin/app", 1))
 	for _, next := range []error{nil, errors.New("not now")} {
 		b := newTestReceiver(t, "server: {endpoint: 127.0.0.1:0, auth: {authenticator: doorman, request_params: [password]}}", consumertest.NewErr(next))
 		require.NoError(t, b.Start(t.Context(), hostWith{doormanID: doorman{}}))
@@ -402,7 +402,7 @@ func TestRepairsAreCounted_R7_R9(t *testing.T) {
 	for _, w := range protocols {
 		next := newSink(t)
 		b := startTestReceiver(t, serverYAML, next)
-		require.Equal(t, w.success, b.sendBy(w, plain(t, p)).status)
+		require.Equal(t, w.success, b.sendBy(w, profiletest.Pprof(t, p)).status)
 		profiletest.Injected(t, "1 profiles to repair")
 		assert.Equal(t, map[string]int64{"invalid_utf8": 1, "negative_time": 2}, b.counts("otelcol_receiver_pprof_repairs", "repair"), w.name)
 		v := views(t, next, 0)[0]

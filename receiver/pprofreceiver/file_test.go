@@ -75,7 +75,7 @@ file:
 // modification.
 func writeProfile(t *testing.T, path string, value int64, modified time.Time) {
 	t.Helper()
-	writeFile(t, path, profiletest.Gzip(t, plain(t, samplePprof("/bin/app", value))), modified)
+	writeFile(t, path, profiletest.Gzip(t, profiletest.Pprof(t, samplePprof("/bin/app", value))), modified)
 }
 
 func writeFile(t *testing.T, path string, content []byte, modified time.Time) {
@@ -154,7 +154,7 @@ func TestOddFiles_R17(t *testing.T) {
 		".hidden.pb.gz": []byte("x"),
 		"large.pb.gz":   make([]byte, 1<<20+1),
 		"bomb.pb.gz":    profiletest.Gzip(t, make([]byte, 1<<20+1)),
-		"half.pb.gz":    profiletest.Gzip(t, plain(t, samplePprof("/bin/app", 9)))[:40],
+		"half.pb.gz":    profiletest.Gzip(t, profiletest.Pprof(t, samplePprof("/bin/app", 9)))[:40],
 		"x.pb.gz.tmp":   []byte("x"),
 	} {
 		writeFile(t, filepath.Join(dir, name), content, old)
@@ -242,7 +242,7 @@ func TestFileWithoutATime_R17(t *testing.T) {
 	p := samplePprof("/bin/app", 1)
 	p.TimeNanos = 0
 	modified := time.Now().Add(-time.Hour).Truncate(time.Second)
-	writeFile(t, filepath.Join(dir, "a.gz"), plain(t, p), modified)
+	writeFile(t, filepath.Join(dir, "a.gz"), profiletest.Pprof(t, p), modified)
 	next := newSink(t)
 	for range 2 { // without checkpoints
 		newTestReceiver(t, fileYAML(dir, ""), next).files.Poll(t.Context())

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 )
@@ -34,8 +34,7 @@ func TestIngestFoldedStacks(t *testing.T) {
 		b := startTestReceiver(t, serverYAML, next)
 		got := b.post(foldedQuery+query, []byte(body))
 		require.Equal(t, http.StatusOK, got.status, got.body)
-		expanded, err := expand.Profiles(next.only())
-		require.NoError(t, err)
+		expanded := profiletest.Expand(t, next.only())
 		text, err := foldedtranslator.Marshaler{}.MarshalProfiles(next.only())
 		require.NoError(t, err)
 		assert.Equal(t, want, expanded[0].Type+" "+expanded[0].Unit+" "+strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", " "), query)

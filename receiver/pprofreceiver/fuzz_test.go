@@ -27,7 +27,7 @@ import (
 // payloads conform, and no memory stays reserved.
 func FuzzRequests(f *testing.F) {
 	t := &testing.T{} // of the helpers, which do not fail
-	profile := plain(t, numbered(3))
+	profile := profiletest.Pprof(t, numbered(3))
 	for i, w := range protocols {
 		body, headers := w.wrap(t, profile)
 		contentType := ""

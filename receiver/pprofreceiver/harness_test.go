@@ -221,13 +221,6 @@ func samplePprof(binary string, value int64) *profile.Profile {
 	}
 }
 
-func plain(t *testing.T, p *profile.Profile) []byte {
-	t.Helper()
-	var buf bytes.Buffer
-	require.NoError(t, p.WriteUncompressed(&buf))
-	return buf.Bytes()
-}
-
 // counts are the values of a counter, by one of its attributes.
 func (b *testReceiver) counts(metric, by string) map[string]int64 {
 	b.t.Helper()

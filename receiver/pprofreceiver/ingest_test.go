@@ -42,7 +42,7 @@ func TestIngest(t *testing.T) {
 		"name": {name}, "from": {"1700000000000000000"}, "until": {"1700000010000000000"}, "spyName": {"gospy"},
 		"sampleRate": {"100"}, "units": {"samples"}, "aggregationType": {"sum"},
 	}
-	got := b.sendForm("/ingest?"+query.Encode(), formPart{"profile", "profile.pprof", profiletest.Gzip(t, plain(t, p))})
+	got := b.sendForm("/ingest?"+query.Encode(), formPart{"profile", "profile.pprof", profiletest.Gzip(t, profiletest.Pprof(t, p))})
 	require.Equal(t, http.StatusOK, got.status, got.body)
 
 	assertHolds(t, p, next.only())
@@ -121,7 +121,7 @@ func TestIngestTemporality(t *testing.T) {
 			next := newSink(t)
 			b := startTestReceiver(t, serverYAML, next)
 			p := withTypes(row.types...)
-			parts := []formPart{{"profile", "p", plain(t, p)}, {"prev_profile", "p", []byte("whatever")}}
+			parts := []formPart{{"profile", "p", profiletest.Pprof(t, p)}, {"prev_profile", "p", []byte("whatever")}}
 			if row.config != "" {
 				parts = append(parts, formPart{"sample_type_config", "c.json", []byte(row.config)})
 			}
@@ -156,7 +156,7 @@ func TestIngestTemporality(t *testing.T) {
 
 // Skipped parts are counted only for accepted requests.
 func TestIngestCountsSkippedPartsOfAcceptedRequests(t *testing.T) {
-	parts := []formPart{{"profile", "p", plain(t, samplePprof("/bin/app", 1))}, {"prev_profile", "p", []byte("x")}, {"notes", "", []byte("x")}}
+	parts := []formPart{{"profile", "p", profiletest.Pprof(t, samplePprof("/bin/app", 1))}, {"prev_profile", "p", []byte("x")}, {"notes", "", []byte("x")}}
 	for _, row := range []struct {
 		next error
 		want map[string]int64
@@ -171,7 +171,7 @@ func TestIngestCountsSkippedPartsOfAcceptedRequests(t *testing.T) {
 }
 
 func TestIngestRejections(t *testing.T) {
-	good := plain(t, samplePprof("/bin/app", 3))
+	good := profiletest.Pprof(t, samplePprof("/bin/app", 3))
 	profilePart := formPart{"profile", "profile.pprof", good}
 	many := strings.Repeat("a=b,", 300)
 	testExchanges(t, exchange{}, []exchange{
@@ -220,7 +220,7 @@ func TestIngestNames(t *testing.T) {
 	} {
 		next := newSink(t)
 		b := startTestReceiver(t, serverYAML, next)
-		got := b.post("/ingest?format=pprof&name="+url.QueryEscape(name), plain(t, samplePprof("/bin/app", 1)))
+		got := b.post("/ingest?format=pprof&name="+url.QueryEscape(name), profiletest.Pprof(t, samplePprof("/bin/app", 1)))
 		require.Equal(t, http.StatusOK, got.status, "%s: %s", name, got.body)
 		resource, _ := next.attributesOf()
 		delete(resource, "process.executable.name")

@@ -24,7 +24,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/jfrwriter"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 )
@@ -53,8 +52,7 @@ const jfrLabels = "\x0a\x0a\x08\x07\x12\x06\x0a\x04\x08\x01\x10\x02" + "\x12\x0a
 func summary(t *testing.T, pd pprofile.Profiles) map[string]string {
 	t.Helper()
 	profiletest.RequireConforms(t, pd)
-	expanded, err := expand.Profiles(pd)
-	require.NoError(t, err)
+	expanded := profiletest.Expand(t, pd)
 	all := map[string]string{}
 	for _, p := range expanded {
 		key := ""

@@ -18,6 +18,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 func TestStartIsLogged(t *testing.T) {
@@ -42,7 +44,7 @@ self: {profiles: [heap], collection_interval: 1h}
 
 func TestFirstProfileOfEachServiceIsLogged(t *testing.T) {
 	b := startTestReceiver(t, serverYAML, consumertest.NewNop())
-	body := plain(t, samplePprof("/bin/app", 3))
+	body := profiletest.Pprof(t, samplePprof("/bin/app", 3))
 	for _, service := range []string{"a", "a", "b", "a"} {
 		require.Equal(t, http.StatusNoContent, b.push("?service.name="+service, body).status)
 	}
@@ -66,9 +68,9 @@ func TestMissingServiceNameIsWarnedOfOnceForEachSender(t *testing.T) {
 	next := newSink(t)
 	b := startTestReceiver(t, serverYAML, next)
 	for range 3 {
-		require.Equal(t, http.StatusNoContent, b.push("", plain(t, samplePprof("/bin/app", 1))).status)
+		require.Equal(t, http.StatusNoContent, b.push("", profiletest.Pprof(t, samplePprof("/bin/app", 1))).status)
 	}
-	require.Equal(t, http.StatusNoContent, b.push("?service.name=a", plain(t, samplePprof("/bin/app", 1))).status)
+	require.Equal(t, http.StatusNoContent, b.push("?service.name=a", profiletest.Pprof(t, samplePprof("/bin/app", 1))).status)
 	warned := b.logs.FilterMessage("Profile without service.name; not logged again for this sender").All()
 	require.Len(t, warned, 1)
 	assert.Equal(t, zap.WarnLevel, warned[0].Level)
@@ -83,7 +85,7 @@ func TestDisconnectedClientIsLogged(t *testing.T) {
 	require.NoError(t, err)
 	b := startTestReceiver(t, serverYAML, next)
 	client := http.Client{Timeout: 100 * time.Millisecond}
-	_, err = client.Post(b.url("/v1/pprof?service.name=a"), "application/octet-stream", bytes.NewReader(plain(t, samplePprof("/bin/app", 3)))) //nolint:bodyclose // there is no response
+	_, err = client.Post(b.url("/v1/pprof?service.name=a"), "application/octet-stream", bytes.NewReader(profiletest.Pprof(t, samplePprof("/bin/app", 3)))) //nolint:bodyclose // there is no response
 	require.Error(t, err)
 	warned := func() []observer.LoggedEntry {
 		return b.logs.FilterMessage("Rejected requests: pipeline_retryable").All()

@@ -36,7 +36,7 @@ import (
 
 // Each status, with its body and headers.
 func TestStatuses_R10(t *testing.T) {
-	good := plain(t, samplePprof("/bin/app", 3))
+	good := profiletest.Pprof(t, samplePprof("/bin/app", 3))
 	zeros := bytes.Repeat([]byte{0}, 3<<20) // more than max_decompressed_size below
 	badStack := samplePprof("/bin/app", 1)
 	badStack.Sample[0].Value = []int64{1, 2, 3}
@@ -68,7 +68,7 @@ func TestStatuses_R10(t *testing.T) {
 		{name: "attributes", path: "/v1/pprof?service.name=checkout&a.b=c+d&profile_type=cpu", body: good, status: 204},
 
 		{name: "as many parameters as may be", path: parameters(httpserver.MaxEntries), body: good, status: 204},
-		{name: "neither sample types nor samples", body: plain(t, &profile.Profile{}), status: 204},
+		{name: "neither sample types nor samples", body: profiletest.Pprof(t, &profile.Profile{}), status: 204},
 
 		{name: "no body", status: 400, says: "body: empty"},
 		{name: "nothing in gzip", body: profiletest.Gzip(t, nil), status: 400, says: "empty"},
@@ -77,7 +77,7 @@ func TestStatuses_R10(t *testing.T) {
 		{name: "curl -d", body: curlData(profiletest.Gzip(t, good)), contentType: "application/x-www-form-urlencoded", status: 400, says: "body: gzip"},
 		{name: "cut off", body: good[:len(good)-3], status: 400},
 		{name: "gzip cut off", body: profiletest.Gzip(t, good)[:40], status: 400, says: "body: gzip"},
-		{name: "too many values", body: plain(t, badStack), status: 400, says: "sample ... 0"},
+		{name: "too many values", body: profiletest.Pprof(t, badStack), status: 400, says: "sample ... 0"},
 		{name: "not gzip as said", body: good, headers: []string{"Content-Encoding", "gzip"}, status: 400, says: "not gzip"},
 		{name: "too many layers", body: profiletest.Gzip(t, profiletest.Gzip(t, profiletest.Gzip(t, profiletest.Gzip(t, good)))), status: 400, says: "more than 3 layers"},
 		{name: "unknown parameter", path: "/v1/pprof?service=checkout", body: good, status: 400, says: "\"service\" is unknown ... service.name"},
@@ -108,7 +108,7 @@ func TestStatuses_R10(t *testing.T) {
 }
 
 func TestBodyLimit(t *testing.T) {
-	good := plain(t, samplePprof("/bin/app", 3))
+	good := profiletest.Pprof(t, samplePprof("/bin/app", 3))
 	b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_request_body_size: 1000}", consumertest.NewNop())
 	assert.Equal(t, 204, b.push("", good).status)
 
@@ -129,7 +129,7 @@ func TestPush(t *testing.T) {
 	next := newSink(t)
 	b := startTestReceiver(t, serverYAML+"resource_attributes: {deployment.environment.name: test, host.name: from-config}", next)
 
-	require.Equal(t, 204, b.push("?service.name=checkout&host.name="+url.QueryEscape("a b")+"&.region=eu&profile_type=cpu", plain(t, p)).status)
+	require.Equal(t, 204, b.push("?service.name=checkout&host.name="+url.QueryEscape("a b")+"&.region=eu&profile_type=cpu", profiletest.Pprof(t, p)).status)
 
 	assert.Empty(t, expand.DiffPprof(p, next.only()))
 	resource := next.only().ResourceProfiles().At(0).Resource().Attributes()
@@ -171,7 +171,7 @@ func TestServiceName(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			next := newSink(t)
 			b := startTestReceiver(t, serverYAML+row.config, next)
-			require.Equal(t, 204, b.push(row.query, plain(t, samplePprof(row.binary, 1))).status)
+			require.Equal(t, 204, b.push(row.query, profiletest.Pprof(t, samplePprof(row.binary, 1))).status)
 			name, _ := next.only().ResourceProfiles().At(0).Resource().Attributes().Get("service.name")
 			assert.Equal(t, row.want, name.AsString())
 		})
@@ -184,9 +184,9 @@ func TestEmptyProfileIsCounted_R5(t *testing.T) {
 	p.Sample = nil
 	next := newSink(t)
 	b := startTestReceiver(t, serverYAML, next)
-	require.Equal(t, 204, b.push("", plain(t, p)).status)
+	require.Equal(t, 204, b.push("", profiletest.Pprof(t, p)).status)
 	none := &profile.Profile{TimeNanos: 1}
-	require.Equal(t, 204, b.push("", plain(t, none)).status)
+	require.Equal(t, 204, b.push("", profiletest.Pprof(t, none)).status)
 	assert.Empty(t, next.AllProfiles(), "nothing is passed on")
 	metadatatest.AssertEqualReceiverPprofEmptyProfiles(t, b.telemetry, []metricdata.DataPoint[int64]{{
 		Value:      int64(len(p.SampleType)) + 1, // a pprof without sample types counts as one
@@ -204,7 +204,7 @@ func TestConfiguredLabels(t *testing.T) {
 	p.Sample[0].NumLabel = map[string][]int64{"at": {p.TimeNanos + 5}}
 	next := newSink(t)
 	b := startTestReceiver(t, serverYAML+"links: {trace_id: the trace, span_id: the span}\ntimestamp_label: at", next)
-	require.Equal(t, 204, b.push("", plain(t, p)).status)
+	require.Equal(t, 204, b.push("", profiletest.Pprof(t, p)).status)
 
 	pd := next.only()
 	sample := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0)
@@ -241,7 +241,7 @@ func TestLinksOfKnownLabels(t *testing.T) {
 			p.Sample[0].Label, p.Sample[0].NumLabel = row.labels, row.numbers
 			next := newSink(t)
 			b := startTestReceiver(t, serverYAML, next)
-			require.Equal(t, 204, b.push("", plain(t, p)).status)
+			require.Equal(t, 204, b.push("", profiletest.Pprof(t, p)).status)
 			pd := next.only()
 			sample := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0)
 			link := ""
@@ -269,7 +269,7 @@ func profileIDs(t *testing.T, payloads ...pprofile.Profiles) []pprofile.ProfileI
 
 func TestErrorsAreValidUTF8(t *testing.T) {
 	b := startTestReceiver(t, serverYAML, consumertest.NewErr(errors.New("bad \xff bytes")))
-	got := b.push("", plain(t, samplePprof("/bin/app", 3)))
+	got := b.push("", profiletest.Pprof(t, samplePprof("/bin/app", 3)))
 	assert.Equal(t, 503, got.status)
 	assert.Contains(t, got.body, "bad \ufffd bytes")
 }
@@ -304,7 +304,7 @@ func TestPushedAgain_P13(t *testing.T) {
 			next := newSink(t)
 			b := startTestReceiver(t, serverYAML, next)
 			for range 3 {
-				require.Equal(t, w.success, b.sendBy(w, plain(t, p)).status, w.name)
+				require.Equal(t, w.success, b.sendBy(w, profiletest.Pprof(t, p)).status, w.name)
 			}
 			want := 2 // sample types
 			if p == timeless && !hasTime {
@@ -329,7 +329,7 @@ func TestTimestampsOutside(t *testing.T) {
 	}
 	next := newSink(t)
 	b := startTestReceiver(t, serverYAML, next)
-	require.Equal(t, 204, b.push("", plain(t, p)).status)
+	require.Equal(t, 204, b.push("", profiletest.Pprof(t, p)).status)
 	for _, p := range next.only().ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().All() {
 		assert.EqualValues(t, at[1], p.Time())
 		var kept []int64

@@ -240,7 +240,7 @@ func TestBadTargets_R14(t *testing.T) {
 			cycles  = 10
 			timeout = 30 * time.Second
 		)
-		profile := profiletest.Gzip(t, plain(t, samplePprof("/bin/app", 3)))
+		profile := profiletest.Gzip(t, profiletest.Pprof(t, samplePprof("/bin/app", 3)))
 		bad := badTargets(profile)
 		kinds := sortedKeys(bad)
 		serves := map[string]http.HandlerFunc{}
@@ -354,7 +354,7 @@ func (c *counters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasSuffix(r.URL.Path, "/profile"), strings.HasSuffix(r.URL.Path, "/goroutine"):
 		p = samplePprof("/bin/app", 1)
 	}
-	respond(w, "application/octet-stream", profiletest.Gzip(c.t, plain(c.t, p)))
+	respond(w, "application/octet-stream", profiletest.Gzip(c.t, profiletest.Pprof(c.t, p)))
 }
 
 // arrived is a short form of a Profile.
@@ -528,7 +528,7 @@ func TestCredentialsStay_R15(t *testing.T) {
 			http.Redirect(w, r, r.URL.Path+"/moved", http.StatusTemporaryRedirect)
 		case strings.HasSuffix(r.URL.Path, "/moved"):
 			seen <- r.Header
-			respond(w, "application/octet-stream", plain(t, samplePprof("/bin/app", 1)))
+			respond(w, "application/octet-stream", profiletest.Pprof(t, samplePprof("/bin/app", 1)))
 		default:
 			http.Redirect(w, r, thief.URL+r.URL.Path, http.StatusPermanentRedirect)
 		}
@@ -555,7 +555,7 @@ remote:
 
 // Secrets are in no log and no metric, whatever the error is.
 func TestSecretsOfTargetsAreNotShown_R16(t *testing.T) {
-	profile := plain(t, samplePprof("/bin/app", 1))
+	profile := profiletest.Pprof(t, samplePprof("/bin/app", 1))
 	handlers := http.NewServeMux()
 	for name, bad := range badTargets(profile) {
 		handlers.HandleFunc("/"+name+"/", bad.serve)

@@ -72,7 +72,7 @@ func TestInFlightLimit(t *testing.T) {
 	b.start()
 	p := samplePprof("/bin/app", 1)
 	p.Comments = []string{strings.Repeat("x", 300<<10)}
-	body := profiletest.Gzip(t, plain(t, p))
+	body := profiletest.Gzip(t, profiletest.Pprof(t, p))
 
 	first := make(chan answer)
 	go func() { first <- b.push("", body) }()
@@ -91,7 +91,7 @@ func TestInFlightLimit(t *testing.T) {
 
 	close(slow.open)
 	assert.Equal(t, 204, (<-first).status)
-	assert.Equal(t, 204, b.push("", plain(t, samplePprof("/bin/app", 1))).status)
+	assert.Equal(t, 204, b.push("", profiletest.Pprof(t, samplePprof("/bin/app", 1))).status)
 	assert.Equal(t, 4, next.SampleCount())
 }
 
@@ -101,7 +101,7 @@ func TestShutdownFinishesRequests(t *testing.T) {
 	b := newTestReceiver(t, serverYAML, slow)
 	require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
 	answered := make(chan answer)
-	body := plain(t, samplePprof("/bin/app", 1))
+	body := profiletest.Pprof(t, samplePprof("/bin/app", 1))
 	go func() { answered <- b.push("", body) }()
 	<-slow.entered
 

@@ -26,7 +26,7 @@ import (
 
 // Metrics are by the ID of the receiver, in all sections.
 func TestMetricsTellReceiversApart(t *testing.T) {
-	served := profiletest.Gzip(t, plain(t, samplePprof("/bin/app", 1)))
+	served := profiletest.Gzip(t, profiletest.Pprof(t, samplePprof("/bin/app", 1)))
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write(served)
 	}))
@@ -56,8 +56,8 @@ func TestMetricsTellReceiversApart(t *testing.T) {
 		b := &testReceiver{pprofReceiver: r, server: sectionOf[*httpserver.Server](r), t: t, client: &http.Client{Transport: &http.Transport{}}, telemetry: telemetry}
 		require.NoError(t, b.Start(context.Background(), componenttest.NewNopHost()))
 		for range 1 + i {
-			require.Equal(t, 204, b.push("", plain(t, strange)).status)
-			require.Equal(t, 204, b.push("", plain(t, empty)).status)
+			require.Equal(t, 204, b.push("", profiletest.Pprof(t, strange)).status)
+			require.Equal(t, 204, b.push("", profiletest.Pprof(t, empty)).status)
 			require.Equal(t, 400, b.push("", []byte("hello")).status)
 			require.Equal(t, 202, b.sendForm(httpserver.DatadogPath, attached("metrics.json", nil), event("{}")).status)
 		}

@@ -21,6 +21,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // With client_ca_file, the server accepts only clients with a certificate, in each protocol.
@@ -63,7 +65,7 @@ func TestTLS(t *testing.T) {
 		return client
 	}
 	url := "https://" + b.server.Addr().String()
-	profile := plain(t, samplePprof("/bin/app", 1))
+	profile := profiletest.Pprof(t, samplePprof("/bin/app", 1))
 	trusted := clientOf(certificate)
 	for _, w := range protocols {
 		body, headers := w.wrap(t, profile)

@@ -12,7 +12,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 )
 
@@ -25,8 +24,7 @@ func unmarshal(t *testing.T, text string) pprofile.Profiles {
 }
 
 func TestUnmarshalReadsStacksFromTheRoot(t *testing.T) {
-	expanded, err := expand.Profiles(unmarshal(t, "main;handle;encode 42\r\n\nmain 1\nmain;handle;encode -2\n"))
-	require.NoError(t, err)
+	expanded := profiletest.Expand(t, unmarshal(t, "main;handle;encode 42\r\n\nmain 1\nmain;handle;encode -2\n"))
 	require.Len(t, expanded, 1)
 	assert.Equal(t, "samples/count", expanded[0].Type+"/"+expanded[0].Unit)
 	require.Len(t, expanded[0].Samples, 2)

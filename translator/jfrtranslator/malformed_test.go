@@ -318,16 +318,14 @@ func TestUnmarshalDoesNotDecodeLongStrings_J2(t *testing.T) {
 			c.Constant("java.lang.Thread", 9, jfrwriter.Null, 1, value, 1)
 			c.Event("jdk.ExecutionSample", 1000, 9, 1, 1)
 			data := c.Bytes()
-			var before, after runtime.MemStats
+			var err error
 			runtime.GC()
 			runtime.GC() // the second one drops the decoder that is kept for the next recording
-			runtime.ReadMemStats(&before)
-			_, err := (&jfrtranslator.Unmarshaler{}).UnmarshalProfiles(data)
-			runtime.ReadMemStats(&after)
+			allocated := profiletest.AllocatedBy(func() { _, err = (&jfrtranslator.Unmarshaler{}).UnmarshalProfiles(data) })
 			var over *jfrtranslator.LimitError
 			require.ErrorAs(t, err, &over)
 			assert.ErrorContains(t, err, "bytes of a string")
-			assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(2<<20))
+			assert.Less(t, allocated, uint64(2<<20))
 		})
 	}
 }
@@ -461,18 +459,16 @@ func TestUnmarshalTakesNoMoreThanItMay_J2(t *testing.T) {
 	maps.Copy(recordings, repeated())
 	for name, data := range recordings {
 		for memory := int64(32 << 10); memory <= 32<<20; memory *= 4 {
-			var before, after runtime.MemStats
+			var err error
 			runtime.GC()
 			runtime.GC() // the second one drops the decoder that is kept for the next recording
-			runtime.ReadMemStats(&before)
-			_, _, err := (&jfrtranslator.Unmarshaler{}).UnmarshalReport(data, memory)
-			runtime.ReadMemStats(&after)
+			allocated := profiletest.AllocatedBy(func() { _, _, err = (&jfrtranslator.Unmarshaler{}).UnmarshalReport(data, memory) })
 			if err != nil {
 				var over *jfrtranslator.LimitError
 				require.ErrorAs(t, err, &over, "%s, %d", name, memory)
 			}
 			// What is allocated in total is more than what is held at once: slices grow.
-			assert.LessOrEqual(t, int64(after.TotalAlloc-before.TotalAlloc), 4*memory+1<<20, "%s, %d", name, memory)
+			assert.LessOrEqual(t, int64(allocated), 4*memory+1<<20, "%s, %d", name, memory)
 		}
 	}
 }

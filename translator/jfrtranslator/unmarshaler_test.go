@@ -99,8 +99,7 @@ func unmarshal(t testing.TB, u jfrtranslator.Unmarshaler, chunks ...*jfrwriter.C
 // show writes profiles out: a line for each Profile and, below it, for each sample.
 func show(t testing.TB, pd pprofile.Profiles) string {
 	t.Helper()
-	expanded, err := expand.Profiles(pd)
-	require.NoError(t, err)
+	expanded := profiletest.Expand(t, pd)
 	var b strings.Builder
 	for _, p := range expanded {
 		fmt.Fprintf(&b, "%s %s/%s", profileType(p), p.Type, p.Unit)
@@ -138,8 +137,7 @@ func show(t testing.TB, pd pprofile.Profiles) string {
 // totals returns the sum of the values of each Profile.
 func totals(t testing.TB, pd pprofile.Profiles) string {
 	t.Helper()
-	expanded, err := expand.Profiles(pd)
-	require.NoError(t, err)
+	expanded := profiletest.Expand(t, pd)
 	var all []string
 	for _, p := range expanded {
 		sum := int64(0)
@@ -179,8 +177,7 @@ cpu cpu/nanoseconds period 10000000 cpu/nanoseconds
   `+nativeStack+` 10000000`+gcThread+onCPU+"\n", show(t, pd))
 	assert.Equal(t, 2, report.OtherEvents, "settings")
 
-	expanded, err := expand.Profiles(pd)
-	require.NoError(t, err)
+	expanded := profiletest.Expand(t, pd)
 	for _, p := range expanded {
 		assert.EqualValues(t, 1_700_000_000_000_000_000, p.Time)
 		assert.EqualValues(t, 10*time.Second, p.Duration)
@@ -191,8 +188,7 @@ cpu cpu/nanoseconds period 10000000 cpu/nanoseconds
 
 func TestUnmarshalTypesFrames(t *testing.T) {
 	pd, _ := unmarshal(t, jfrtranslator.Unmarshaler{}, cpu())
-	expanded, err := expand.Profiles(pd)
-	require.NoError(t, err)
+	expanded := profiletest.Expand(t, pd)
 	frames := map[string]string{}
 	for _, s := range expanded[0].Samples {
 		for _, f := range s.Stack {
@@ -657,8 +653,7 @@ func TestFramesOfEachLengthAreRead(t *testing.T) {
 		want[strings.Join(frames, ";")]++
 	}
 	pd, _ := unmarshal(t, jfrtranslator.Unmarshaler{}, c)
-	expanded, err := expand.Profiles(pd)
-	require.NoError(t, err)
+	expanded := profiletest.Expand(t, pd)
 	got := map[string]int{}
 	for _, s := range expanded[0].Samples {
 		var frames []string

@@ -4,7 +4,6 @@
 package pproftranslator
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
@@ -74,12 +74,10 @@ func TestFrameTypes(t *testing.T) {
 			}
 			p.Location = []*profile.Location{l}
 			p.Sample = []*profile.Sample{{Location: p.Location, Value: []int64{1}}}
-			var buf bytes.Buffer
-			require.NoError(t, p.WriteUncompressed(&buf))
-			pd, err := (&Unmarshaler{}).UnmarshalProfiles(buf.Bytes())
+			buf := profiletest.Pprof(t, p)
+			pd, err := (&Unmarshaler{}).UnmarshalProfiles(buf)
 			require.NoError(t, err)
-			expanded, err := expand.Profiles(pd)
-			require.NoError(t, err)
+			expanded := profiletest.Expand(t, pd)
 			got := ""
 			for _, a := range expanded[0].Samples[0].Stack[0].Attributes {
 				require.Equal(t, "profile.frame.type", a.Key)
@@ -102,9 +100,8 @@ func TestFrameTypeOfGoAssembler(t *testing.T) {
 	}
 	p.Location = []*profile.Location{{ID: 1, Line: []profile.Line{{Function: p.Function[0]}}}}
 	p.Sample = []*profile.Sample{{Location: p.Location, Value: []int64{1}}}
-	var buf bytes.Buffer
-	require.NoError(t, p.WriteUncompressed(&buf))
-	pd, err := (&Unmarshaler{}).UnmarshalProfiles(buf.Bytes())
+	buf := profiletest.Pprof(t, p)
+	pd, err := (&Unmarshaler{}).UnmarshalProfiles(buf)
 	require.NoError(t, err)
 	require.Empty(t, expand.DiffPprof(p, pd))
 	require.Equal(t, "go", pd.Dictionary().AttributeTable().At(1).Value().Str())
@@ -120,7 +117,7 @@ func TestUnmarshalReadsALongFileNameOnce(t *testing.T) {
 		p.Location, s.Location = append(p.Location, l), append(s.Location, l)
 	}
 	start := time.Now()
-	_, err := (&Unmarshaler{}).UnmarshalProfiles(encode(t, p))
+	_, err := (&Unmarshaler{}).UnmarshalProfiles(profiletest.Pprof(t, p))
 	require.NoError(t, err)
 	require.Less(t, time.Since(start), 5*time.Second)
 }

@@ -27,10 +27,10 @@ func addPprofSeeds(f *testing.F) {
 		p := profiletest.GeneratePprof(r)
 		p.Sample = p.Sample[:min(6, len(p.Sample))]
 		p = p.Compact()
-		f.Add(encode(f, p))
+		f.Add(profiletest.Pprof(f, p))
 		if seed%4 == 0 {
 			profiletest.BreakUTF8(r, p)
-			f.Add(encode(f, p))
+			f.Add(profiletest.Pprof(f, p))
 		}
 	}
 }
@@ -108,7 +108,7 @@ func FuzzRoundTrip(f *testing.F) {
 // those of the first.
 func requireSameAgain(t *testing.T, want, back *profile.Profile) {
 	t.Helper()
-	pd, err := (&Unmarshaler{}).UnmarshalProfiles(writePprof(t, back))
+	pd, err := (&Unmarshaler{}).UnmarshalProfiles(profiletest.Pprof(t, back))
 	if isLimit(err) {
 		return // it may be longer: packed differently, with timestamps sample by sample
 	}

@@ -42,8 +42,8 @@ func thereAndBack(t *testing.T, message []byte, change func(pprofile.Profiles)) 
 	require.Len(t, again, len(got))
 	for i, p := range got {
 		require.NoError(t, p.CheckValid())
-		written := writePprof(t, p)
-		require.True(t, bytes.Equal(written, writePprof(t, again[i])), "the same profiles make the same bytes")
+		written := profiletest.Pprof(t, p)
+		require.True(t, bytes.Equal(written, profiletest.Pprof(t, again[i])), "the same profiles make the same bytes")
 		got[i], err = profile.ParseUncompressed(written)
 		require.NoError(t, err)
 		require.NoError(t, got[i].CheckValid())
@@ -116,13 +116,6 @@ func requireMainFirst(t *testing.T, want, got *profile.Profile) {
 	}
 }
 
-func writePprof(t *testing.T, p *profile.Profile) []byte {
-	t.Helper()
-	var buf bytes.Buffer
-	require.NoError(t, p.WriteUncompressed(&buf))
-	return buf.Bytes()
-}
-
 // Generated profiles use every field.
 func TestProfilesSurviveTheRoundTrip_R6(t *testing.T) {
 	samples := 0
@@ -130,7 +123,7 @@ func TestProfilesSurviveTheRoundTrip_R6(t *testing.T) {
 	for seed := range rounds {
 		p := profiletest.GeneratePprof(profiletest.NewRand(seed))
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			want, got := thereAndBack(t, writePprof(t, p), unchanged)
+			want, got := thereAndBack(t, profiletest.Pprof(t, p), unchanged)
 			requireEqualPprofs(t, want, got, expand.Options{})
 			samples += len(want.Sample)
 		})
@@ -145,7 +138,7 @@ func TestRoundTripOfRearrangedSamples(t *testing.T) {
 		r := profiletest.NewRand(seed)
 		p := profiletest.GeneratePprof(r)
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			want, got := thereAndBack(t, writePprof(t, p), func(pd pprofile.Profiles) { rearrange(r, pd) })
+			want, got := thereAndBack(t, profiletest.Pprof(t, p), func(pd pprofile.Profiles) { rearrange(r, pd) })
 			requireEqualPprofs(t, want, got, expand.Options{IgnoreZeroSamples: true, Merge: true})
 		})
 	}
@@ -174,7 +167,7 @@ func TestRoundTripRepairsInvalidUTF8_R9(t *testing.T) {
 		r := profiletest.NewRand(seed)
 		p := profiletest.GeneratePprof(r)
 		profiletest.BreakUTF8(r, p)
-		pd, report, err := (&Unmarshaler{}).UnmarshalReport(writePprof(t, p))
+		pd, report, err := (&Unmarshaler{}).UnmarshalReport(profiletest.Pprof(t, p))
 		require.NoError(t, err, "seed %d", seed)
 		invalid += report.InvalidStrings
 		profiletest.RequireConforms(t, pd) // protobuf-go reads it
@@ -240,8 +233,7 @@ func requireSums(t *testing.T, pd pprofile.Profiles) {
 	pd.MarkReadOnly()
 	converted, err := Marshaler{}.ConvertProfiles(pd)
 	require.NoError(t, err)
-	expanded, err := expand.Profiles(pd)
-	require.NoError(t, err)
+	expanded := profiletest.Expand(t, pd)
 	want, got := map[string]*big.Int{}, map[string]*big.Int{}
 	for _, e := range expanded {
 		addTotal(want, e.Type+"/"+e.Unit, new(big.Int))
@@ -257,7 +249,7 @@ func requireSums(t *testing.T, pd pprofile.Profiles) {
 	}
 	requireEqualTotals(t, want, got)
 	for _, p := range converted {
-		want, got := thereAndBack(t, writePprof(t, p), unchanged)
+		want, got := thereAndBack(t, profiletest.Pprof(t, p), unchanged)
 		requireEqualPprofs(t, want, got, expand.Options{})
 	}
 }

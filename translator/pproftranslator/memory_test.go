@@ -141,15 +141,12 @@ func TestAdversarialProfilesTakeTheirMemory_M3(t *testing.T) {
 	profiles["ids of functions"] = ofSparseFunctions(1 << 17)
 	for name, data := range profiles {
 		expected := (&Unmarshaler{}).Memory(data)
-		var before, after runtime.MemStats
+		var err error
 		heap() // without decoders of before
-		runtime.ReadMemStats(&before)
-		_, _, err := (&Unmarshaler{}).UnmarshalReport(data)
-		runtime.ReadMemStats(&after)
-		allocated := int64(after.TotalAlloc - before.TotalAlloc)
+		allocated := profiletest.AllocatedBy(func() { _, _, err = (&Unmarshaler{}).UnmarshalReport(data) })
 		t.Logf("%s: %d bytes, expected %d, allocated %d, %v", name, len(data), expected, allocated, err)
 		// What is allocated in total is more than what is held at once: slices grow.
-		assert.LessOrEqual(t, allocated, 3*expected+1<<20, name)
+		assert.LessOrEqual(t, int64(allocated), 3*expected+1<<20, name)
 		profiletest.Injected(t, "1 profiles of tiny entries")
 	}
 }
@@ -161,12 +158,10 @@ func TestUnpackedFieldsAreLimited_M3(t *testing.T) {
 		data := message(nil).strings("", "cpu", "nanoseconds").bytes(profileSampleType, message(nil).varint(1, 1).varint(2, 2)).
 			bytes(profileLocation, message(nil).varint(locationID, 1)).
 			bytes(profileSample, bytes.Repeat([]byte{byte(field << 3), 1}, 1<<20))
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		_, err := (&Unmarshaler{}).UnmarshalProfiles(data)
-		runtime.ReadMemStats(&after)
+		var err error
+		allocated := profiletest.AllocatedBy(func() { _, err = (&Unmarshaler{}).UnmarshalProfiles(data) })
 		require.Error(t, err)
-		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4<<20), "field %d", field)
+		require.Less(t, allocated, uint64(4<<20), "field %d", field)
 		profiletest.Injected(t, "1 profiles of unpacked values")
 	}
 }
@@ -178,12 +173,10 @@ func TestMappingsOfOneLongNameAreNotCopied(t *testing.T) {
 		for i := range 1000 {
 			data = data.bytes(profileMapping, message(nil).varint(mappingID, uint64(i+1)).varint(mappingFilename, 1))
 		}
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		_, err := (&Unmarshaler{}).UnmarshalProfiles(data)
-		runtime.ReadMemStats(&after)
+		var err error
+		allocated := profiletest.AllocatedBy(func() { _, err = (&Unmarshaler{}).UnmarshalProfiles(data) })
 		require.NoError(t, err)
-		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(8<<20), "%.10q", name)
+		require.Less(t, allocated, uint64(8<<20), "%.10q", name)
 	}
 }
 
@@ -211,13 +204,11 @@ func TestOneLongTextOfManyEntriesIsRejected_R2(t *testing.T) {
 		"comments": comments, "build ids": builds, "values of one key": start().bytes(profileSample, values),
 		"keys": start().bytes(profileSample, keys), "labels of different samples": different,
 	} {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		_, err := (&Unmarshaler{}).UnmarshalProfiles(data)
-		runtime.ReadMemStats(&after)
+		var err error
+		allocated := profiletest.AllocatedBy(func() { _, err = (&Unmarshaler{}).UnmarshalProfiles(data) })
 		var tooLarge *LimitError
 		require.ErrorAs(t, err, &tooLarge, name)
-		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(32<<20), name)
+		require.Less(t, allocated, uint64(32<<20), name)
 	}
 }
 

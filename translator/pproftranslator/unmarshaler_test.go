@@ -55,13 +55,6 @@ func requireAsOracle(t testing.TB, u *Unmarshaler, data []byte) pprofile.Profile
 	return pd
 }
 
-func encode(t testing.TB, p *profile.Profile) []byte {
-	t.Helper()
-	var buf bytes.Buffer
-	require.NoError(t, p.WriteUncompressed(&buf))
-	return buf.Bytes()
-}
-
 // fewerSamples returns the decompressed data, unless soaking of a profile of 500 samples
 // at most.
 func fewerSamples(t *testing.T, data []byte) []byte {
@@ -79,7 +72,7 @@ func fewerSamples(t *testing.T, data []byte) []byte {
 		kept = append(kept, p.Sample[i*len(p.Sample)/most])
 	}
 	p.Sample = kept
-	return encode(t, p.Compact())
+	return profiletest.Pprof(t, p.Compact())
 }
 
 func TestUnmarshalCorpus(t *testing.T) {
@@ -118,7 +111,7 @@ func TestUnmarshalCountsAnInvalidStringOnce_R9(t *testing.T) {
 			"one": {"a\xff"}, "several": {"b\xff", fmt.Sprint(i % 500)},
 		}})
 	}
-	_, report, err := (&Unmarshaler{}).UnmarshalReport(encode(t, p))
+	_, report, err := (&Unmarshaler{}).UnmarshalReport(profiletest.Pprof(t, p))
 	require.NoError(t, err)
 	require.Equal(t, 2, report.InvalidStrings)
 }
@@ -126,10 +119,10 @@ func TestUnmarshalCountsAnInvalidStringOnce_R9(t *testing.T) {
 func TestUnmarshalGenerated(t *testing.T) {
 	for seed := range profiletest.Rounds(t, 150, 10_000) {
 		p := profiletest.GeneratePprof(profiletest.NewRand(uint64(seed)))
-		data := encode(t, p)
+		data := profiletest.Pprof(t, p)
 		if seed%5 == 0 {
 			profiletest.BreakUTF8(profiletest.NewRand(uint64(seed)), p)
-			data = encode(t, p)
+			data = profiletest.Pprof(t, p)
 		}
 		if t.Run("", func(t *testing.T) { requireAsOracle(t, &Unmarshaler{}, data) }); t.Failed() {
 			t.Fatalf("seed %d", seed)
@@ -323,7 +316,7 @@ func TestDamagedProfilesDoNotPanic_R1(t *testing.T) {
 				delete(s.NumLabel, "end_timestamp_ns")
 			}
 		}
-		profiles = append(profiles, encode(t, small.Compact()))
+		profiles = append(profiles, profiletest.Pprof(t, small.Compact()))
 	}
 	prefixes, flips := 0, 0
 	for _, data := range profiles {
@@ -354,7 +347,7 @@ func TestEachLimitIsExact_R8(t *testing.T) {
 			Label: map[string][]string{"a": {fmt.Sprint(i)}, "b": {"y"}, "c": {"z"}},
 		})
 	}
-	data := encode(t, p)
+	data := profiletest.Pprof(t, p)
 	for _, test := range []struct {
 		name  string
 		limit func(*Limits, int)
@@ -438,7 +431,7 @@ func TestOverflowingSumsSaturate_R7(t *testing.T) {
 	for _, values := range [][]int64{{math.MaxInt64, math.MinInt64}, {2, -1}, {-7, 7}} {
 		p.Sample = append(p.Sample, &profile.Sample{Location: []*profile.Location{l}, Value: values})
 	}
-	pd, report, err := (&Unmarshaler{}).UnmarshalReport(encode(t, p))
+	pd, report, err := (&Unmarshaler{}).UnmarshalReport(profiletest.Pprof(t, p))
 	require.NoError(t, err)
 	require.Equal(t, 2, report.SaturatedValues)
 	profiles := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles()
@@ -526,7 +519,7 @@ func TestUnmarshalConcurrently(t *testing.T) {
 	var inputs [][]byte
 	var want [][]byte
 	for seed := range 20 {
-		data := encode(t, profiletest.GeneratePprof(profiletest.NewRand(uint64(seed))))
+		data := profiletest.Pprof(t, profiletest.GeneratePprof(profiletest.NewRand(uint64(seed))))
 		pd, err := u.UnmarshalProfiles(data)
 		require.NoError(t, err)
 		otlp, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
@@ -629,7 +622,7 @@ func TestTinyEntriesStayInMemoryBound_R3(t *testing.T) {
 func TestUnmarshalOmitsZeros(t *testing.T) {
 	for seed := range uint64(50) {
 		p := profiletest.GeneratePprof(profiletest.NewRand(seed))
-		data := encode(t, p)
+		data := profiletest.Pprof(t, p)
 		pd, err := (&Unmarshaler{}).UnmarshalProfiles(data)
 		require.NoError(t, err)
 		d := decoders.Get().(*decoder)
@@ -642,8 +635,7 @@ func TestUnmarshalOmitsZeros(t *testing.T) {
 		profiletest.RequireConforms(t, sparse)
 		require.LessOrEqual(t, sparse.SampleCount(), pd.SampleCount())
 		sums := func(pd pprofile.Profiles) []expand.Profile {
-			expanded, err := expand.Profiles(pd)
-			require.NoError(t, err)
+			expanded := profiletest.Expand(t, pd)
 			for i := range expanded {
 				expanded[i].Shape = 0
 				expanded[i].Samples = slices.DeleteFunc(expanded[i].Samples, func(s *expand.Sample) bool { return s.Sum.Sign() == 0 && len(s.Points) == 0 })

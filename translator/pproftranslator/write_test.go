@@ -10,6 +10,7 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
@@ -46,10 +47,8 @@ func TestEmptyLabelsSurvive(t *testing.T) {
 
 	back, err := (&Unmarshaler{}).UnmarshalProfiles(data)
 	require.NoError(t, err)
-	want, err := expand.Profiles(o.Profiles)
-	require.NoError(t, err)
-	got, err := expand.Profiles(back)
-	require.NoError(t, err)
+	want := profiletest.Expand(t, o.Profiles)
+	got := profiletest.Expand(t, back)
 	options := expand.Options{IgnoreEntities: true}
 	require.Empty(t, expand.Diff(expand.Normalize(want, options), expand.Normalize(got, options)))
 }

@@ -25,8 +25,7 @@ import (
 
 func expandSmall(t *testing.T) []expand.Profile {
 	t.Helper()
-	e, err := expand.Profiles(profiletest.Small(t))
-	require.NoError(t, err)
+	e := profiletest.Expand(t, profiletest.Small(t))
 	return e
 }
 
@@ -60,8 +59,7 @@ func TestExpandSumsEqualIdentities(t *testing.T) {
 	extra.SetStackIndex(int32(stacks.Len() - 1))
 	extra.Values().SetAt(0, math.MaxInt64)
 	profiles.At(1).Samples().At(0).Values().FromRaw(nil)
-	got, err := expand.Profiles(pd)
-	require.NoError(t, err)
+	got := profiletest.Expand(t, pd)
 	assert.Len(t, got[0].Samples, 2)
 	assert.Equal(t, "9223372036854775817", got[0].Samples[0].Sum.String(), "MaxInt64 + 10")
 	assert.Equal(t, []expand.Point{{Timestamp: 1001, Value: 1}, {Timestamp: 1002, Value: 1}}, got[1].Samples[0].Points)
@@ -79,8 +77,7 @@ func TestExpandResolvesHiddenReferences(t *testing.T) {
 	require.NoError(t, err)
 	pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(message)
 	require.NoError(t, err)
-	got, err := expand.Profiles(pd)
-	require.NoError(t, err)
+	got := profiletest.Expand(t, pd)
 	assert.Equal(t, data.Dictionary.StringTable[1], got[0].Samples[0].Attributes[0].Value)
 }
 
@@ -89,10 +86,8 @@ func TestBuildExpand(t *testing.T) {
 	shapes := map[expand.Shape]int{}
 	for seed := range uint64(profiletest.Rounds(t, 100, 3000)) {
 		want := profiletest.GenerateExpanded(profiletest.NewRand(seed))
-		pd, err := expand.Build(want)
-		require.NoError(t, err, "seed %d", seed)
-		got, err := expand.Profiles(pd)
-		require.NoError(t, err, "seed %d", seed)
+		pd := profiletest.Build(t, want...)
+		got := profiletest.Expand(t, pd)
 		require.Empty(t, expand.Diff(want, got), "seed %d", seed)
 		for i := range want {
 			shapes[got[i].Shape]++

@@ -116,8 +116,7 @@ func TestRowsHaveWhatAnIndependentReaderFinds(t *testing.T) {
 	seed, compared := profiletest.Seed(t), 0
 	for round := range profiletest.Rounds(t, 60, 2000) {
 		pd := profiletest.GenerateProfiles(profiletest.NewRand(seed + uint64(round)))
-		expanded, err := expand.Profiles(pd)
-		require.NoError(t, err)
+		expanded := profiletest.Expand(t, pd)
 		want, got := samples{}, samples{}
 		for _, p := range expanded {
 			for _, s := range p.Samples {

@@ -24,13 +24,11 @@ func TestPushRequestChecksEntriesBeforeAllocating_R3(t *testing.T) {
 		"samples": profiletest.PushRequest(bytes.Repeat([]byte{0x12, 0x00}, 1<<20)),
 		"labels":  profiletest.PushRequest(bytes.Repeat([]byte{0x0a, 0x00}, 1<<20)),
 	} {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		_, err := readPushRequest(message)
-		runtime.ReadMemStats(&after)
+		var err error
+		allocated := profiletest.AllocatedBy(func() { _, err = readPushRequest(message) })
 		require.ErrorContains(t, err, "limit of 256", name)
 		profiletest.Injected(t, fmt.Sprintf("1 requests of %d KiB of tiny entries", len(message)>>10))
-		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20), name)
+		assert.Less(t, allocated, uint64(1<<20), name)
 	}
 }
 

@@ -4,7 +4,6 @@
 package scrape
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -216,13 +215,6 @@ func parsed(t *testing.T, payload []byte) *profile.Profile {
 	return p
 }
 
-func plain(t *testing.T, p *profile.Profile) []byte {
-	t.Helper()
-	var buf bytes.Buffer
-	require.NoError(t, p.WriteUncompressed(&buf))
-	return buf.Bytes()
-}
-
 // requireDeltas checks the deltas of heap profiles of one process against google/pprof.
 func requireDeltas(t *testing.T, payloads [][]byte) {
 	t.Helper()
@@ -323,7 +315,7 @@ func TestDeltasOfRandomProfiles(t *testing.T) {
 			}
 			return all
 		}
-		s.scrape(plain(t, p), time.Now())
+		s.scrape(profiletest.Pprof(t, p), time.Now())
 		for range 4 {
 			before := totals(p, cumulative)
 			for _, sample := range p.Sample {
@@ -332,7 +324,7 @@ func TestDeltasOfRandomProfiles(t *testing.T) {
 				}
 			}
 			p.TimeNanos += 1 + r.Int64N(1e12)
-			s.scrape(plain(t, p), time.Now())
+			s.scrape(profiletest.Pprof(t, p), time.Now())
 			require.Zero(t, s.restarts(), "%v", s.logs.All())
 			want := totals(p, cumulative)
 			for i := range want {
@@ -367,10 +359,10 @@ func TestRestartsAreDetected(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSeries(t, "heap", nil)
-			s.scrape(plain(t, profiletest.HeapPprof(10, 1000, 2, 200)), time.Now())
+			s.scrape(profiletest.Pprof(t, profiletest.HeapPprof(10, 1000, 2, 200)), time.Now())
 			next := profiletest.HeapPprof(20, 2000, 2, 200)
 			test.change(next)
-			got := s.scrape(plain(t, next), time.Now())
+			got := s.scrape(profiletest.Pprof(t, next), time.Now())
 			want := 4
 			if test.restarted {
 				want = 2
@@ -380,7 +372,7 @@ func TestRestartsAreDetected(t *testing.T) {
 			assert.Equal(t, sums(next, inuseTypes...), s.stacks(inuseTypes...))
 			next.Sample[0].Value[0] += 5
 			next.Sample[0].Value[1] += 50
-			got = s.scrape(plain(t, next), time.Now())
+			got = s.scrape(profiletest.Pprof(t, next), time.Now())
 			assert.Len(t, got, 4, "the new process is the baseline")
 		})
 	}
@@ -389,7 +381,7 @@ func TestRestartsAreDetected(t *testing.T) {
 // A type without samples has no Profile. The pprof of the others has it as zeros.
 func TestProfilesWithoutSamplesAreLeftOut(t *testing.T) {
 	s := newSeries(t, "heap", nil)
-	payload := plain(t, profiletest.HeapPprof(10, 1000, 2, 200))
+	payload := profiletest.Pprof(t, profiletest.HeapPprof(10, 1000, 2, 200))
 	s.scrape(payload, time.Now())
 	assert.Len(t, s.scrape(payload, time.Now()), 2, "nothing was allocated")
 	assert.Zero(t, s.restarts())
@@ -401,7 +393,7 @@ func TestProfilesWithoutSamplesAreLeftOut(t *testing.T) {
 
 	gone := profiletest.HeapPprof(10, 1000, 2, 200)
 	gone.Sample = nil
-	assert.Empty(t, s.scrape(plain(t, gone), time.Now()), "there is nothing to send")
+	assert.Empty(t, s.scrape(profiletest.Pprof(t, gone), time.Now()), "there is nothing to send")
 	assert.Equal(t, 1, s.restarts(), "a stack is gone")
 	assert.Len(t, s.scrape(payload, time.Now()), 4, "the new process is the baseline")
 }
@@ -411,13 +403,13 @@ func TestFirstScrapeHasAllSampleTypes(t *testing.T) {
 	p := profiletest.HeapPprof(1, 100, 1, 100)
 	p.DefaultSampleType = "alloc_space"
 	s := newSeries(t, "heap", nil)
-	require.Len(t, s.scrape(plain(t, p), time.Now()), 2)
+	require.Len(t, s.scrape(profiletest.Pprof(t, p), time.Now()), 2)
 	require.Len(t, s.received, 1)
 	pprofs, err := (&pproftranslator.Marshaler{}).ConvertProfiles(s.received[0])
 	require.NoError(t, err)
 	require.Len(t, pprofs, 1)
 	assert.Equal(t, "alloc_space", pprofs[0].DefaultSampleType)
-	assert.Equal(t, parsed(t, plain(t, pprofs[0])).SampleType, parsed(t, plain(t, p)).SampleType)
+	assert.Equal(t, parsed(t, profiletest.Pprof(t, pprofs[0])).SampleType, parsed(t, profiletest.Pprof(t, p)).SampleType)
 	assert.Equal(t, []int64{0, 0, 1, 100}, pprofs[0].Sample[0].Value)
 }
 
@@ -428,7 +420,7 @@ func TestDeltaAfterLoss(t *testing.T) {
 	taken := func(n int64) []byte {
 		p := profiletest.HeapPprof(10*n, 1000*n, 1, 100)
 		p.TimeNanos += n * minute
-		return plain(t, p)
+		return profiletest.Pprof(t, p)
 	}
 	at := func(n int64) time.Time { return time.Unix(1_700_000_000, n*minute) }
 	rejected := func(answer error) func(s *series) {
@@ -495,7 +487,7 @@ func TestTemporalityOfProfileTypes(t *testing.T) {
 			for n := range int64(2) {
 				p := profiletest.HeapPprof(10*n, 1000*n, 1+n, 100*n)
 				p.TimeNanos += n
-				got = s.scrape(plain(t, p), time.Unix(1_700_000_000, n))
+				got = s.scrape(profiletest.Pprof(t, p), time.Unix(1_700_000_000, n))
 			}
 			found := map[string]string{}
 			for _, r := range got {
@@ -510,7 +502,7 @@ func TestTemporalityOfProfileTypes(t *testing.T) {
 
 func TestNegativeCountersAreRejected(t *testing.T) {
 	s := newSeries(t, "heap", nil)
-	err := s.try(plain(t, profiletest.HeapPprof(-1, 0, 0, 0)), time.Now())
+	err := s.try(profiletest.Pprof(t, profiletest.HeapPprof(-1, 0, 0, 0)), time.Now())
 	require.ErrorContains(t, err, "negative value -1 for cumulative sample type alloc_objects")
 	assert.Equal(t, "malformed", outcomeOf(err))
 }
@@ -518,11 +510,11 @@ func TestNegativeCountersAreRejected(t *testing.T) {
 // A profile without a cumulative type is passed on, and is no baseline.
 func TestProfileWithoutCumulativeTypes(t *testing.T) {
 	s := newSeries(t, "heap", nil)
-	s.scrape(plain(t, profiletest.HeapPprof(10, 1000, 2, 200)), time.Now())
+	s.scrape(profiletest.Pprof(t, profiletest.HeapPprof(10, 1000, 2, 200)), time.Now())
 	none := profiletest.HeapPprof(0, 0, 2, 200)
 	none.SampleType, none.Sample[0].Value, none.DefaultSampleType = none.SampleType[2:], []int64{2, 200}, ""
-	require.Len(t, s.scrape(plain(t, none), time.Now()), 2)
-	got := s.scrape(plain(t, profiletest.HeapPprof(30, 3000, 2, 200)), time.Now())
+	require.Len(t, s.scrape(profiletest.Pprof(t, none), time.Now()), 2)
+	got := s.scrape(profiletest.Pprof(t, profiletest.HeapPprof(30, 3000, 2, 200)), time.Now())
 	require.Len(t, got, 4)
 	sum := int64(0)
 	for _, r := range got {
@@ -555,7 +547,7 @@ func TestIntervals(t *testing.T) {
 // All baselines take at most a quarter of max_in_flight. Without room for one there is no
 // delta, and the scrape says so.
 func TestBaselinesAreBounded(t *testing.T) {
-	payload := plain(t, profiletest.HeapPprof(10, 1000, 2, 200))
+	payload := profiletest.Pprof(t, profiletest.HeapPprof(10, 1000, 2, 200))
 	s := newSeries(t, "heap", nil)
 	inFlight := s.scraper.settings.InFlight
 	s.scrape(payload, time.Now())
@@ -563,13 +555,13 @@ func TestBaselinesAreBounded(t *testing.T) {
 	s.scrape(payload, time.Now())
 	assert.EqualValues(t, len(payload), inFlight.InUse(), "the next one replaces it")
 
-	more := func(n int64) []byte { return plain(t, profiletest.HeapPprof(10+n, 1000+n, 2, 200)) }
+	more := func(n int64) []byte { return profiletest.Pprof(t, profiletest.HeapPprof(10+n, 1000+n, 2, 200)) }
 	others := int64(64<<20 - len(payload))
 	require.NoError(t, inFlight.Baseline(t.Context(), others))
 	require.NoError(t, s.try(payload, time.Now()))
 	larger := profiletest.HeapPprof(11, 1001, 2, 200)
 	larger.Mapping = append(larger.Mapping, &profile.Mapping{ID: 2, Start: 1 << 40, Limit: 2 << 40, File: "/lib/x"})
-	err := s.try(plain(t, larger), time.Now())
+	err := s.try(profiletest.Pprof(t, larger), time.Now())
 	require.ErrorContains(t, err, "no room for a delta baseline")
 	assert.Equal(t, "too_large", outcomeOf(err))
 	assert.Len(t, s.all(), 4, "what was fetched is passed on")
@@ -605,7 +597,7 @@ func TestDeltasReserveLittleMemory_M1(t *testing.T) {
 		require.Zero(t, s.restarts())
 		less := parsed(t, data)
 		less.Sample = less.Sample[1:]
-		s.scrape(plain(t, less), at.Add(2*time.Minute))
+		s.scrape(profiletest.Pprof(t, less), at.Add(2*time.Minute))
 		require.LessOrEqual(t, s.restarts(), 1)
 	}
 	assert.NotZero(t, tested)
