@@ -233,12 +233,8 @@ func (e *emitter) emitHeader(to pprofile.Profile, p *mergedProfile) {
 	to.PeriodType().SetTypeStrindex(c.String(p.key.periodType))
 	to.PeriodType().SetUnitStrindex(c.String(p.key.periodUnit))
 	to.SetPeriod(p.key.period)
-	start, duration := p.timeRange()
-	if e.w.options.SlotByStart && len(p.events) == 0 {
-		duration = min(duration, p.measured)
-	}
-	to.SetTime(pcommon.Timestamp(start))
-	to.SetDurationNano(duration)
+	to.SetTime(pcommon.Timestamp(p.start))
+	to.SetDurationNano(p.length())
 	to.SetDroppedAttributesCount(p.dropped)
 	if p.key.attributes != 0 {
 		to.AttributeIndices().FromRaw(c.AppendSet(e.attribute[:0], p.key.attributes))

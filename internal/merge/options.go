@@ -31,8 +31,7 @@ type Options struct {
 	// SlotLength divides the time into slots: only Profiles of one slot merge. 0 means that there
 	// are no slots.
 	SlotLength time.Duration
-	// SlotByStart makes a slot the span of the clock in which a Profile starts, by which readers select Profiles, and the duration of a
-	// merged Profile the sum of those of its sources, if that is shorter than the time from the first start to the last end.
+	// SlotByStart makes a slot the span of the clock in which a Profile starts, by which readers select Profiles.
 	SlotByStart bool
 	// Snapshots is how snapshots merge; "" is SnapshotsSum.
 	Snapshots Snapshots

@@ -8,6 +8,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // shape is which of values and timestamps samples have. A Profile that mixes them becomes
@@ -31,7 +33,7 @@ type mergedProfile struct {
 	start    uint64             // nanoseconds since the epoch, 0 for unknown
 	end      uint64
 	duration uint64 // the longest, for when no time is known
-	measured uint64 // the sum of all
+	covered  sampletypes.Spans
 	dropped  uint32
 	column   column
 	events   []event
@@ -50,22 +52,34 @@ func (p *mergedProfile) include(from pprofile.Profile, place int) {
 	p.sources++
 	p.id = from.ProfileID()
 	p.duration = max(p.duration, from.DurationNano())
-	p.measured = endOf(p.measured, from.DurationNano())
 	if start := uint64(from.Time()); start != 0 {
 		if p.start == 0 || start < p.start {
 			p.start = start
 		}
-		p.end = max(p.end, endOf(start, from.DurationNano()))
+		end := endOf(start, from.DurationNano())
+		p.end = max(p.end, end)
+		p.covered.Add(start, end)
 	}
 	p.dropped += min(from.DroppedAttributesCount(), math.MaxUint32-p.dropped)
 }
 
-// timeRange is the time and the duration of the merged Profile.
-func (p *mergedProfile) timeRange() (start, duration uint64) {
-	if p.start == 0 {
-		return p.start, p.duration
+// length is the duration of the merged Profile: the time that its sources cover, so that its values divided by it are
+// their rate. With timestamps, which must lie within it, it lasts to the last end.
+func (p *mergedProfile) length() uint64 {
+	switch {
+	case p.start == 0:
+		return p.duration
+	case len(p.events) > 0:
+		return p.end - p.start
+	default:
+		return p.covered.Length()
 	}
-	return p.start, p.end - p.start
+}
+
+// cover sets the time that p covers.
+func (p *mergedProfile) cover(start, end uint64) {
+	p.covered = sampletypes.Spans{}
+	p.covered.Add(start, end)
 }
 
 func (p *mergedProfile) addTimes(row int32, values pcommon.Int64Slice, times pcommon.UInt64Slice) {
@@ -80,5 +94,5 @@ func (p *mergedProfile) addTimes(row int32, values pcommon.Int64Slice, times pco
 
 func (p *mergedProfile) retained() int {
 	const eventSize = 24
-	return p.column.Retained() + eventSize*cap(p.events)
+	return p.column.Retained() + p.covered.Retained() + eventSize*cap(p.events)
 }

@@ -81,8 +81,9 @@ func (p *mergedProfile) addSnapshot(from *mergedProfile, rows []int32) {
 		p.id = from.id
 	}
 	p.start = max(p.start, from.start)
-	p.duration = max(p.duration, from.duration, from.end-from.start)
-	p.end = p.start + min(p.duration, math.MaxUint64-p.start)
+	p.duration = max(p.duration, from.length())
+	p.end = endOf(p.start, p.duration)
+	p.cover(p.start, p.end)
 	p.dropped += min(from.dropped, math.MaxUint32-p.dropped)
 	for i := range int32(from.column.Len()) {
 		p.column.Add(rows[from.column.Row(i)], from.column.Sum(i), false)

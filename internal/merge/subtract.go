@@ -14,7 +14,7 @@ var ErrRestarted = errors.New("the process restarted")
 
 // Subtract takes baseline, an earlier snapshot of the same process, off the added Profiles:
 // only the Profiles of cumulative sample types. Values that are 0 then are dropped if
-// Options.DropZeroSamples is set, and the time range starts with that of baseline.
+// Options.DropZeroSamples is set, and these Profiles last from the start of baseline.
 //
 // The error wraps ErrRestarted if a sum has become negative, or a mapping or a Profile of
 // baseline is missing from the added Profiles. Do not use w after an error.
@@ -37,9 +37,14 @@ func (w *Window) Subtract(baseline *Payload, cumulative func(sampleType string) 
 	for _, r := range w.resources {
 		for _, s := range r.scopes {
 			for key, merged := range s.profiles {
-				if sampleType := w.tables.StringAt(key.sampleType); cumulative(sampleType) && merged.column.HasNegative() {
+				sampleType := w.tables.StringAt(key.sampleType)
+				if !cumulative(sampleType) {
+					continue
+				}
+				if merged.column.HasNegative() {
 					return fmt.Errorf("%w: a sum of %s is negative", ErrRestarted, sampleType)
 				}
+				merged.cover(merged.start, merged.end)
 			}
 		}
 	}

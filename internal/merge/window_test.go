@@ -413,11 +413,12 @@ func TestErrorNamesProfile_P1(t *testing.T) {
 func TestTimeRange_P4(t *testing.T) {
 	for _, test := range []struct{ in, want [][2]uint64 }{
 		{[][2]uint64{{100, 10}, {105, 10}}, [][2]uint64{{100, 15}}},
-		{[][2]uint64{{200, 10}, {100, 10}}, [][2]uint64{{100, 110}}},
+		{[][2]uint64{{200, 10}, {100, 10}}, [][2]uint64{{100, 20}}}, // not the gap
+		{[][2]uint64{{200, 10}, {100, 10}, {205, 10}, {90, 20}, {300, 0}}, [][2]uint64{{90, 35}}},
 		{[][2]uint64{{100, 50}, {110, 10}}, [][2]uint64{{100, 50}}},
 		{[][2]uint64{{0, 10}, {100, 10}}, [][2]uint64{{100, 10}}},
 		{[][2]uint64{{0, 10}, {0, 20}}, [][2]uint64{{0, 20}}},
-		{[][2]uint64{{100, math.MaxUint64}, {50, 1}}, [][2]uint64{{50, math.MaxUint64 - 50}}},
+		{[][2]uint64{{100, math.MaxUint64}, {50, 1}}, [][2]uint64{{50, math.MaxUint64 - 99}}},
 	} {
 		var payloads []pprofile.Profiles
 		for _, r := range test.in {

@@ -97,7 +97,7 @@ func (r *Result) Pprof(ctx context.Context) (*profile.Profile, error) {
 	case len(pprofs) == 1:
 		return pprofs[0], nil
 	}
-	start, end := pprofs[0].TimeNanos, int64(0)
+	start, covered := pprofs[0].TimeNanos, sampletypes.Spans{}
 	for _, p := range pprofs {
 		if periodType(pprofs[0]) != periodType(p) {
 			return nil, typesError(kinds, periodTypes, "service", "type")
@@ -105,16 +105,14 @@ func (r *Result) Pprof(ctx context.Context) (*profile.Profile, error) {
 		if start == 0 || p.TimeNanos != 0 && p.TimeNanos < start {
 			start = p.TimeNanos
 		}
-		if p.DurationNanos > 0 && p.DurationNanos <= math.MaxInt64-p.TimeNanos {
-			end = max(end, p.TimeNanos+p.DurationNanos)
-		}
+		covered.Add(uint64(p.TimeNanos), uint64(p.TimeNanos)+uint64(p.DurationNanos))
 	}
 	merged, err := mergePprofs(pprofs, r.maxMemory)
 	if err == nil {
 		err = ctx.Err()
 	}
 	if err == nil {
-		merged.TimeNanos, merged.DurationNanos = start, max(0, end-start) // Merge adds durations
+		merged.TimeNanos, merged.DurationNanos = start, int64(min(covered.Length(), math.MaxInt64)) // Merge adds durations
 	}
 	return merged, err
 }

@@ -48,16 +48,16 @@
 //
 // An index is text:
 //
-//	{"version":4,"size":2468,"checksum":2596996162}
+//	{"version":5,"size":2468,"checksum":2596996162}
 //	{"labels":{"k8s.pod.name":["checkout-1","checkout-2"],"service.name":["checkout"],"trace_id":null}}
 //	{"service":"checkout","type":"cpu","sample_type":"samples","unit":"count","period_type":"cpu","period_unit":"nanoseconds",
 //	  "start":1700000000000000000,"latest":1700000010000000000,"end":1700000020000000000,"profiles":2,"samples":1200,"sum":48211}
-//	0 1234 0 1700000000000000000 0 10000000000 1 600 24071
-//	1234 1234 0 1700000010000000000 0 10000000000 1 600 24140
+//	0 1234 0 1700000000000000000 0 10000000000 10000000000 1 600 24071
+//	1234 1234 0 1700000010000000000 0 10000000000 10000000000 1 600 24140
 //
 // The first line has the version of the format, the size of the file in bytes, and the CRC-32C of the
 // rest of the index. The second has the attributes of resources, Profiles and samples with their values, or null if there
 // are too many: see [labels.Set]. The lines of JSON after it (each a single line) are the totals of the file, a [Summary]
 // for each [Key]. Each further line describes a record: the offset and length of its bytes in the file, and for each
-// Key its position in the totals, start, latest minus start, end minus start, profiles, samples and sum.
+// Key its position in the totals, start, latest minus start, end minus start, covered, profiles, samples and sum.
 package recordfile

@@ -23,7 +23,7 @@ import (
 const IndexSuffix = ".index"
 
 // indexVersion is that of the format of indexes.
-const indexVersion = 4
+const indexVersion = 5
 
 // indexHead is the first line of an index.
 type indexHead struct {
@@ -54,7 +54,7 @@ type IndexRecord struct {
 var lineEnd, space = []byte("\n"), []byte(" ")
 
 // fieldsOfSummary is how many numbers a line has for each summary of a record.
-const fieldsOfSummary = 7
+const fieldsOfSummary = 8
 
 // ParseIndex decodes the index of a file of size bytes. The result may refer to data, and takes at most limit
 // bytes more, as does that of Records.
@@ -115,7 +115,7 @@ func (x *Index) Records() ([]IndexRecord, error) {
 			}
 			of := &x.Totals[place]
 			s := Summary{of.Key, Total{
-				Timestamps: of.Timestamps, Start: start, Latest: start + uint64(n.next()), End: start + uint64(n.next()),
+				Timestamps: of.Timestamps, Start: start, Latest: start + uint64(n.next()), End: start + uint64(n.next()), Covered: uint64(n.next()),
 				Profiles: int(n.next()), Samples: int(n.next()), Sum: n.next(),
 			}}
 			if !s.valid() {
@@ -194,7 +194,8 @@ func (b *IndexBuilder) Add(offset, length int64, summaries []Summary, of *labels
 			b.places[own.Key] = place
 			b.totals = append(b.totals, own)
 		}
-		b.lines = fmt.Appendf(b.lines, " %d %d %d %d %d %d %d", place, int64(s.Start), int64(s.Latest-s.Start), int64(s.End-s.Start), s.Profiles, s.Samples, s.Sum)
+		b.lines = fmt.Appendf(b.lines, " %d %d %d %d %d %d %d %d", place, int64(s.Start), int64(s.Latest-s.Start), int64(s.End-s.Start), int64(s.Covered),
+			s.Profiles, s.Samples, s.Sum)
 	}
 	b.lines = append(b.lines, lineFeed)
 	size += 2 * int64(len(b.lines)-start) // with the growth of the slice

@@ -24,7 +24,7 @@ const fileSize, limit = 300, 1 << 20
 func cpu(start uint64, sum int64) Summary {
 	return Summary{
 		Key:   Key{Service: "checkout", Type: "cpu", SampleType: "cpu", Unit: "nanoseconds"},
-		Total: Total{Start: start, Latest: start, End: start + 10, Profiles: 1, Samples: 2, Sum: sum},
+		Total: Total{Start: start, Latest: start, End: start + 10, Covered: 8, Profiles: 1, Samples: 2, Sum: sum},
 	}
 }
 
@@ -82,7 +82,7 @@ func TestLatestSnapshotCounts(t *testing.T) {
 	assert.EqualValues(t, 3, total.Sum, "of equally late ones the last")
 	assert.Equal(t, 4, total.Profiles)
 	part := heap(5, 10)
-	total.AddSibling(&part)
+	total.add(&part, true)
 	assert.EqualValues(t, 13, total.Sum, "parts of one snapshot")
 	assert.Equal(t, 6, total.Samples)
 	assert.EqualValues(t, 1, total.Start)
@@ -116,7 +116,7 @@ func TestForeignIndexIsRejected_V1(t *testing.T) {
 		size int64
 		want string
 	}{
-		"another version":  {bytes.Replace(data, []byte(`"version":4`), []byte(`"version":1`), 1), fileSize, "version is 1: must be 4"},
+		"another version":  {bytes.Replace(data, []byte(`"version":5`), []byte(`"version":1`), 1), fileSize, "version is 1: must be 5"},
 		"a grown file":     {data, fileSize + 1, "size is 300: must be that of the file, 301"},
 		"empty":            {nil, fileSize, "first line"},
 		"another language": {[]byte("offset,length\n0,1\n"), fileSize, "first line"},
@@ -130,12 +130,12 @@ func TestForeignIndexIsRejected_V1(t *testing.T) {
 // withHead adds a first line with the right checksum.
 func withHead(lines ...string) []byte {
 	rest := strings.Join(lines, "\n")
-	return fmt.Appendf(nil, "{\"version\":4,\"size\":%d,\"checksum\":%d}\n%s", fileSize, crc32.Checksum([]byte(rest), castagnoli), rest)
+	return fmt.Appendf(nil, "{\"version\":5,\"size\":%d,\"checksum\":%d}\n%s", fileSize, crc32.Checksum([]byte(rest), castagnoli), rest)
 }
 
 func TestMalformedIndexIsRejected_V1(t *testing.T) {
 	const series = `{"labels":{}}` + "\n" + `{"service":"a","start":5,"latest":5,"end":5,"profiles":1,"samples":1,"sum":1}`
-	x, err := ParseIndex(withHead(series, "0 300 0 5 0 0 1 1 1", ""), fileSize, limit)
+	x, err := ParseIndex(withHead(series, "0 300 0 5 0 9 9 1 1 1", ""), fileSize, limit)
 	require.NoError(t, err)
 	_, err = x.Records()
 	require.NoError(t, err)
@@ -149,9 +149,10 @@ func TestMalformedIndexIsRejected_V1(t *testing.T) {
 		assert.Error(t, err, "%.80s", line)
 	}
 	for _, line := range []string{
-		"", "x", "[]", " 0 300", "0 300x", "0 300 0 5 0 0 1 1 1x", "1 299", "0 301", "0 9223372036854775807", "0 0", "0 -1", "0 1",
-		"0 300 0", "0 300 0 5 0 0 1 1", "0 300 0 5 0 0 1 1 1 1", "0 300 1 5 0 0 1 1 1", "0 300 -1 5 0 0 1 1 1", "0 300 4294967296 5 0 0 1 1 1",
-		"0 300 0 5 -1 0 1 1 1", "0 300 0 5 0 -1 1 1 1", "0 300 0 5 0 0 -1 1 1", "0 300 0 5 0 0 1 -1 1", "0 300 0 5 0 0 1 1 9999999999999999999", `0 300 0 5 0 0 1 1 "1"`,
+		"", "x", "[]", " 0 300", "0 300x", "0 300 0 5 0 0 0 1 1 1x", "1 299", "0 301", "0 9223372036854775807", "0 0", "0 -1", "0 1",
+		"0 300 0", "0 300 0 5 0 0 0 1 1", "0 300 0 5 0 0 0 1 1 1 1", "0 300 1 5 0 0 0 1 1 1", "0 300 -1 5 0 0 0 1 1 1", "0 300 4294967296 5 0 0 0 1 1 1",
+		"0 300 0 5 -1 0 0 1 1 1", "0 300 0 5 0 -1 0 1 1 1", "0 300 0 5 0 0 -1 1 1 1", "0 300 0 5 0 9 10 1 1 1", "0 300 0 5 0 0 0 -1 1 1",
+		"0 300 0 5 0 0 0 1 -1 1", "0 300 0 5 0 0 0 1 1 9999999999999999999", `0 300 0 5 0 0 0 1 1 "1"`,
 	} {
 		x, err := ParseIndex(withHead(series, line, ""), fileSize, limit)
 		require.NoError(t, err)

@@ -44,6 +44,32 @@ func TestSummariesAreOfOneMinute(t *testing.T) {
 	assert.Equal(t, []int{2, 1, 1}, counts)
 }
 
+// Profiles of replicas and of scrapes overlap or have gaps.
+func TestSummaryCoversTheTimesOfItsProfilesOnce(t *testing.T) {
+	pd := profiletest.Small(t)
+	profiles := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles()
+	first := profiles.At(0)
+	profiles.RemoveIf(func(p pprofile.Profile) bool { return p != first })
+	noon := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	for _, later := range []time.Duration{30 * time.Second, 5 * time.Second, 50 * time.Second, 0} {
+		p := profiles.AppendEmpty()
+		first.CopyTo(p)
+		p.SetTime(pcommon.NewTimestampFromTime(noon.Add(later)))
+		p.SetDurationNano(uint64(10 * time.Second))
+	}
+	profiles.RemoveIf(func(p pprofile.Profile) bool { return p == first })
+	summaries, err := Summarize(pd)
+	require.NoError(t, err)
+	assert.Equal(t, 4, summaries[0].Profiles)
+	assert.Equal(t, time.Minute, time.Duration(summaries[0].End-summaries[0].Start))
+	assert.Equal(t, 35*time.Second, time.Duration(summaries[0].Covered), "0 to 15, 30 to 40 and 50 to 60")
+	first = profiles.At(0)
+	profiles.RemoveIf(func(p pprofile.Profile) bool { return p != first })
+	summaries, err = Summarize(pd)
+	require.NoError(t, err)
+	assert.Equal(t, 10*time.Second, time.Duration(summaries[0].Covered))
+}
+
 // Marshalling makes references into the string table of all strings of resources and scopes, which unmarshalling resolves.
 func TestSummariesOfAReadPayloadAreThoseOfTheWrittenOne(t *testing.T) {
 	payloads := []pprofile.Profiles{withServiceName(t, func(v pcommon.Value) { v.SetInt(5) }), withServiceName(t, func(v pcommon.Value) {

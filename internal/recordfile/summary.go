@@ -57,6 +57,8 @@ type Total struct {
 	Start  uint64 `json:"start,omitempty"`
 	Latest uint64 `json:"latest,omitempty"`
 	End    uint64 `json:"end,omitempty"`
+	// Covered is for how long there was a Profile from Start to End, in nanoseconds. It is 0 in a sum of summaries.
+	Covered uint64 `json:"covered,omitempty"`
 
 	Profiles int `json:"profiles"`
 	// Samples and Sum are those of the latest snapshot only.
@@ -68,10 +70,7 @@ type Total struct {
 // counts.
 func (s *Summary) Add(other *Summary) { s.add(other, false) }
 
-// AddSibling adds the summary of another Profile of the same payload and Key: equally late snapshots are
-// parts of one.
-func (s *Summary) AddSibling(other *Summary) { s.add(other, true) }
-
+// add adds other. Siblings are Profiles of one payload: equally late snapshots are parts of one.
 func (s *Summary) add(other *Summary, siblings bool) {
 	switch {
 	case s.Snapshot == 0, siblings && s.Latest == other.Latest:
@@ -82,12 +81,12 @@ func (s *Summary) add(other *Summary, siblings bool) {
 	}
 	s.Timestamps = s.Timestamps || other.Timestamps
 	s.Start, s.Latest, s.End = min(s.Start, other.Start), max(s.Latest, other.Latest), max(s.End, other.End)
-	s.Profiles += other.Profiles
+	s.Covered, s.Profiles = 0, s.Profiles+other.Profiles
 }
 
 // valid reports whether Profiles can have such a summary.
 func (s *Summary) valid() bool {
-	return s.Start <= s.Latest && s.Latest <= s.End && s.Profiles > 0 && s.Samples >= 0
+	return s.Start <= s.Latest && s.Latest <= s.End && s.Covered <= s.End-s.Start && s.Profiles > 0 && s.Samples >= 0
 }
 
 // Summarize returns the summaries of a payload, each of another Key or minute, in the order of its Profiles. Indices that
@@ -100,10 +99,13 @@ func Summarize(pd pprofile.Profiles) ([]Summary, error) {
 	expected := min(pd.ProfileCount(), 4*pd.ResourceProfiles().Len()) // Profiles of a resource often have a Key in common
 	s := summarizer{
 		dict: pd.Dictionary(), strings: pd.Dictionary().StringTable(),
-		summaries: make([]Summary, 0, expected), places: make(map[uint64]int, expected),
+		summaries: make([]Summary, 0, expected), covered: make([]sampletypes.Spans, 0, expected), places: make(map[uint64]int, expected),
 	}
 	for _, rp := range pd.ResourceProfiles().All() {
 		s.addResource(rp)
+	}
+	for i := range s.summaries {
+		s.summaries[i].Covered = s.covered[i].Length()
 	}
 	return s.summaries, nil
 }
@@ -113,7 +115,8 @@ type summarizer struct {
 	dict      pprofile.ProfilesDictionary
 	strings   pcommon.StringSlice
 	summaries []Summary
-	places    map[uint64]int // in summaries, by a hash of key and minute: a map of keys would take more memory than they do
+	covered   []sampletypes.Spans // by the Profiles of each summary
+	places    map[uint64]int      // in summaries, by a hash of key and minute: a map of keys would take more memory than they do
 
 	service, profileType string // of the scope
 	origin               []byte // of the scope: what its snapshots have in common; nil until it is needed
@@ -154,12 +157,15 @@ func (s *summarizer) add(rp pprofile.ResourceProfiles, sp pprofile.ScopeProfiles
 		s.buffer = s.buffer.AppendKey(*text)
 	}
 	hash := xxhash.Sum64(s.buffer)
-	if i, known := s.places[hash]; known && s.summaries[i].Key == key {
-		s.summaries[i].AddSibling(&measured)
-		return
+	i, known := s.places[hash]
+	if known && s.summaries[i].Key == key {
+		s.summaries[i].add(&measured, true)
+	} else {
+		i = len(s.summaries)
+		s.places[hash] = i
+		s.summaries, s.covered = append(s.summaries, measured), append(s.covered, sampletypes.Spans{})
 	}
-	s.places[hash] = len(s.summaries)
-	s.summaries = append(s.summaries, measured)
+	s.covered[i].Add(measured.Start, measured.End)
 }
 
 // derived are the attributes of scopes that are derived from the Profiles.
@@ -213,10 +219,7 @@ func measure(s *Total, p pprofile.Profile) {
 			sum = sampletypes.AddSaturated(sum, values.At(v))
 		}
 		n := timestamps.Len()
-		if n == 0 {
-			continue
-		}
-		stamped = true
+		stamped = stamped || n > 0
 		if values.Len() == 0 {
 			sum = sampletypes.AddSaturated(sum, int64(n))
 		}

@@ -38,6 +38,7 @@ func within(p *recordfile.Total, from, to uint64) (part recordfile.Total, ok boo
 	if start > p.Start || latest < p.Latest {
 		share := float64(latest-start) / float64(p.Latest-p.Start)
 		part.Start, part.Latest, part.End = start, latest, min(p.End, to)
+		part.Covered = min(uint64(float64(p.Covered)*share), part.End-part.Start)
 		part.Sum, part.Samples = int64(float64(p.Sum)*share), int(float64(p.Samples)*share)
 		part.Profiles = max(1, int(float64(p.Profiles)*share))
 	}

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
 
@@ -52,9 +52,9 @@ type chart struct {
 }
 
 type chartPoint struct {
-	catalog.Span
-	series *seriesTimes
-	sum    float64
+	start, covered uint64
+	series         *seriesTimes
+	sum            float64
 }
 
 // seriesTimes tell how often a series has a Profile.
@@ -73,7 +73,7 @@ func (c *chart) add(s *recordfile.Key, profiles []recordfile.Total) {
 		p := &profiles[i]
 		times.first, times.last, times.count = min(times.first, p.Start), max(times.last, p.Start), times.count+1
 		c.longest = max(c.longest, p.End-p.Start)
-		c.points = append(c.points, chartPoint{catalog.Span{Start: p.Start, End: p.End}, times, float64(p.Sum)})
+		c.points = append(c.points, chartPoint{p.Start, p.Covered, times, float64(p.Sum)})
 	}
 }
 
@@ -103,17 +103,14 @@ func (c *chart) values(sel *query.Selection) ([]float64, time.Duration) {
 	for _, start := range *c.sent {
 		values[at(start)] = 0
 	}
-	spans := make([][]catalog.Span, len(values))
+	spans := make([]sampletypes.Spans, len(values))
 	for _, p := range c.points {
-		i := at(p.Start)
+		i := at(p.start)
 		values[i] += p.sum
-		spans[i] = append(spans[i], p.Span)
+		spans[i].Add(p.start, p.start+p.covered)
 	}
 	for i := range values {
-		measured := uint64(0)
-		for _, s := range catalog.Union(spans[i]) {
-			measured += s.End - s.Start
-		}
+		measured := spans[i].Length()
 		if measured == 0 { // the profiles state no duration
 			measured = uint64(min(bucket, length-time.Duration(i)*bucket))
 		}
@@ -130,8 +127,8 @@ func (c *chart) addLevels(values []float64, at func(uint64) int) {
 	}
 	levels := map[place]chartPoint{}
 	for _, p := range c.points {
-		i := place{p.series, at(p.Start)}
-		if held, found := levels[i]; !found || p.Start >= held.Start {
+		i := place{p.series, at(p.start)}
+		if held, found := levels[i]; !found || p.start >= held.start {
 			levels[i] = p
 		}
 	}

@@ -625,6 +625,23 @@ func TestRateIsThatOfWholeProfiles(t *testing.T) {
 	assert.Contains(t, s.get("/api/services?to=-58s&from=-158s").Body.String(), `"covered_seconds":2,"measured_seconds":10`)
 }
 
+// A summary of a minute, a sum of files and a pprof have sources that were profiled for 10 of 30 s.
+func TestRatesAndCoverageLeaveOutGaps(t *testing.T) {
+	for _, write := range []func(*site, ...pprofile.Profiles){(*site).write, (*site).writeIndexed} {
+		s := newSite(t)
+		minute := s.now.Add(-5 * time.Minute).Truncate(time.Minute)
+		write(s, payload(t, cpu("checkout", minute, 5e9), cpu("checkout", minute.Add(30*time.Second), 5e9)))
+		write(s, payload(t, cpu("checkout", minute.Add(60*time.Second), 5e9)))
+		page := s.page("/")
+		assert.Regexp(t, `<td class="number value">0.50 cores</td>\s*<td class="small of">profiled 3 % of 15 min<`, page)
+		assert.Contains(t, page, "highest 0.50 cores")
+		assert.Contains(t, s.get("/api/services").Body.String(), `"covered_seconds":30,"measured_seconds":30`)
+		p, err := profile.Parse(s.get("/api/profile?service=checkout&type=cpu").Body)
+		require.NoError(t, err)
+		assert.Equal(t, 30*time.Second, time.Duration(p.DurationNanos))
+	}
+}
+
 func TestValuesHaveTwoOrThreeDigits(t *testing.T) {
 	ns, by, events := kind{SampleType: "cpu", Unit: "nanoseconds"}, kind{Unit: "bytes", Snapshot: true}, kind{Unit: "count"}
 	for want, got := range map[string]string{

@@ -57,7 +57,7 @@ func writeIndexed(t testing.TB, dir, service string, from, to time.Time) {
 			Key: recordfile.Key{Service: service, Type: "cpu", SampleType: "cpu", Unit: "nanoseconds"},
 			Total: recordfile.Total{
 				Start: uint64(at.UnixNano()), Latest: uint64(at.UnixNano()), End: uint64(at.Add(10 * time.Second).UnixNano()),
-				Profiles: 1, Samples: 1000, Sum: 30e9,
+				Covered: uint64(10 * time.Second), Profiles: 1, Samples: 1000, Sum: 30e9,
 			},
 		}
 		b.Add(int64(at.Sub(from)/time.Minute), 1, []recordfile.Summary{summary}, nil)

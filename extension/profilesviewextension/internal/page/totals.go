@@ -66,8 +66,7 @@ type total struct {
 	// which one was taken that is in Sum: the last ones may end after the range.
 	Covered, Measured time.Duration
 
-	spans     []catalog.Span
-	distinct  int                         // length of spans when the overlapping ones were united last
+	spans     sampletypes.Spans
 	snapshots map[uint64]recordfile.Total // the last one, by series
 }
 
@@ -81,23 +80,10 @@ func (t *total) add(s *recordfile.Key, profiles []recordfile.Total) {
 		if s.Snapshot == 0 {
 			t.Samples += p.Samples
 			t.Sum = sampletypes.AddSaturated(t.Sum, p.Sum)
-			t.addSpan(catalog.Span{Start: p.Start, End: p.End})
+			t.spans.Add(p.Start, p.Start+p.Covered)
 		} else if held, known := t.snapshots[s.Snapshot]; !known || p.Latest >= held.Latest {
 			t.snapshots[s.Snapshot] = p
 		}
-	}
-}
-
-// addSpan keeps the spans short: most continue the last one.
-func (t *total) addSpan(s catalog.Span) {
-	const tolerance = 100 * uint64(time.Millisecond) // profilers restart between two intervals
-	if n := len(t.spans); n > 0 && s.Start >= t.spans[n-1].Start && s.Start <= t.spans[n-1].End+tolerance {
-		t.spans[n-1].End = max(t.spans[n-1].End, s.End)
-		return
-	}
-	if t.spans = append(t.spans, s); len(t.spans) > 1000+2*t.distinct {
-		t.spans = catalog.Union(t.spans)
-		t.distinct = len(t.spans)
 	}
 }
 
@@ -107,13 +93,13 @@ func (t *total) finish(to time.Time) {
 		t.Samples += snapshot.Samples
 		t.Sum = sampletypes.AddSaturated(t.Sum, snapshot.Sum)
 	}
-	for _, s := range catalog.Union(t.spans) {
+	for _, s := range t.spans.Union() {
 		t.Measured += time.Duration(s.End - s.Start)
 		if end := min(s.End, uint64(to.UnixNano())); end > s.Start {
 			t.Covered += time.Duration(end - s.Start)
 		}
 	}
-	t.spans, t.snapshots = nil, nil
+	t.spans, t.snapshots = sampletypes.Spans{}, nil
 }
 
 // totals are those of all kinds.
@@ -138,7 +124,8 @@ func (t *totals) add(s *recordfile.Key, profiles []recordfile.Total) error {
 			return fmt.Errorf("the totals of more than %d services and sample types take more than %d MiB of memory, the part of max_memory that a query has: "+
 				"select less, by service, type or time", len(t.of), t.limit>>20)
 		}
-		t.of[k] = &total{kind: k, snapshots: map[uint64]recordfile.Total{}}
+		const gap = uint64(100 * time.Millisecond) // profilers restart between two intervals
+		t.of[k] = &total{kind: k, spans: sampletypes.Spans{Gap: gap}, snapshots: map[uint64]recordfile.Total{}}
 	}
 	t.of[k].add(s, profiles)
 	return nil
