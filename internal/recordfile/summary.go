@@ -214,16 +214,10 @@ func measure(s *Total, p pprofile.Profile) {
 	end := max(start, start+p.DurationNano()) // it may overflow
 	for i := range samples.Len() {            // without the iterators, which take twice as long
 		sample := samples.At(i)
-		values, timestamps := sample.Values(), sample.TimestampsUnixNano()
-		for v := range values.Len() {
-			sum = sampletypes.AddSaturated(sum, values.At(v))
-		}
-		n := timestamps.Len()
-		stamped = stamped || n > 0
-		if values.Len() == 0 {
-			sum = sampletypes.AddSaturated(sum, int64(n))
-		}
-		for k := range n {
+		sum = sampletypes.AddSaturated(sum, sampletypes.ValueOf(sample))
+		timestamps := sample.TimestampsUnixNano()
+		stamped = stamped || timestamps.Len() > 0
+		for k := range timestamps.Len() {
 			t := timestamps.At(k)
 			if t < start || start == 0 {
 				start = t

@@ -8,8 +8,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
 var (
@@ -104,4 +106,15 @@ func TestProfileTypeIsTheAttributeOrThatOfTheSampleTypes(t *testing.T) {
 	}
 	scope.PutStr(ProfileTypeAttribute, "mutex")
 	require.Equal(t, "mutex", ProfileType(scope, heap))
+}
+
+func TestValueOfASampleSaturates(t *testing.T) {
+	s := pprofile.NewSample()
+	assert.Zero(t, ValueOf(s))
+	s.TimestampsUnixNano().Append(7, 8, 9)
+	assert.EqualValues(t, 3, ValueOf(s))
+	s.Values().Append(math.MaxInt64, 1, -5)
+	assert.EqualValues(t, math.MaxInt64-5, ValueOf(s), "the sum before the last value saturates")
+	s.Values().FromRaw([]int64{math.MinInt64, -1})
+	assert.EqualValues(t, math.MinInt64, ValueOf(s))
 }

@@ -181,10 +181,7 @@ func (p *payload) startProfile(profile pprofile.Profile, t sampletypes.Type) {
 
 // fill sets the columns of a sample but the stack.
 func (p *payload) fill(row *Row, sample pprofile.Sample) {
-	row.Value = 0
-	for _, v := range sample.Values().All() {
-		row.Value = sampletypes.AddSaturated(row.Value, v)
-	}
+	row.Value = sampletypes.ValueOf(sample)
 	if n := sample.TimestampsUnixNano().Len(); n > 0 {
 		row.Timestamps = make([]int64, n)
 		for i, t := range sample.TimestampsUnixNano().All() {
@@ -192,7 +189,7 @@ func (p *payload) fill(row *Row, sample pprofile.Sample) {
 		}
 		row.Values = sample.Values().AsRaw()
 		if len(row.Values) == 0 {
-			row.Value, row.Values = int64(n), slices.Repeat([]int64{1}, n)
+			row.Values = slices.Repeat([]int64{1}, n)
 		}
 	}
 	if indices := sample.AttributeIndices().AsRaw(); p.row.Attributes == nil || !slices.Equal(indices, p.sample) {

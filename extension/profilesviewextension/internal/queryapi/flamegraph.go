@@ -45,13 +45,6 @@ func (t *tree) add(pd pprofile.Profiles, side int) error {
 	locations, stack := map[int32][]int32{}, []int32(nil)
 	for p := range sampletypes.ProfilesOf(pd) {
 		for _, sample := range p.Samples().All() {
-			value := int64(0)
-			for _, v := range sample.Values().All() {
-				value += v
-			}
-			if sample.Values().Len() == 0 {
-				value = int64(sample.TimestampsUnixNano().Len())
-			}
 			stack = stack[:0]
 			for _, location := range stacks.At(int(sample.StackIndex())).LocationIndices().All() {
 				frames, known := locations[location]
@@ -61,7 +54,7 @@ func (t *tree) add(pd pprofile.Profiles, side int) error {
 				}
 				stack = append(stack, frames...)
 			}
-			if err := t.addStack(stack, value, side); err != nil {
+			if err := t.addStack(stack, sampletypes.ValueOf(sample), side); err != nil {
 				return err
 			}
 		}
