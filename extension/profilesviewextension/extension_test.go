@@ -62,43 +62,35 @@ tls: {cert_file: a, key_file: b}
 	assert.Equal(t, "/var/lib/profiles", cfg.Directory)
 	assert.Equal(t, 64*config.MiB, cfg.MaxMemory)
 	assert.True(t, cfg.HTTP.TLS.HasValue())
-
-	for _, local := range []string{"localhost:1", "127.0.0.2:1", "'[::1]:1'"} {
-		_, err = load(t, "endpoint: "+local)
-		require.NoError(t, err, local)
-	}
-	_, err = load(t, "{transport: unix, endpoint: /run/view.sock}")
-	require.NoError(t, err)
-	_, err = load(t, "{endpoint: '0.0.0.0:1', auth: {authenticator: basicauth}}")
-	require.NoError(t, err)
-	_, err = load(t, "{endpoint: '0.0.0.0:1', tls: {cert_file: a, key_file: b, client_ca_file: c}}")
-	require.NoError(t, err)
 }
 
-func TestWrongConfigs(t *testing.T) {
+func TestWrongConfigurationsAreRejected_D3(t *testing.T) {
 	const beyond = "must be an address of this computer, such as localhost:4041, unless auth or tls::client_ca_file is set, or allow_unauthenticated is true"
-	for yaml, want := range map[string]string{
+	profiletest.CheckConfigs(t, createDefaultConfig, map[string]string{
 		"endpont: localhost:1":   "unknown key endpont",
 		"max_mem: 1GiB":          "unknown key max_mem",
 		"tls: {cert: a}":         "unknown key tls::cert",
 		"endpoint: ''":           `endpoint is "": must be an address such as localhost:4041`,
 		"endpoint: 0.0.0.0:4041": `endpoint is "0.0.0.0:4041": ` + beyond,
 		"{endpoint: '0.0.0.0:1', tls: {cert_file: a, key_file: b}}": `endpoint is "0.0.0.0:1": ` + beyond,
-		"endpoint: :4041":                 `endpoint is ":4041": ` + beyond,
-		"endpoint: example.com:4041":      `endpoint is "example.com:4041": ` + beyond,
-		"directory: ''":                   `directory is "": must be the directory`,
-		"max_memory: 1MiB":                "max_memory is 1MiB: must be at least 16MiB",
-		"write_timeout: 30":               "write_timeout is 30: must be a duration with a unit",
-		"write_timeout: 30ms":             "write_timeout is 30ms: must be 0 (no timeout) or at least 1s",
-		"allowed_hosts: ['http://a']":     `allowed_hosts is "http://a": must be host names without scheme and port`,
-		"allowed_hosts: ['*.example']":    `allowed_hosts is "*.example"`,
-		"trace_url: 'ftp://a/{trace_id}'": `trace_url is a URL with the scheme "ftp": must be http or https`,
-		"trace_url: 'https://a/trace'":    `trace_url is "https://a/trace": must be a URL with {trace_id}`,
-		"allow_unauthenticated: possibly": "allow_unauthenticated",
-	} {
-		_, err := load(t, yaml)
-		require.ErrorContains(t, err, want, yaml)
-	}
+		"endpoint: :4041":                                           `endpoint is ":4041": ` + beyond,
+		"endpoint: example.com:4041":                                `endpoint is "example.com:4041": ` + beyond,
+		"directory: ''":                                             `directory is "": must be the directory`,
+		"max_memory: 1MiB":                                          "max_memory is 1MiB: must be at least 16MiB",
+		"write_timeout: 30":                                         "write_timeout is 30: must be a duration with a unit",
+		"write_timeout: 30ms":                                       "write_timeout is 30ms: must be 0 (no timeout) or at least 1s",
+		"allowed_hosts: ['http://a']":                               `allowed_hosts is "http://a": must be host names without scheme and port`,
+		"allowed_hosts: ['*.example']":                              `allowed_hosts is "*.example"`,
+		"trace_url: 'ftp://a/{trace_id}'":                           `trace_url is a URL with the scheme "ftp": must be http or https`,
+		"trace_url: 'https://a/trace'":                              `trace_url is "https://a/trace": must be a URL with {trace_id}`,
+		"allow_unauthenticated: possibly":                           "allow_unauthenticated",
+		"endpoint: localhost:1":                                     "",
+		"endpoint: 127.0.0.2:1":                                     "",
+		"endpoint: '[::1]:1'":                                       "",
+		"{transport: unix, endpoint: /run/view.sock}":               "",
+		"{endpoint: '0.0.0.0:1', auth: {authenticator: basicauth}}": "",
+		"{endpoint: '0.0.0.0:1', tls: {cert_file: a, key_file: b, client_ca_file: c}}": "",
+	})
 }
 
 // started is a running extension.

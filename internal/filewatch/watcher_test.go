@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"testing"
@@ -387,19 +388,41 @@ func TestDirectoryThatCannotBeListed(t *testing.T) {
 }
 
 func TestLinksAndRenamedFilesAreHandledOnce_R17(t *testing.T) {
-	w := newTest(t, t.TempDir(), nil)
-	w.MaxRetryDelay = 0
-	w.write(t, "first")
-	require.NoError(t, os.Link(filepath.Join(w.dir, "first"), filepath.Join(w.dir, "hard")))
-	require.NoError(t, os.Symlink("first", filepath.Join(w.dir, "symbolic")))
-	w.answers["first"] = &RetryError{Err: errors.New("later")}
-	assert.Equal(t, []string{"first"}, w.poll(t))
-	clear(w.answers)
-	assert.Equal(t, []string{"first"}, w.poll(t))
-	assert.Empty(t, w.poll(t))
-	require.NoError(t, os.Rename(filepath.Join(w.dir, "hard"), filepath.Join(w.dir, "renamed")))
-	w.write(t, "hard")
-	assert.Equal(t, []string{"hard"}, w.poll(t))
-	assert.Empty(t, w.poll(t))
-	assert.Zero(t, w.Backlog())
+	if runtime.GOOS == "windows" {
+		t.Skip("this system has no inodes")
+	}
+	for _, restarts := range []bool{false, true} {
+		kept, dir := &profiletest.Storage{}, t.TempDir()
+		w := newTest(t, dir, kept)
+		w.MaxRetryDelay = 0
+		poll := func() []string {
+			if restarts {
+				w = newTest(t, dir, kept)
+			}
+			return w.poll(t)
+		}
+		w.write(t, "first")
+		require.NoError(t, os.Link(filepath.Join(dir, "first"), filepath.Join(dir, "hard")))
+		require.NoError(t, os.Symlink("first", filepath.Join(dir, "symbolic")))
+		w.answers["first"] = &RetryError{Err: errors.New("later")}
+		assert.Equal(t, []string{"first"}, w.poll(t))
+		clear(w.answers)
+		assert.Equal(t, []string{"first"}, poll())
+		assert.Empty(t, poll())
+		// Rotation: each name is that of another file now. Between directories, too.
+		for _, moved := range [][]string{{"hard", "hard.1"}, {"hard.1", "hard.2", "hard", "hard.1"}, {"hard", "done/hard"}} {
+			require.NoError(t, os.MkdirAll(filepath.Join(dir, "done"), 0o700))
+			for i := 0; i < len(moved); i += 2 {
+				require.NoError(t, os.Rename(filepath.Join(dir, moved[i]), filepath.Join(dir, moved[i+1])))
+			}
+			assert.Empty(t, poll())
+			w.write(t, "hard")
+			assert.Equal(t, []string{"hard"}, poll())
+			assert.Empty(t, poll())
+		}
+		require.NoError(t, os.Link(filepath.Join(dir, "hard.1"), filepath.Join(dir, "done", "link")))
+		assert.Empty(t, poll())
+		assert.Zero(t, w.Backlog())
+		profiletest.Injected(t, "4 renamed files, 1 link")
+	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // unreliable is a next consumer that is slow, and until end returns many errors.
@@ -49,7 +50,9 @@ func (u *unreliable) consume(ctx context.Context, pd pprofile.Profiles) error {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	eachProfile(pd, func(p pprofile.Profile) { u.accepted[p.ProfileID().String()]++ })
+	for p := range sampletypes.ProfilesOf(pd) {
+		u.accepted[p.ProfileID().String()]++
+	}
 	return nil
 }
 

@@ -7,12 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -140,79 +138,6 @@ func TestFailureForgetsDuplicates_P13(t *testing.T) {
 			})
 		}
 	}
-}
-
-// A duplicate of a pending Profile waits for its outcome, also if the first client gives up.
-func TestDuplicateOfPendingProfile_P13(t *testing.T) {
-	for _, fails := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			var next downstream
-			if fails {
-				next.answer = permanently
-			}
-			p := newTestProcessor(t, &next, onFlush)
-			var wg sync.WaitGroup
-			wg.Go(func() {
-				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-				defer cancel()
-				assert.ErrorIs(t, p.ConsumeProfiles(ctx, identified(1, 5)), context.DeadlineExceeded)
-			})
-			time.Sleep(200 * time.Millisecond)
-			for range 3 {
-				wg.Go(func() {
-					err := p.ConsumeProfiles(t.Context(), identified(1, 5))
-					assert.Equal(t, fails, err != nil)
-				})
-			}
-			wg.Wait()
-			require.Equal(t, 1, next.attempts)
-			next.answers(nil)
-			require.NoError(t, p.ConsumeProfiles(t.Context(), identified(1, 5)))
-			require.NoError(t, p.Shutdown(t.Context()))
-			require.EqualValues(t, 5, next.total())
-			profiletest.Injected(t, "1 callers that give up, 3 pending duplicates")
-		})
-	}
-}
-
-// Without a window, a duplicate of a payload in flight gets the outcome of that payload. Accepted Profiles
-// are not sent again.
-func TestDuplicateOfPendingProfileWithoutWindow_P13(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		next := downstream{answer: func(attempt int) error {
-			time.Sleep(time.Second)
-			if attempt == 1 {
-				return errors.New("unavailable")
-			}
-			return nil
-		}}
-		p := newTestProcessor(t, &next, func(c *Config) { c.Window = 0 })
-		mixed := payloadtest.InOne(t, identified(1, 5), payloadtest.With(identified(2, 100), "service.name", "other"))
-		for round := range 2 {
-			var wg sync.WaitGroup
-			consume := func(pd pprofile.Profiles) {
-				wg.Go(func() {
-					err := p.ConsumeProfiles(t.Context(), pd)
-					if round > 0 {
-						assert.NoError(t, err)
-						return
-					}
-					assert.ErrorContains(t, err, "unavailable")
-					assert.False(t, consumererror.IsPermanent(err))
-				})
-			}
-			consume(identified(1, 5))
-			time.Sleep(time.Millisecond)
-			for range 3 {
-				consume(identified(1, 5))
-			}
-			consume(mixed)
-			wg.Wait()
-		}
-		require.NoError(t, p.Shutdown(t.Context()))
-		require.EqualValues(t, 105, next.total())
-		profiletest.Injected(t, fmt.Sprintf("8 pending duplicates, %d calls of the next consumer", next.attempts))
-	})
 }
 
 // The memory for acknowledged keys is bounded, and released.

@@ -13,6 +13,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 func TestConfig(t *testing.T) {
@@ -42,42 +43,32 @@ func TestConfig(t *testing.T) {
 	}, cfg.mergeOptions())
 }
 
-func TestConfigRejects(t *testing.T) {
-	for _, test := range []struct {
-		config map[string]any
-		want   string
-	}{
-		{map[string]any{"window": "-1s"}, "window is -1s"},
-		{map[string]any{"window": "soon"}, "window"},
-		{map[string]any{"acknowledge": "never"}, `acknowledge is "never": must be one of on_receive, on_flush`},
-		{map[string]any{"acknowledge": "on_flush"}, "window is 10s: must be at most 5s with acknowledge on_flush"},
-		{map[string]any{"memory_limit": "1KiB"}, "memory_limit is 1KiB: must be at least 1MiB"},
-		{map[string]any{"memory_limit": 1.5}, "memory_limit"},
-		{map[string]any{"snapshots": "newest"}, `snapshots is "newest": must be one of keep, latest, sum`},
-		{map[string]any{"snapshot_sample_types": []any{"a", ""}}, "snapshot_sample_types[1] is \"\": must be a sample type"},
-		{map[string]any{"timestamps": "some"}, `timestamps is "some": must be one of keep, drop`},
-		{map[string]any{"granularity": "file"}, `granularity is "file": must be one of address, function, line`},
-		{map[string]any{"drop_sample_attributes": []any{""}}, `drop_sample_attributes[0] is "": must be`},
-		{map[string]any{"split_by": []any{"a", "a"}}, `split_by[1] is "a": must be different from the others`},
-		{map[string]any{"split_by": []any{"a", ""}}, `split_by[1] is "": must be`},
-		{map[string]any{"split_by": []any{"a", "A"}}, `split_by[1] is "A": must be different from the others in more than case`},
-		{map[string]any{"split_by": []any{"a"}, "drop_resource_attributes": []any{"a"}}, `split_by[0] is "a": must be a key that is not listed in drop_resource_attributes`},
-		{map[string]any{"duplicate_ttl": "-1s"}, "duplicate_ttl is -1s"},
-		{map[string]any{"duplicate_ttl": 300}, "duplicate_ttl is 300: must be a duration with a unit"},
-		{map[string]any{"shutdown_timeout": "0s"}, "shutdown_timeout is 0s"},
-		{map[string]any{"window": 5}, "window is 5: must be a duration with a unit"},
-		{map[string]any{"window": "5ns"}, "window is 5ns: must be 0s (no window) or at least 1ms"},
-		{map[string]any{"retry_on_failure": map[string]any{"initial_interval": "0s"}}, "initial_interval is 0s"},
-		{map[string]any{"retry_on_failure": map[string]any{"max_interval": "1ms"}}, "max_interval is 1ms"},
-		{map[string]any{"windows": "1s"}, "windows"},
-		{map[string]any{"retry_on_failure": map[string]any{"maximum": "1s"}}, "maximum"},
-		{map[string]any{"retry_on_failure": map[string]any{"initial_interval": "-1s"}}, "initial_interval"},
-	} {
-		cfg := createDefaultConfig().(*Config)
-		err := confmap.NewFromStringMap(test.config).Unmarshal(cfg)
-		if err == nil {
-			err = confmap.Validate(cfg)
-		}
-		require.ErrorContainsf(t, err, test.want, "%v", test.config)
-	}
+func TestWrongConfigurationsAreRejected_D3(t *testing.T) {
+	profiletest.CheckConfigs(t, createDefaultConfig, map[string]string{
+		"{window: -1s}":                                  "window is -1s",
+		"{window: soon}":                                 "window",
+		"{acknowledge: never}":                           `acknowledge is "never": must be one of on_receive, on_flush`,
+		"{acknowledge: on_flush}":                        "window is 10s: must be at most 5s with acknowledge on_flush",
+		"{memory_limit: 1KiB}":                           "memory_limit is 1KiB: must be at least 1MiB",
+		"{memory_limit: 1.5}":                            "memory_limit",
+		"{snapshots: newest}":                            `snapshots is "newest": must be one of keep, latest, sum`,
+		"{snapshot_sample_types: [a, '']}":               "snapshot_sample_types[1] is \"\": must be a sample type",
+		"{timestamps: some}":                             `timestamps is "some": must be one of keep, drop`,
+		"{granularity: file}":                            `granularity is "file": must be one of address, function, line`,
+		"{drop_sample_attributes: ['']}":                 `drop_sample_attributes[0] is "": must be`,
+		"{split_by: [a, a]}":                             `split_by[1] is "a": must be different from the others`,
+		"{split_by: [a, '']}":                            `split_by[1] is "": must be`,
+		"{split_by: [a, A]}":                             `split_by[1] is "A": must be different from the others in more than case`,
+		"{split_by: [a], drop_resource_attributes: [a]}": `split_by[0] is "a": must be a key that is not listed in drop_resource_attributes`,
+		"{duplicate_ttl: -1s}":                           "duplicate_ttl is -1s",
+		"{duplicate_ttl: 300}":                           "duplicate_ttl is 300: must be a duration with a unit",
+		"{shutdown_timeout: 0s}":                         "shutdown_timeout is 0s",
+		"{window: 5}":                                    "window is 5: must be a duration with a unit",
+		"{window: 5ns}":                                  "window is 5ns: must be 0s (no window) or at least 1ms",
+		"{retry_on_failure: {initial_interval: 0s}}":     "initial_interval is 0s",
+		"{retry_on_failure: {max_interval: 1ms}}":        "max_interval is 1ms",
+		"{windows: 1s}":                                  "unknown key windows: must be one of ... window",
+		"{retry_on_failure: {maximum: 1s}}":              "unknown key retry_on_failure::maximum: must be one of ... max_interval",
+		"{retry_on_failure: {initial_interval: -1s}}":    "initial_interval",
+	})
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // A payload with an index out of range is rejected alone.
@@ -149,9 +150,9 @@ func TestSteppingClocks_P11(t *testing.T) {
 		time.Sleep(time.Second)
 		require.Len(t, next.windows(), 11, "a window begins with the first payload after the last flush")
 		for _, pd := range next.windows() {
-			eachProfile(pd, func(p pprofile.Profile) {
+			for p := range sampletypes.ProfilesOf(pd) {
 				require.LessOrEqual(t, p.DurationNano(), uint64(20*time.Second), "a Profile is of one slot")
-			})
+			}
 		}
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.EqualValues(t, 120, next.total())

@@ -27,6 +27,7 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/profilesdedupprocessor/internal/metadata"
 )
 
@@ -198,13 +199,13 @@ func (d *downstream) total() int64 { return total(d.windows()) }
 
 func total(all []pprofile.Profiles) (sum int64) {
 	for _, pd := range all {
-		eachProfile(pd, func(p pprofile.Profile) {
+		for p := range sampletypes.ProfilesOf(pd) {
 			for _, s := range p.Samples().All() {
 				for _, v := range s.Values().All() {
 					sum += v
 				}
 			}
-		})
+		}
 	}
 	return sum
 }
@@ -267,14 +268,4 @@ func marshal(t testing.TB, pd pprofile.Profiles) []byte {
 	b, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(mutable)
 	require.NoError(t, err)
 	return b
-}
-
-func eachProfile(pd pprofile.Profiles, f func(pprofile.Profile)) {
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				f(p)
-			}
-		}
-	}
 }

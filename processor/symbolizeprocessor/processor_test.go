@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/processor/xprocessor"
 	"go.opentelemetry.io/otel/attribute"
@@ -28,22 +27,15 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/metadatatest"
 )
 
-func TestInvalidConfigurationsNameTheKey(t *testing.T) {
-	for want, keys := range map[string]map[string]any{
-		"directories is []: must be a list of directories with debug files, unless debuginfod::urls has a server": {},
-		`debuginfod::urls[0] is`:                     {"debuginfod": map[string]any{"urls": []any{"ftp://x"}}},
-		"debuginfod::endpoint is":                    {"debuginfod": map[string]any{"urls": []any{"http://x"}, "endpoint": "http://y"}},
-		`demangle is "long": must be`:                {"directories": []any{"/x"}, "demangle": "long"},
-		"max_memory is 1MiB: must be at least 16MiB": {"directories": []any{"/x"}, "max_memory": "1MiB"},
-		"unknown key directory":                      {"directory": "/x"},
-	} {
-		cfg := createDefaultConfig().(*Config)
-		err := cfg.Unmarshal(confmap.NewFromStringMap(keys))
-		if err == nil {
-			err = cfg.Validate()
-		}
-		assert.ErrorContains(t, err, want)
-	}
+func TestWrongConfigurationsAreRejected_D3(t *testing.T) {
+	profiletest.CheckConfigs(t, createDefaultConfig, map[string]string{
+		"{}":                              "directories is []: must be a list of directories with debug files, unless debuginfod::urls has a server",
+		"debuginfod: {urls: ['ftp://x']}": "debuginfod::urls[0] is",
+		"debuginfod: {urls: ['http://x'], endpoint: 'http://y'}": "debuginfod::endpoint is",
+		"{directories: [/x], demangle: long}":                    `demangle is "long": must be`,
+		"{directories: [/x], max_memory: 1MiB}":                  "max_memory is 1MiB: must be at least 16MiB",
+		"directory: /x":                                          "unknown key directory",
+	})
 }
 
 // TestPayloadsPassAndAreCounted: a payload without native frames passes unchanged, one with them is counted by outcome.

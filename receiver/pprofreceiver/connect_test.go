@@ -75,12 +75,10 @@ func TestConnectTemporality(t *testing.T) {
 			labels = append(labels, "__delta__", row.delta)
 		}
 		require.Equal(t, http.StatusOK, b.connect(profiletest.PushRequest(profiletest.RawSeries(profiletest.Pprof(t, withTypes(row.types...)), labels...))).status)
-		got := map[string]string{}
-		for _, v := range views(t, next, 0) {
-			got[v.sampleType] = v.attributes["profile.temporality"]
-		}
-		for i, sampleType := range row.types {
-			assert.Equal(t, row.want[i], got[sampleType], "%s of %s, __delta__ %q", sampleType, row.name, row.delta)
+		all := arrivals(t, next.only())
+		require.Len(t, all, len(row.types))
+		for _, v := range all {
+			assert.Equal(t, row.want[v.value-1], v.temporality, "%s of %s, __delta__ %q", v.sampleType, row.name, row.delta)
 		}
 	}
 }

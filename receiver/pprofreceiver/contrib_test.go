@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // TestContribConfigsWork decodes configurations of the forms that the documentation of
@@ -51,7 +53,7 @@ self: {collection_interval: 25s, initial_delay: 1s, block_profile_fraction: 1, m
 }
 
 func TestContribKeysThatContradictAreRejected(t *testing.T) {
-	assertInvalid(t, map[string]string{
+	profiletest.CheckConfigs(t, createDefaultConfig, map[string]string{
 		"{server: , collection_interval: 10s}":                                  "unknown key collection_interval",
 		"{server: , mutex_profile_fraction: 1}":                                 "unknown key mutex_profile_fraction",
 		"file: {include: x, poll_interval: 1s, collection_interval: 1s}":        "unknown key file::collection_interval",

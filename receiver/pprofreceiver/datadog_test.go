@@ -129,12 +129,8 @@ func TestDatadogTimesAndTemporality(t *testing.T) {
 				p.TimeNanos = start + 5
 			}
 			require.Equal(t, http.StatusAccepted, b.sendForm(httpserver.DatadogPath, attached(row.file, profiletest.Pprof(t, p)), event(goEvent)).status)
-			for _, v := range views(t, next, 0) {
-				i := 0
-				for row.types[i] != v.sampleType {
-					i++
-				}
-				assert.Equal(t, row.want[i], v.attributes["profile.temporality"], "%s of %s", v.sampleType, row.file)
+			for _, v := range arrivals(t, next.only()) {
+				assert.Equal(t, row.want[v.value-1], v.temporality, "%s of %s", v.sampleType, row.file)
 				wantTime, wantDuration := start, 0
 				if slices.Contains(row.want, "delta") { // sample types of a pprof share their times
 					wantDuration = end - start

@@ -5,15 +5,12 @@ package pprofreceiver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -53,7 +50,7 @@ file:
 	assert.Equal(t, []string{"/tmp/pprof/{a,b}/*"}, cfg.File.Get().Watch.Include, "one glob needs no list")
 	assert.Equal(t, []string{"{c,d}"}, cfg.File.Get().Watch.Exclude)
 
-	assertInvalid(t, map[string]string{
+	profiletest.CheckConfigs(t, createDefaultConfig, map[string]string{
 		"file: {}":                                          "file: include is []: must be a glob",
 		"file: {include: [a], bogus: 1}":                    "unknown key file::bogus",
 		"file: {include: ['']}":                             "include is \"\": must be a glob",
@@ -176,65 +173,6 @@ func TestOddFiles_R17(t *testing.T) {
 	profiletest.Account(t, "15 odd files, links and directories", 3, len(next.AllProfiles()), 0)
 }
 
-// A file is the same after a rename, also if the receiver was stopped meanwhile and another
-// file has its old name. Links to it are, too.
-func TestRenamedFiles_R17(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("this system has no inodes")
-	}
-	for _, stopped := range []bool{false, true} {
-		dir := t.TempDir()
-		old := time.Now().Add(-time.Hour)
-		at := func(name string) string { return filepath.Join(dir, name) }
-		kept := &profiletest.Storage{}
-		next := newSink(t)
-		yaml := "file: {include: ['" + filepath.ToSlash(dir) + "/**'], poll_interval: 5ms, storage: file_storage}\n"
-		var b *testReceiver
-		start := func() {
-			b = newTestReceiver(t, yaml, next)
-			require.NoError(t, b.Start(t.Context(), kept.Host()))
-		}
-		stop := func() {
-			if b != nil {
-				require.NoError(t, b.Shutdown(t.Context()))
-			}
-			b = nil
-		}
-		arrived := func(want ...int64) {
-			t.Helper()
-			if b == nil {
-				start()
-			}
-			require.Eventually(t, func() bool { return len(next.AllProfiles()) >= len(want) }, time.Minute, time.Millisecond)
-			b.polled()
-			stop()
-			start() // from the stored checkpoints alone
-			b.polled()
-			require.Equal(t, want, values(next.AllProfiles()), "stopped: %t", stopped)
-			if stopped {
-				stop()
-			}
-		}
-		writeProfile(t, at("a.pprof"), 1, old)
-		arrived(1)
-
-		// Rotation: each name is that of another file now. Moved between directories, too.
-		require.NoError(t, os.Rename(at("a.pprof"), at("a.pprof.1")))
-		writeProfile(t, at("a.pprof"), 2, old.Add(time.Second))
-		arrived(1, 2)
-		require.NoError(t, os.Rename(at("a.pprof.1"), at("a.pprof.2")))
-		require.NoError(t, os.Rename(at("a.pprof"), at("a.pprof.1")))
-		writeProfile(t, at("a.pprof"), 3, old.Add(2*time.Second))
-		arrived(1, 2, 3)
-		require.NoError(t, os.Mkdir(at("done"), 0o700))
-		require.NoError(t, os.Rename(at("a.pprof"), at("done/a.pprof")))
-		require.NoError(t, os.Link(at("a.pprof.1"), at("done/link")))
-		arrived(1, 2, 3)
-		stop()
-		profiletest.Injected(t, "4 renamed files, 4 restarts")
-	}
-}
-
 // A profile without a time gets the modification time of its file, so that a file that is read
 // again has the same profile IDs.
 func TestFileWithoutATime_R17(t *testing.T) {
@@ -249,7 +187,7 @@ func TestFileWithoutATime_R17(t *testing.T) {
 	}
 	assert.Len(t, next.AllProfiles(), 2)
 	assert.Len(t, next.idsOf(), 2, "sample types")
-	for _, v := range views(t, next, 0) {
+	for _, v := range arrivals(t, next.AllProfiles()...) {
 		assert.EqualValues(t, modified.UnixNano(), v.time)
 	}
 	profiletest.Injected(t, "1 files read twice")
@@ -348,30 +286,8 @@ func TestTriedAgain_R17(t *testing.T) {
 	profiletest.Injected(t, "3 panics, 3 failures to read")
 }
 
-// If the storage fails or is damaged, files are at worst read again.
-func TestStorageFails(t *testing.T) {
-	dir := t.TempDir()
-	var full atomic.Bool
-	kept := &profiletest.Storage{Before: func(*storage.Operation) error {
-		if full.Load() {
-			return errors.New("full")
-		}
-		return nil
-	}}
-	require.NoError(t, kept.Set(t.Context(), "files.0", []byte("damaged")))
-	require.NoError(t, kept.Set(t.Context(), "files.1", []byte(`{"no quotes":{}}`)))
-	next := newSink(t)
-	writeProfile(t, filepath.Join(dir, "a.pb.gz"), 1, time.Now().Add(-time.Hour))
-	b := newTestReceiver(t, fileYAML(dir, ", storage: file_storage"), next)
-	require.NoError(t, b.Start(t.Context(), kept.Host()))
-	full.Store(true)
-	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 1 }, time.Minute, time.Millisecond)
-	b.polled()
-	assert.Len(t, next.AllProfiles(), 1)
-	full.Store(false)
-	require.NoError(t, b.Shutdown(t.Context()))
-	assert.NotZero(t, b.logs.FilterMessageSnippet("Cannot load file checkpoints").Len())
-	b = newTestReceiver(t, fileYAML(dir, ", storage: file_storage"), next)
+func TestStorageIsAnExtension(t *testing.T) {
+	b := newTestReceiver(t, fileYAML(t.TempDir(), ", storage: file_storage"), newSink(t))
 	assert.ErrorContains(t, b.Start(t.Context(), componenttest.NewNopHost()), "extension \"file_storage\" not found")
 	assert.ErrorContains(t, b.Start(t.Context(), hostWith{profiletest.StorageID: doorman{}}), "extension \"file_storage\" is not a storage extension")
 }

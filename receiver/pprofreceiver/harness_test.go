@@ -46,15 +46,6 @@ func loadConfig(yaml string) (*Config, error) {
 	return cfg, profiletest.LoadConfig(yaml, cfg)
 }
 
-// assertInvalid checks that each configuration is rejected with an error that contains a text.
-func assertInvalid(t *testing.T, configs map[string]string) {
-	t.Helper()
-	for yaml, want := range configs {
-		_, err := loadConfig(yaml)
-		assert.ErrorContains(t, err, want, yaml)
-	}
-}
-
 // testReceiver is a receiver under test with its telemetry and logs.
 type testReceiver struct {
 	*pprofReceiver

@@ -62,8 +62,9 @@ func TestIngest(t *testing.T) {
 		"otel.scope.name":    "com.grafana.pyroscope/go",
 		"otel.scope.version": "v1.4.3",
 	}, scope)
-	for _, v := range views(t, next, 0) {
-		assert.Equal(t, map[string]string{"profile.temporality": "delta"}, v.attributes)
+	for _, v := range arrivals(t, next.only()) {
+		assert.Equal(t, "delta", v.temporality)
+		assert.Empty(t, v.display)
 		assert.EqualValues(t, p.TimeNanos, v.time, "the time of the payload does not change")
 		assert.EqualValues(t, p.DurationNanos, v.duration)
 	}
@@ -130,17 +131,14 @@ func TestIngestTemporality(t *testing.T) {
 
 			_, scope := next.attributesOf()
 			assert.Equal(t, row.kind, scope["profile.type"])
-			all := views(t, next, 0)
+			all := arrivals(t, next.only())
 			require.Len(t, all, len(row.types))
 			for _, v := range all {
-				i := 0
-				for row.types[i] != v.sampleType {
-					i++
-				}
+				i := v.value - 1
 				assert.Equal(t, "count", v.unit, "the unit is that of the values")
-				assert.Equal(t, row.temporality[i], v.attributes["profile.temporality"], v.sampleType)
+				assert.Equal(t, row.temporality[i], v.temporality, v.sampleType)
 				if row.display != nil {
-					assert.Equal(t, row.display[i], v.attributes["pyroscope.sample_type.display_name"], v.sampleType)
+					assert.Equal(t, row.display[i], v.display, v.sampleType)
 				}
 				assert.EqualValues(t, from, v.time, v.sampleType)
 				wantDuration := 0

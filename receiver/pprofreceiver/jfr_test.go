@@ -20,7 +20,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumererror"
-	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -172,7 +171,8 @@ func TestRecordingsOfJVMsInFilesArePassedChunkByChunk_R17(t *testing.T) {
 	var mu sync.Mutex
 	var times []uint64
 	rejections := 2
-	consumer, err := xconsumer.NewProfiles(func(ctx context.Context, pd pprofile.Profiles) error {
+	b := startTestReceiver(t, "resource_attributes: {service.name: cart}\nfile: {include: ['"+directory+"/*.jfr'], poll_interval: 10ms, max_decompressed_size: "+
+		strconv.Itoa(len(damaged.Bytes()))+"}", consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
 		mu.Lock()
 		defer mu.Unlock()
 		at := uint64(pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Time()) / 1e18
@@ -185,10 +185,7 @@ func TestRecordingsOfJVMsInFilesArePassedChunkByChunk_R17(t *testing.T) {
 			return consumererror.NewPermanent(&fs.PathError{Op: "write", Path: "output", Err: fs.ErrPermission}) // not of the recording
 		}
 		return next.ConsumeProfiles(ctx, pd)
-	})
-	require.NoError(t, err)
-	b := startTestReceiver(t, "resource_attributes: {service.name: cart}\nfile: {include: ['"+directory+"/*.jfr'], poll_interval: 10ms, max_decompressed_size: "+
-		strconv.Itoa(len(damaged.Bytes()))+"}", consumer)
+	}))
 	require.Eventually(t, func() bool { return len(b.fileOutcomes()) > 0 }, time.Minute, 10*time.Millisecond)
 	assert.Equal(t, map[string]int64{"malformed": 1}, b.fileOutcomes())
 	assert.Len(t, next.AllProfiles(), 3)

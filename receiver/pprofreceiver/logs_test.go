@@ -5,7 +5,6 @@ package pprofreceiver
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"net/http"
 	"testing"
@@ -14,8 +13,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumertest"
-	"go.opentelemetry.io/collector/consumer/xconsumer"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
@@ -78,14 +75,9 @@ func TestMissingServiceNameIsWarnedOfOnceForEachSender(t *testing.T) {
 }
 
 func TestDisconnectedClientIsLogged(t *testing.T) {
-	next, err := xconsumer.NewProfiles(func(ctx context.Context, _ pprofile.Profiles) error {
-		<-ctx.Done()
-		return ctx.Err()
-	})
-	require.NoError(t, err)
-	b := startTestReceiver(t, serverYAML, next)
+	b := startTestReceiver(t, serverYAML, newGate(t, consumertest.NewNop(), true))
 	client := http.Client{Timeout: 100 * time.Millisecond}
-	_, err = client.Post(b.url("/v1/pprof?service.name=a"), "application/octet-stream", bytes.NewReader(profiletest.Pprof(t, samplePprof("/bin/app", 3)))) //nolint:bodyclose // there is no response
+	_, err := client.Post(b.url("/v1/pprof?service.name=a"), "application/octet-stream", bytes.NewReader(profiletest.Pprof(t, samplePprof("/bin/app", 3)))) //nolint:bodyclose // there is no response
 	require.Error(t, err)
 	warned := func() []observer.LoggedEntry {
 		return b.logs.FilterMessage("Rejected requests: pipeline_retryable").All()

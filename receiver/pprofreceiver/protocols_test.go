@@ -91,32 +91,27 @@ func (s *sink) attributesOf() (resource, scope map[string]any) {
 	return rp.Resource().Attributes().AsRaw(), rp.ScopeProfiles().At(0).Scope().Attributes().AsRaw()
 }
 
-// profileView is a Profile written out.
-type profileView struct {
-	sampleType, unit string
-	attributes       map[string]string
-	time, duration   uint64
+// arrived is a short form of a Profile.
+type arrived struct {
+	kind, sampleType, unit, temporality, display string
+	value                                        int64
+	time                                         uint64
+	duration                                     time.Duration
 }
 
-// views are the Profiles of a payload.
-func views(t *testing.T, s *sink, payload int) []profileView {
+func arrivals(t *testing.T, payloads ...pprofile.Profiles) (all []arrived) {
 	t.Helper()
-	var all []profileView
-	pd := s.AllProfiles()[payload]
-	table := pd.Dictionary().StringTable()
-	for _, p := range pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().All() {
-		v := profileView{
-			sampleType: table.At(int(p.SampleType().TypeStrindex())),
-			unit:       table.At(int(p.SampleType().UnitStrindex())),
-			attributes: map[string]string{},
-			time:       uint64(p.Time()),
-			duration:   p.DurationNano(),
+	for _, p := range profiletest.Expand(t, payloads...) {
+		a := arrived{
+			kind:       expand.Text(p.Scope.Attributes, "profile.type"),
+			sampleType: p.Type, unit: p.Unit, time: p.Time, duration: time.Duration(p.Duration),
+			temporality: expand.Text(p.Attributes, "profile.temporality"),
+			display:     expand.Text(p.Attributes, "pyroscope.sample_type.display_name"),
 		}
-		for _, i := range p.AttributeIndices().All() {
-			a := pd.Dictionary().AttributeTable().At(int(i))
-			v.attributes[table.At(int(a.KeyStrindex()))] = a.Value().AsString()
+		for _, s := range p.Samples {
+			a.value += s.Sum.Int64()
 		}
-		all = append(all, v)
+		all = append(all, a)
 	}
 	return all
 }

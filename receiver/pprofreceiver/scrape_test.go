@@ -26,7 +26,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -357,45 +356,6 @@ func (c *counters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	respond(w, "application/octet-stream", profiletest.Gzip(c.t, profiletest.Pprof(c.t, p)))
 }
 
-// arrived is a short form of a Profile.
-type arrived struct {
-	kind, sampleType, temporality string
-	value                         int64
-	duration                      time.Duration
-}
-
-func arrivals(t *testing.T, payloads []pprofile.Profiles) (all []arrived) {
-	t.Helper()
-	for _, pd := range payloads {
-		dictionary := pd.Dictionary()
-		for _, sp := range pd.ResourceProfiles().At(0).ScopeProfiles().All() {
-			kind, found := sp.Scope().Attributes().Get("profile.type")
-			if !found {
-				kind = pcommon.NewValueStr("")
-			}
-			for _, p := range sp.Profiles().All() {
-				a := arrived{
-					kind:       kind.AsString(),
-					sampleType: dictionary.StringTable().At(int(p.SampleType().TypeStrindex())),
-					duration:   time.Duration(p.DurationNano()),
-				}
-				attributes, err := pprofile.FromAttributeIndices(dictionary.AttributeTable(), p, dictionary)
-				require.NoError(t, err)
-				if value, ok := attributes.Get("profile.temporality"); ok {
-					a.temporality = value.Str()
-				}
-				for _, sample := range p.Samples().All() {
-					for _, value := range sample.Values().All() {
-						a.value += value
-					}
-				}
-				all = append(all, a)
-			}
-		}
-	}
-	return all
-}
-
 func TestScrape(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := newSink(t)
@@ -413,7 +373,7 @@ remote:
 			"/debug/pprof/profile?seconds=7&token=1", "/debug/pprof/heap?token=1", "/debug/pprof/mutex?token=1",
 		}, target.asked)
 		counts := map[string]int{}
-		for _, a := range arrivals(t, next.AllProfiles()) {
+		for _, a := range arrivals(t, next.AllProfiles()...) {
 			counts[a.kind+" "+a.sampleType+" "+a.temporality]++
 			if a.kind != "cpu" && a.temporality == "delta" {
 				assert.Equal(t, time.Minute, a.duration)
@@ -453,7 +413,8 @@ func TestGoroutineLeaksAreScrapedFromTargetsThatHaveThem(t *testing.T) {
 		defer serveOver(t, b, serve)()
 		require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
 		time.Sleep(time.Minute)
-		assert.Equal(t, []arrived{{kind: "goroutineleak", sampleType: "goroutineleak", temporality: "instant", value: 5}}, arrivals(t, next.AllProfiles()))
+		all := arrivals(t, next.only())
+		assert.Equal(t, []arrived{{kind: "goroutineleak", sampleType: "goroutineleak", unit: "count", temporality: "instant", value: 5, time: all[0].time}}, all)
 		assert.Equal(t, map[string]int{"success": 1}, b.outcomes(""))
 		assert.Equal(t, map[string]int{"http://new/debug/pprof goroutineleak": 1}, b.up())
 		require.NoError(t, b.Shutdown(t.Context()))
@@ -483,7 +444,7 @@ func TestScrapeOfOneURL(t *testing.T) {
 			defer serveOver(t, b, target)()
 			b.runFor(time.Minute)
 			assert.Equal(t, []string{want.asked}, target.asked)
-			for _, a := range arrivals(t, next.AllProfiles()) {
+			for _, a := range arrivals(t, next.AllProfiles()...) {
 				assert.Equal(t, want.kind, a.kind)
 				assert.Equal(t, want.temporality, a.temporality, a.sampleType)
 			}

@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -26,22 +25,11 @@ import (
 func temporalities(t *testing.T, payloads []pprofile.Profiles) map[string]map[string]string {
 	t.Helper()
 	found := map[string]map[string]string{}
-	for _, pd := range payloads {
-		dictionary := pd.Dictionary()
-		scope := pd.ResourceProfiles().At(0).ScopeProfiles().At(0)
-		kind, ok := scope.Scope().Attributes().Get("profile.type")
-		require.True(t, ok)
-		types := map[string]string{}
-		for _, profile := range scope.Profiles().All() {
-			attributes, err := pprofile.FromAttributeIndices(dictionary.AttributeTable(), profile, dictionary)
-			require.NoError(t, err)
-			value, ok := attributes.Get("profile.temporality")
-			if !ok {
-				value = pcommon.NewValueStr("unknown")
-			}
-			types[dictionary.StringTable().At(int(profile.SampleType().TypeStrindex()))] = value.Str()
+	for _, p := range arrivals(t, payloads...) {
+		if found[p.kind] == nil {
+			found[p.kind] = map[string]string{}
 		}
-		found[kind.Str()] = types
+		found[p.kind][p.sampleType] = p.temporality
 	}
 	return found
 }

@@ -23,7 +23,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.opentelemetry.io/collector/receiver/xreceiver"
-	"go.opentelemetry.io/otel/attribute"
 	"google.golang.org/grpc/codes"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
@@ -157,10 +156,7 @@ type hostWith map[component.ID]component.Component
 
 func (h hostWith) GetExtensions() map[component.ID]component.Component { return h }
 
-var (
-	doormanID        = component.MustNewID("doorman")
-	attributeEncoder = attribute.DefaultEncoder()
-)
+var doormanID = component.MustNewID("doorman")
 
 // The receivers that receiver_creator starts, one for each target, share one limit.
 func TestReceiversShareMaxInFlight(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 func TestConfigIsRead(t *testing.T) {
@@ -37,8 +38,8 @@ once: true
 	assert.True(t, cfg.Once)
 }
 
-func TestConfigErrorsNameTheKey(t *testing.T) {
-	for yaml, want := range map[string]string{
+func TestWrongConfigurationsAreRejected_D3(t *testing.T) {
+	profiletest.CheckConfigs(t, createDefaultConfig, map[string]string{
 		"{}":                                                      `include is []: must be a glob such as`,
 		"include: [/a]\nx: 1":                                     `unknown key x`,
 		"include: [/a]\nstart_at: x":                              `start_at is "x": must be one of beginning, end`,
@@ -51,8 +52,5 @@ func TestConfigErrorsNameTheKey(t *testing.T) {
 		"include: [/a]\nretry_on_failure: {initial_interval: 0s}": `retry_on_failure::initial_interval is 0s: must be at least 1ms`,
 		"include: [/a]\nretry_on_failure: {max_interval: 1ms}":    `retry_on_failure::max_interval is 1ms: must be at least initial_interval (1s)`,
 		"include: [/a]\npath_attributes: x":                       `unknown key path_attributes`,
-	} {
-		_, err := loadConfig(yaml)
-		require.ErrorContains(t, err, want, yaml)
-	}
+	})
 }

@@ -67,3 +67,19 @@ func AttributeSet(attributes []Attribute) []Attribute {
 	slices.SortFunc(set, func(a, b Attribute) int { return strings.Compare(a.String(), b.String()) })
 	return slices.CompactFunc(set, func(a, b Attribute) bool { return a.String() == b.String() })
 }
+
+// Value is that of the attribute with this key, nil if there is none.
+func Value(attributes []Attribute, key string) any {
+	for _, a := range attributes {
+		if a.Key == key {
+			return a.Value
+		}
+	}
+	return nil
+}
+
+// Text is Value for strings, "" if it is none.
+func Text(attributes []Attribute, key string) string {
+	text, _ := Value(attributes, key).(string)
+	return text
+}

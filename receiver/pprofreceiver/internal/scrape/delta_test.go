@@ -30,7 +30,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -118,22 +118,12 @@ type received struct {
 }
 
 func (s *series) all() (all []received) {
-	for _, pd := range s.received {
-		for p := range sampletypes.ProfilesOf(pd) {
-			sampleType := sampleTypeOf(pd, p)
-			r := received{sampleType: sampleType, start: int64(p.Time()), end: int64(p.Time()) + int64(p.DurationNano())}
-			attributes, err := pprofile.FromAttributeIndices(pd.Dictionary().AttributeTable(), p, pd.Dictionary())
-			require.NoError(s.t, err)
-			if value, ok := attributes.Get("profile.temporality"); ok {
-				r.temporality = value.Str()
-			}
-			for _, sample := range p.Samples().All() {
-				for _, v := range sample.Values().All() {
-					r.sum += v
-				}
-			}
-			all = append(all, r)
+	for _, p := range profiletest.Expand(s.t, s.received...) {
+		r := received{sampleType: p.Type, temporality: expand.Text(p.Attributes, "profile.temporality"), start: int64(p.Time), end: int64(p.Time + p.Duration)}
+		for _, sample := range p.Samples {
+			r.sum += sample.Sum.Int64()
 		}
+		all = append(all, r)
 	}
 	return all
 }
