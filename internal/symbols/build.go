@@ -55,18 +55,17 @@ func Build(ctx context.Context, from Files, o Options, w io.Writer) (err error) 
 			err = fmt.Errorf("the file is damaged: %v", r)
 		}
 	}()
-	b := &builder{options: o, budget: &budget{ctx: ctx, memory: o.MaxMemory}}
+	b := &builder{budget: &budget{ctx: ctx, memory: o.MaxMemory}}
 	b.sections = sections{directory: o.Directory, remaining: o.MaxFileSize}
 	defer b.close()
-	for _, part := range []**spill{&b.ranges, &b.nodes, &b.ends, &b.strings.data} {
-		if *part, err = newSpill(o.Directory); err != nil {
+	for i := range b.spills {
+		if b.spills[i], err = newSpill(o.Directory); err != nil {
 			return err
 		}
-		b.spills = append(b.spills, *part)
 	}
-	b.strings.seed, b.strings.numbers, b.strings.budget, b.strings.ends = maphash.MakeSeed(), map[uint64]uint32{}, b.budget, b.ends
-	b.ends.write(make([]byte, 4))
-	b.nodes.write(make([]byte, nodeSize))
+	b.strings = stringTable{seed: maphash.MakeSeed(), numbers: map[uint64]uint32{}, budget: b.budget, ends: b.spills[partEnds], data: b.spills[partStrings]}
+	b.strings.ends.write(make([]byte, 4))
+	b.spills[partNodes].write(make([]byte, nodeSize))
 	if err := b.read(from); err != nil {
 		return err
 	}
@@ -74,37 +73,35 @@ func Build(ctx context.Context, from Files, o Options, w io.Writer) (err error) 
 }
 
 type builder struct {
-	options  Options
 	budget   *budget
 	sections sections
-	spills   []*spill
+	spills   [parts + 1]*spill // of the parts of the table, and of found ranges
 
 	segments []Segment
 	text     []span
 	symbols  []symbol
 	pieces   []piece
-	ranges   *spill // of all pieces, in the order in which they were found
-	nodes    *spill
-	ends     *spill
 	strings  stringTable
 }
 
-// piece is a contiguous run of ranges in the temporary file.
+// foundRanges is the spill with the ranges of all pieces, in the order in which they were found.
+const foundRanges = parts
+
+// piece is a contiguous run of found ranges.
 type piece struct {
 	start, end uint64
 	offset     int64
 	count      uint32
 }
 
-const (
-	pieceSize = 32
-	rangeSize = 20 // in the temporary file
-)
+const pieceSize = 32
 
 func (b *builder) close() {
 	b.sections.close()
 	for _, s := range b.spills {
-		s.file.Close()
+		if s != nil {
+			s.file.Close()
+		}
 	}
 }
 
@@ -235,17 +232,12 @@ func (b *builder) addRanges(ranges []lineRange) error {
 			if err := b.budget.take(2 * pieceSize); err != nil {
 				return err
 			}
-			b.pieces = append(b.pieces, piece{start: r.start, offset: b.ranges.size})
+			b.pieces = append(b.pieces, piece{start: r.start, offset: b.spills[foundRanges].size})
 			open = true
 		case i > 0 && sameLine(ranges[i-1], r):
 			continue
 		}
-		var entry [rangeSize]byte
-		binary.LittleEndian.PutUint64(entry[:], r.start)
-		binary.LittleEndian.PutUint32(entry[8:], r.node)
-		binary.LittleEndian.PutUint32(entry[12:], r.file)
-		binary.LittleEndian.PutUint32(entry[16:], r.line)
-		b.ranges.write(entry[:])
+		b.spills[foundRanges].write(r.append(b.spills[foundRanges].w.AvailableBuffer()))
 		b.pieces[len(b.pieces)-1].count++
 	}
 	return nil
@@ -255,48 +247,35 @@ func sameLine(a, b lineRange) bool { return a.node == b.node && a.file == b.file
 
 // addNode returns the number of a node.
 func (b *builder) addNode(n node) uint32 {
-	number := uint32(b.nodes.size / nodeSize)
-	b.nodes.write(n.append(nil))
+	nodes := b.spills[partNodes]
+	number := uint32(nodes.size / nodeSize)
+	nodes.write(n.append(nodes.w.AvailableBuffer()))
 	return number
 }
 
 // write writes the table.
 func (b *builder) write(w io.Writer) error {
-	var lines, symbols *spill
-	for _, part := range []**spill{&lines, &symbols} {
-		var err error
-		if *part, err = newSpill(b.options.Directory); err != nil {
-			return err
-		}
-		b.spills = append(b.spills, *part)
-	}
-	lineIndex, err := b.encodeLines(lines)
-	if err != nil {
-		return err
-	}
-	all := [parts]io.Reader{}
-	sizes := [parts]int64{}
-	memory := func(part int, data []byte) {
-		all[part], sizes[part] = bytes.NewReader(data), int64(len(data))
-	}
-	memory(partSymbolIndex, b.encodeSymbols(symbols))
-	memory(partLineIndex, lineIndex)
-	var segments, text []byte
 	for _, s := range b.segments {
 		guessed := uint64(0)
 		if s.Guessed {
 			guessed = 1
 		}
 		for _, v := range [...]uint64{s.Offset, s.FileSize, s.Address, s.Size, guessed} {
-			segments = binary.LittleEndian.AppendUint64(segments, v)
+			b.spills[partSegments].write(binary.LittleEndian.AppendUint64(nil, v))
 		}
 	}
 	for _, s := range b.text {
-		text = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(text, s.start), s.end)
+		b.spills[partText].write(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, s.start), s.end))
 	}
-	memory(partSegments, segments)
-	memory(partText, text)
-	for part, s := range map[int]*spill{partLines: lines, partSymbols: symbols, partNodes: b.nodes, partEnds: b.ends, partStrings: b.strings.data} {
+	if err := b.writeLines(b.spills[partLines]); err != nil {
+		return err
+	}
+	for _, s := range b.symbols {
+		b.spills[partSymbols].write(s.append(b.spills[partSymbols].w.AvailableBuffer()))
+	}
+	header, offset := []byte(magic), int64(headerSize)
+	var all []io.Reader
+	for _, s := range b.spills[:parts] {
 		r, err := s.reader()
 		if err != nil {
 			return err
@@ -304,92 +283,61 @@ func (b *builder) write(w io.Writer) error {
 		if s.size > math.MaxUint32 {
 			return &LimitError{"the table of the file is larger than 4 GiB"}
 		}
-		all[part], sizes[part] = io.NewSectionReader(r, 0, s.size), s.size
+		header = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(header, uint64(offset)), uint64(s.size))
+		offset += s.size
+		all = append(all, r)
 	}
-	return copyParts(w, all, sizes)
-}
-
-func copyParts(w io.Writer, all [parts]io.Reader, sizes [parts]int64) error {
 	sum := crc32.New(castagnoli)
-	out := bufio.NewWriterSize(io.MultiWriter(w, sum), 64<<10)
-	header, offset := []byte(magic), int64(headerSize)
-	for _, size := range sizes {
-		header = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(header, uint64(offset)), uint64(size))
-		offset += size
-	}
-	if _, err := out.Write(header); err != nil {
-		return err
-	}
-	for _, part := range all {
-		if _, err := io.Copy(out, part); err != nil {
-			return err
-		}
-	}
-	if err := out.Flush(); err != nil {
+	content := io.MultiReader(bytes.NewReader(header), io.MultiReader(all...))
+	if _, err := io.Copy(io.MultiWriter(w, sum), content); err != nil {
 		return err
 	}
 	_, err := w.Write(binary.LittleEndian.AppendUint32(nil, sum.Sum32()))
 	return err
 }
 
-// encodeLines sorts the pieces. Of pieces that overlap, the first counts where both are.
-func (b *builder) encodeLines(to *spill) (index []byte, err error) {
+// writeLines writes the ranges of all pieces, sorted. Of pieces that overlap, the first counts where both are.
+func (b *builder) writeLines(to *spill) error {
 	slices.SortStableFunc(b.pieces, func(a, b piece) int { return cmp.Compare(a.start, b.start) })
-	file, err := b.ranges.reader()
+	found, err := b.spills[foundRanges].reader()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	out := blocks{to: to}
+	rows, row := bufio.NewReader(nil), make([]byte, entrySize)
 	var end uint64 // of what is written
-	buffer := make([]byte, 0, blockRanges*rangeSize)
 	for i, p := range b.pieces {
 		if p.end <= end {
 			continue
 		}
 		if i > 0 && end < p.start {
-			out.add(entry{end})
+			to.write(lineRange{start: end}.append(nil))
 		}
 		at := max(end, p.start)
 		emit := func(r lineRange, rangeEnd uint64) {
 			if rangeEnd > at {
 				r.start = max(r.start, at)
-				out.add(entry{r.start, uint64(r.node), uint64(r.file), uint64(r.line)})
+				to.write(r.append(to.w.AvailableBuffer()))
 			}
 		}
+		rows.Reset(io.NewSectionReader(found, p.offset, int64(p.count)*entrySize))
 		var current lineRange
-		for done := uint32(0); done < p.count; {
-			n := min(p.count-done, blockRanges)
-			buffer = buffer[:n*rangeSize]
-			if _, err := file.ReadAt(buffer, p.offset+int64(done)*rangeSize); err != nil {
-				return nil, err
+		for n := range p.count {
+			if _, err := io.ReadFull(rows, row); err != nil {
+				return err
 			}
-			for row := range slices.Chunk(buffer, rangeSize) {
-				u := binary.LittleEndian.Uint32
-				r := lineRange{binary.LittleEndian.Uint64(row), u(row[8:]), u(row[12:]), u(row[16:])}
-				if r.start > current.start && current.start >= p.start {
-					emit(current, r.start)
-				}
-				current = r
+			r := rangeOf(row)
+			if n > 0 && r.start > current.start {
+				emit(current, r.start)
 			}
-			done += n
+			current = r
 		}
 		emit(current, p.end)
 		end = p.end
 	}
 	if len(b.pieces) > 0 {
-		out.add(entry{end})
+		to.write(lineRange{start: end}.append(nil))
 	}
-	out.flush()
-	return out.index, nil
-}
-
-func (b *builder) encodeSymbols(to *spill) (index []byte) {
-	out := blocks{to: to}
-	for _, s := range b.symbols {
-		out.add(entry{s.start, s.size, uint64(s.name)})
-	}
-	out.flush()
-	return out.index
+	return nil
 }
 
 // budget limits memory and steps.

@@ -237,9 +237,9 @@ func (u *unit) readScopes(dies *dwarf.Reader) error {
 			parents = parents[:len(parents)-1]
 			continue
 		case dwarf.TagSubprogram:
-			node, err = u.function(e, len(parents))
+			node, err = u.addScopes(e, 0, len(parents))
 		case dwarf.TagInlinedSubroutine:
-			node, err = u.inlined(e, node, len(parents))
+			node, err = u.addScopes(e, node, len(parents))
 		case dwarf.TagEnumerationType, dwarf.TagSubroutineType:
 			dies.SkipChildren()
 			continue
@@ -257,40 +257,9 @@ func (u *unit) readScopes(dies *dwarf.Reader) error {
 	return nil
 }
 
-// function returns the node of a function with code, 0 if it has none.
-func (u *unit) function(e *dwarf.Entry, depth int) (uint32, error) {
-	return u.addScopes(e, depth, func() (n node, err error) {
-		n.name, err = u.nameOf(e, 0)
-		return n, err
-	})
-}
-
-// inlined returns the node of an inlined call, and that of its parent if the call has no code.
-func (u *unit) inlined(e *dwarf.Entry, parent uint32, depth int) (uint32, error) {
-	number, err := u.addScopes(e, depth, func() (node, error) {
-		n := node{parent: parent}
-		if line, ok := e.Val(dwarf.AttrCallLine).(int64); ok {
-			n.callLine = uint32(line)
-		}
-		if i, ok := e.Val(dwarf.AttrCallFile).(int64); ok && i >= 0 && i < int64(len(u.files)) {
-			file, err := u.file(u.files[i])
-			if err != nil {
-				return n, err
-			}
-			n.callFile = file
-		}
-		var err error
-		n.name, err = u.nameOf(e, 0)
-		return n, err
-	})
-	if number == 0 {
-		number = parent
-	}
-	return number, err
-}
-
-// addScopes adds the ranges of a DIE. If it has some, it also adds its node, and returns its number.
-func (u *unit) addScopes(e *dwarf.Entry, depth int, newNode func() (node, error)) (number uint32, err error) {
+// addScopes adds the ranges of a function or of an inlined call. If it has some, it also adds its node and returns its
+// number, otherwise that of the parent.
+func (u *unit) addScopes(e *dwarf.Entry, parent uint32, depth int) (number uint32, err error) {
 	ranges, err := u.data.Ranges(e)
 	if err != nil {
 		return 0, err
@@ -303,7 +272,7 @@ func (u *unit) addScopes(e *dwarf.Entry, depth int, newNode func() (node, error)
 			continue
 		}
 		if number == 0 {
-			n, err := newNode()
+			n, err := u.newNode(e, parent)
 			if err != nil {
 				return 0, err
 			}
@@ -314,7 +283,22 @@ func (u *unit) addScopes(e *dwarf.Entry, depth int, newNode func() (node, error)
 		}
 		u.scopes = append(u.scopes, scope{span{r[0], r[1]}, number, uint32(depth)})
 	}
-	return number, nil
+	return cmp.Or(number, parent), nil
+}
+
+// newNode returns the node of a function, or of an inlined call, which has a place in its parent.
+func (u *unit) newNode(e *dwarf.Entry, parent uint32) (n node, err error) {
+	n.parent = parent
+	if line, ok := e.Val(dwarf.AttrCallLine).(int64); ok {
+		n.callLine = uint32(line)
+	}
+	if i, ok := e.Val(dwarf.AttrCallFile).(int64); ok && i >= 0 && i < int64(len(u.files)) {
+		if n.callFile, err = u.file(u.files[i]); err != nil {
+			return n, err
+		}
+	}
+	n.name, err = u.nameOf(e, 0)
+	return n, err
 }
 
 const (

@@ -14,27 +14,21 @@ import (
 //	header   magic, then offset and size (uint64 each) of every part in the order of the constants below
 //	segments of the file with executable code: 5 uint64 each, see Segment
 //	text     executable sections: start and end (uint64 each), sorted
-//	lines    blocks of ranges: for each range, as varints, its start minus that of the range before, and the
-//	         differences of node, file and line to it; a range ends where the next starts, and without node and
-//	         line it is a gap
-//	symbols  blocks of symbols: for each symbol, as varints, its start minus that of the one before, its size,
-//	         and the difference of its name to the one before
-//	indexes  one for lines and one for symbols: first address (uint64), offset (uint32) and number (uint32) of
-//	         ranges of each block
+//	lines    ranges of addresses, sorted: start (uint64), node, file and line (uint32 each); a range ends where
+//	         the next starts, and without node, file and line it is a gap
+//	symbols  sorted: start and size (uint64 each), name (uint32)
 //	nodes    of the tree of inlined calls: name, parent, file and line of the call in the parent, uint32 each;
 //	         the first is not used, and the parent of a function is 0
 //	ends     the end of each string in strings, uint32 each; the first string is empty
 //	strings  names of functions and files
 //	trailer  CRC-32C of everything before
-const magic = "otelsym2"
+const magic = "otelsym3"
 
 const (
 	partSegments = iota
 	partText
 	partLines
 	partSymbols
-	partLineIndex
-	partSymbolIndex
 	partNodes
 	partEnds
 	partStrings
@@ -45,10 +39,8 @@ const (
 	headerSize  = len(magic) + parts*16
 	segmentSize = 40
 	textSize    = 16
-	indexSize   = 16
+	entrySize   = 20 // of a range or a symbol
 	nodeSize    = 16
-	blockRanges = 16 // entries of a block
-	columns     = 4
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -78,10 +70,32 @@ type lineRange struct {
 	node, file, line uint32
 }
 
+func (r lineRange) append(to []byte) []byte {
+	to = binary.LittleEndian.AppendUint64(to, r.start)
+	for _, v := range [...]uint32{r.node, r.file, r.line} {
+		to = binary.LittleEndian.AppendUint32(to, v)
+	}
+	return to
+}
+
+func rangeOf(b []byte) lineRange {
+	u := binary.LittleEndian.Uint32
+	return lineRange{binary.LittleEndian.Uint64(b), u(b[8:]), u(b[12:]), u(b[16:])}
+}
+
 // symbol is the code of one function according to a symbol table. Its size may be 0, which means unknown.
 type symbol struct {
 	start, size uint64
 	name        uint32
+}
+
+func (s symbol) append(to []byte) []byte {
+	to = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(to, s.start), s.size)
+	return binary.LittleEndian.AppendUint32(to, s.name)
+}
+
+func symbolOf(b []byte) symbol {
+	return symbol{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint32(b[16:])}
 }
 
 // Segment is a part of a file with executable code that is loaded into memory.

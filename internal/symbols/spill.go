@@ -11,7 +11,7 @@ import (
 	"os"
 )
 
-// spill is a part of a table in a temporary file. An error of a write stays, and flush returns it.
+// spill is a part of a table in a temporary file. An error of a write stays, and reader returns it.
 type spill struct {
 	file *os.File
 	w    *bufio.Writer
@@ -32,8 +32,8 @@ func (s *spill) write(data []byte) {
 }
 
 // reader returns what was written. Nothing can be written after it.
-func (s *spill) reader() (io.ReaderAt, error) {
-	return s.file, s.w.Flush()
+func (s *spill) reader() (*io.SectionReader, error) {
+	return io.NewSectionReader(s.file, 0, s.size), s.w.Flush()
 }
 
 // stringTable writes each distinct string once. The number of a string is its place in it; that of the empty string

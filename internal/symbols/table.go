@@ -9,6 +9,7 @@ import (
 	"hash/crc32"
 	"os"
 	"runtime/debug"
+	"sort"
 )
 
 // Table answers look-ups from a file that it maps. It is not safe for concurrent use.
@@ -129,16 +130,9 @@ func (t *Table) Frames(frames []Frame, address uint64) (_ []Frame, err error) {
 	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer recoverFault(&err)
-	line, err := t.find(partLines, partLineIndex, address)
-	if err != nil {
-		return frames, err
-	}
-	name, err := t.symbol(address)
-	if err != nil {
-		return frames, err
-	}
-	at, f := uint32(line[1]), Frame{Line: int64(line[3])}
-	if f.File, err = t.string(uint32(line[2])); err != nil {
+	line, name := rangeOf(t.find(partLines, address)), t.symbol(address)
+	at, f := line.node, Frame{Line: int64(line.line)}
+	if f.File, err = t.string(line.file); err != nil {
 		return frames, err
 	}
 	if at == 0 && name == 0 {
@@ -170,13 +164,23 @@ func (t *Table) Frames(frames []Frame, address uint64) (_ []Frame, err error) {
 	return frames, nil
 }
 
-// symbol returns the name of the symbol at an address, 0 if there is none.
-func (t *Table) symbol(address uint64) (uint32, error) {
-	at, err := t.find(partSymbols, partSymbolIndex, address)
-	if size := at[1]; size != 0 && address-at[0] >= size {
-		return 0, err
+// find returns the last entry of a part that starts at or before an address, zeros if there is none.
+func (t *Table) find(part int, address uint64) []byte {
+	rows := t.parts[part]
+	n := sort.Search(len(rows)/entrySize, func(i int) bool { return binary.LittleEndian.Uint64(rows[i*entrySize:]) > address })
+	if n == 0 {
+		return make([]byte, entrySize)
 	}
-	return uint32(at[2]), err
+	return rows[(n-1)*entrySize:]
+}
+
+// symbol returns the name of the symbol at an address, 0 if there is none.
+func (t *Table) symbol(address uint64) uint32 {
+	s := symbolOf(t.find(partSymbols, address))
+	if s.size != 0 && address-s.start >= s.size {
+		return 0
+	}
+	return s.name
 }
 
 func (t *Table) node(number uint32) (node, error) {
