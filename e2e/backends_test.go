@@ -5,7 +5,6 @@ package e2e
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"testing"
@@ -30,13 +29,7 @@ func TestBackendsPage(t *testing.T) {
 			name := regexp.MustCompile(`(?m)^  (\w+):$`).FindStringSubmatch(text)[1]
 			text += "receivers: {otlp: {protocols: {grpc: {}}}}\nservice: {pipelines: {profiles: {receivers: [otlp], exporters: [" + name + "]}}}\n"
 		}
-		config := filepath.Join(t.TempDir(), "config.yaml")
-		require.NoError(t, os.WriteFile(config, []byte(text), 0o600))
-		command := exec.Command(path, "validate", "--config", config)
-		command.Env = append(os.Environ(), "OPENOBSERVE_TOKEN=token")
-		if out, err := command.CombinedOutput(); err != nil {
-			t.Errorf("%v\n%s\n%s", err, out, text)
-		}
+		requireValid(t, path, text, "OPENOBSERVE_TOKEN=token")
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"mime/multipart"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -20,11 +19,8 @@ import (
 	"time"
 
 	"github.com/google/pprof/profile"
-	pushv1 "github.com/grafana/pyroscope/api/gen/proto/go/push/v1"
-	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
@@ -60,7 +56,7 @@ service:
 		Sample:     []*profile.Sample{{Value: []int64{1}}},
 		Comments:   []string{strings.Repeat("good", 1<<18)},
 	})
-	good, bombs := compressed(t, large), bombs(t)
+	good, bombs := profiletest.Gzip(t, large), bombs(t)
 	ways := waysToPush(t)
 	var next, accepted, rejected, postponed atomic.Int64
 	var clients sync.WaitGroup
@@ -104,18 +100,8 @@ service:
 func bombs(t *testing.T) [][]byte {
 	t.Helper()
 	zeros := make([]byte, 8<<20)
-	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
-	require.NoError(t, err)
-	defer func() { _ = w.Close() }()
-	member, frame := compressed(t, zeros), w.EncodeAll(zeros, nil)
-	members := slices.Repeat(member, 8)
-	return [][]byte{
-		members,
-		compressed(t, members),
-		slices.Repeat(frame, 8),
-		compressed(t, slices.Repeat(frame, 8)),
-		w.EncodeAll(members, nil),
-	}
+	members, frames := slices.Repeat(profiletest.Gzip(t, zeros), 8), slices.Repeat(profiletest.Zstd(t, zeros), 8)
+	return [][]byte{members, profiletest.Gzip(t, members), frames, profiletest.Gzip(t, frames), profiletest.Zstd(t, members)}
 }
 
 // wayToPush is an endpoint and the format of its requests.
@@ -129,33 +115,20 @@ type wayToPush struct {
 
 func waysToPush(t *testing.T) []wayToPush {
 	t.Helper()
-	form := func(name string, more ...string) func(*testing.T, []byte) (string, []byte) {
+	form := func(name string, more ...profiletest.FormPart) func(*testing.T, []byte) (string, []byte) {
 		return func(t *testing.T, profile []byte) (string, []byte) {
 			t.Helper()
-			var buf bytes.Buffer
-			w := multipart.NewWriter(&buf)
-			parts := append([]string{name, string(profile)}, more...)
-			for i := 0; i < len(parts); i += 2 {
-				part, err := w.CreateFormFile(parts[i], parts[i])
-				if err == nil {
-					_, err = io.WriteString(part, parts[i+1])
-				}
-				assert.NoError(t, err)
-			}
-			assert.NoError(t, w.Close())
-			return w.FormDataContentType(), buf.Bytes()
+			body, header := profiletest.Form(t, append([]profiletest.FormPart{{Name: name, File: name, Body: profile}}, more...)...)
+			return header[1], body
 		}
 	}
 	return []wayToPush{
 		{"/v1/pprof", http.StatusNoContent, http.StatusRequestEntityTooLarge, func(_ *testing.T, profile []byte) (string, []byte) { return "", profile }},
 		{"/ingest?name=app", http.StatusOK, http.StatusRequestEntityTooLarge, form("profile")},
-		{"/profiling/v1/input", http.StatusAccepted, http.StatusRequestEntityTooLarge, form("cpu.pprof", "event", "{}")},
+		{"/profiling/v1/input", http.StatusAccepted, http.StatusRequestEntityTooLarge, form("cpu.pprof", profiletest.FormPart{Name: "event", File: "event", Body: []byte("{}")})},
 		// The status of Connect's invalid_argument: its clients retry after resource_exhausted.
-		{"/push.v1.PusherService/Push", http.StatusOK, http.StatusBadRequest, func(t *testing.T, profile []byte) (string, []byte) {
-			t.Helper()
-			body, err := proto.Marshal(&pushv1.PushRequest{Series: []*pushv1.RawProfileSeries{{Samples: []*pushv1.RawSample{{RawProfile: profile}}}}})
-			assert.NoError(t, err)
-			return "application/proto", body
+		{"/push.v1.PusherService/Push", http.StatusOK, http.StatusBadRequest, func(_ *testing.T, profile []byte) (string, []byte) {
+			return "application/proto", profiletest.PushRequest(profiletest.RawSeries(profile))
 		}},
 	}
 }

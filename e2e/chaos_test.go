@@ -166,7 +166,7 @@ func badInput(t *testing.T, random *rand.Rand) [][]byte {
 		noise,
 		append([]byte{0x1f, 0x8b}, noise...),
 		good[:len(good)-1],
-		compressed(t, good)[:len(good)],
+		profiletest.Gzip(t, good)[:len(good)],
 		append(good[:len(good):len(good)], 0x12, 0x05, 0x0a, 0x01, 0x09, 0x12, 0x00), // a location that is in no table
 	)
 }

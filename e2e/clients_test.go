@@ -29,6 +29,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
@@ -224,7 +225,7 @@ func requireWork(t *testing.T, records [][]expand.Profile, kinds ...string) {
 	for _, record := range records {
 		for _, e := range record {
 			found[attributesOf(e.Scope.Attributes)["profile.type"]] = true
-			assert.Equal(t, clientService, serviceName(e), "service.name")
+			assert.Equal(t, clientService, resourceAttribute(e, "service.name"), "service.name")
 			assert.Equal(t, "eu", attributesOf(e.Resource.Attributes)["region"], "region")
 			assert.NotZero(t, e.Time, "%s has no time", e.Type)
 			for _, s := range e.Samples {
@@ -311,7 +312,7 @@ func TestPyroscopeConnect(t *testing.T) {
 			if err := push(bad); connect.CodeOf(err) != connect.CodeInvalidArgument || !strings.Contains(err.Error(), "series[0].samples[0]") {
 				t.Errorf("a text was answered with %v", err)
 			}
-			bomb := &pushv1.RawProfileSeries{Samples: []*pushv1.RawSample{{RawProfile: compressed(t, make([]byte, maxDecompressed+1))}}}
+			bomb := &pushv1.RawProfileSeries{Samples: []*pushv1.RawSample{{RawProfile: profiletest.Gzip(t, make([]byte, maxDecompressed+1))}}}
 			if err := push(bomb); connect.CodeOf(err) != connect.CodeInvalidArgument || !strings.Contains(err.Error(), "limit") {
 				t.Errorf("a bomb was answered with %v", err)
 			}

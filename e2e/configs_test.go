@@ -133,7 +133,7 @@ func totalsOf(profiles []expand.Profile) map[string]int64 {
 	for _, e := range profiles {
 		for _, sample := range e.Samples {
 			if sample.Sum.Sign() != 0 {
-				out[serviceName(e)+" "+e.Type] += sample.Sum.Int64()
+				out[resourceAttribute(e, "service.name")+" "+e.Type] += sample.Sum.Int64()
 			}
 		}
 	}

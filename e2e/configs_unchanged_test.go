@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // TestConfigsRunUnchanged changes only the variables of each configuration, so that windows and
@@ -50,7 +52,7 @@ func TestConfigsRunUnchanged(t *testing.T) {
 			"DATA_DIR": t.TempDir(), "FILES_DIR": files, "GATEWAY_ENDPOINT": listen, "SCRAPE_ENDPOINT": "http://" + freeAddress(t), // nobody is there
 		})
 		require.NoError(t, os.Mkdir(filepath.Join(files, "checkout"), 0o700))
-		require.NoError(t, os.WriteFile(filepath.Join(files, "checkout", "1.pb.gz"), compressed(t, numbered(t, 7)), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(files, "checkout", "1.pb.gz"), profiletest.Gzip(t, numbered(t, 7)), 0o600))
 		finish(t, g, "outgoing", a)
 	})
 	t.Run("files", func(t *testing.T) {
@@ -58,7 +60,7 @@ func TestConfigsRunUnchanged(t *testing.T) {
 		files := t.TempDir()
 		m := runConfig(t, program(t), "files.yaml", env{"DATA_DIR": t.TempDir(), "FILES_DIR": files})
 		require.NoError(t, os.Mkdir(filepath.Join(files, "checkout"), 0o700))
-		require.NoError(t, os.WriteFile(filepath.Join(files, "checkout", "1.pb.gz"), compressed(t, numbered(t, 7)), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(files, "checkout", "1.pb.gz"), profiletest.Gzip(t, numbered(t, 7)), 0o600))
 		finish(t, m, "outgoing")
 	})
 	t.Run("scrape", func(t *testing.T) {

@@ -166,7 +166,7 @@ func TestAgentForwardsItsFiles_R17(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	inbox := t.TempDir()
 	c := newChain(t, "agent.yaml", t.TempDir(), env{"FILES_DIR": inbox, "SCRAPE_ENDPOINT": "http://" + freeAddress(t)})
-	body := compressed(t, numbered(t, 1))
+	body := profiletest.Gzip(t, numbered(t, 1))
 	ctx, cancel := context.WithCancel(t.Context())
 	written := make(chan int)
 	go func() {

@@ -200,7 +200,7 @@ func TestKafkaTier(t *testing.T) {
 			t.Fatalf("a message of %s is no OTLP: %v %v", key, err, violations)
 		}
 		for _, e := range profiles {
-			assert.Equal(t, key, serviceName(e), "service of a profile, and key of its message")
+			assert.Equal(t, key, resourceAttribute(e, "service.name"), "service of a profile, and key of its message")
 			assert.True(t, strings.HasPrefix(resourceAttribute(e, "service.instance.id"), "checkout-"), "instance in Kafka")
 		}
 		if at, ok := partitionOf[key]; ok && at != message.Partition {

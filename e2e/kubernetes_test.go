@@ -118,7 +118,7 @@ func TestKubernetes(t *testing.T) {
 			return
 		}
 		scrapes.Add(1)
-		_, _ = w.Write(compressed(t, profiletest.Pprof(t, &profile.Profile{
+		_, _ = w.Write(profiletest.Gzip(t, profiletest.Pprof(t, &profile.Profile{
 			SampleType: []*profile.ValueType{{Type: "goroutine", Unit: "count"}},
 			Sample:     []*profile.Sample{{Value: []int64{1}}},
 		})))
@@ -176,10 +176,5 @@ func TestKubernetes(t *testing.T) {
 }
 
 func resourceAttribute(e expand.Profile, key string) string {
-	for _, a := range e.Resource.Attributes {
-		if text, ok := a.Value.(string); ok && a.Key == key {
-			return text
-		}
-	}
-	return ""
+	return expand.Text(e.Resource.Attributes, key)
 }

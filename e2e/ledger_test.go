@@ -150,7 +150,7 @@ func (l *ledger) verifyDoubled(t *testing.T, dir, injected string, mayDouble int
 		}
 		for _, record := range readFile(t, path) {
 			for _, p := range record {
-				if p.Type != "cpu" || serviceName(p) != "shop" {
+				if p.Type != "cpu" || resourceAttribute(p, "service.name") != "shop" {
 					continue
 				}
 				for _, sample := range p.Samples {

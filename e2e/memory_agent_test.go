@@ -105,7 +105,7 @@ func TestAgentSurvivesBombsAndEndlessBodies_M3(t *testing.T) {
 	for name, data := range bombs {
 		drop(name, data)
 	}
-	drop("small", compressed(t, numbered(t, 7)))
+	drop("small", profiletest.Gzip(t, numbered(t, 7)))
 	rounds := profiletest.Rounds(t, 2, 20)
 	awaitScrapes(t, box, a, names, rounds)
 	a.await(t, "files", func() bool {

@@ -54,7 +54,7 @@ func TestNode(t *testing.T) {
 	node.stop(t)
 	node.requireSums(t, want)
 	for _, e := range node.written(t) {
-		service := serviceName(e)
+		service := resourceAttribute(e, "service.name")
 		attributes := map[string]string{
 			"deployment.environment": "", "deployment.environment.name": "",
 			"k8s.pod.name": "checkout-1", "k8s.namespace.name": "shop", "k8s.pod.uid": "uid-1", "k8s.container.name": "main",

@@ -57,11 +57,8 @@ func sumsInFiles(t *testing.T, dir string) map[string]int64 {
 		if err != nil || entry.IsDir() || isIndex(path) {
 			return err
 		}
-		records, err := splitLengths(decompress(t, path))
-		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		for _, record := range records {
+		testFile(t, path)
+		for _, record := range profiletest.ReadRecords(t, path) {
 			pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(record)
 			if err != nil {
 				return fmt.Errorf("%s: %w", path, err)

@@ -5,7 +5,6 @@ package e2e
 
 import (
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"io"
 	"net/http"
@@ -38,15 +37,4 @@ func (c *collector) push(t *testing.T, service string, pprof []byte) {
 	t.Helper()
 	got := c.do(t, http.MethodPost, url.Values{"service.name": {service}}, pprof)
 	require.Equal(t, http.StatusNoContent, got.status, "pushing %s: %s, want 204", service, got.body)
-}
-
-func compressed(t *testing.T, data []byte) []byte {
-	t.Helper()
-	var buf bytes.Buffer
-	w := gzip.NewWriter(&buf)
-	if _, err := w.Write(data); err != nil {
-		t.Fatal(err)
-	}
-	require.NoError(t, w.Close())
-	return buf.Bytes()
 }

@@ -38,21 +38,26 @@ func TestReadmeExamplesAreValid(t *testing.T) {
 				continue // part of a configuration
 			}
 			found++
-			directory := t.TempDir()
-			config := filepath.Join(directory, "config.yaml")
 			// Directories that must exist.
-			text := strings.ReplaceAll(string(block[1]), "directory: /var/lib/otelcol", "directory: "+directory)
-			require.NoError(t, os.WriteFile(config, []byte(text), 0o600))
+			text := strings.ReplaceAll(string(block[1]), "directory: /var/lib/otelcol", "directory: "+t.TempDir())
 			program := path
 			if strings.Contains(text, "k8s_observer:") {
 				program = nodeProgram(t)
 			}
-			command := exec.Command(program, "validate", "--config", config)
-			command.Env = append(os.Environ(), "K8S_NODE_NAME=node-1")
-			if out, err := command.CombinedOutput(); err != nil {
-				t.Errorf("%s: %v\n%s\n%s", component, err, out, text)
-			}
+			requireValid(t, program, text, "K8S_NODE_NAME=node-1")
 		}
 		assert.Equal(t, examples, found, "complete configurations of %s", component)
+	}
+}
+
+// requireValid validates a configuration by the program that has its components.
+func requireValid(t *testing.T, program, text string, env ...string) {
+	t.Helper()
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(config, []byte(text), 0o600))
+	command := exec.Command(program, "validate", "--config", config)
+	command.Env = append(os.Environ(), env...)
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s\n%s", err, out, text)
 	}
 }

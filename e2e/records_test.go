@@ -4,12 +4,8 @@
 package e2e
 
 import (
-	"bytes"
-	"compress/gzip"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,12 +14,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
@@ -67,13 +63,12 @@ func readProfiles(t *testing.T, dir string) []expand.Profile {
 
 func readFile(t *testing.T, path string) [][]expand.Profile {
 	t.Helper()
-	plain := decompress(t, path)
-	split, read := splitLengths, readProto
+	testFile(t, path)
+	read := readProto
 	if strings.Contains(filepath.Base(path), ".jsonl") {
-		split, read = splitLines, readJSON
+		read = readJSON
 	}
-	messages, err := split(plain)
-	require.NoError(t, err, "%s", path)
+	messages := profiletest.ReadRecords(t, path)
 	require.NotEmpty(t, messages, "%s holds no record", path)
 	var records [][]expand.Profile
 	for i, message := range messages {
@@ -85,67 +80,20 @@ func readFile(t *testing.T, path string) [][]expand.Profile {
 	return records
 }
 
-// decompress decompresses a file by its suffix, and tests it by zstd or gzip.
-func decompress(t *testing.T, path string) []byte {
+// testFile tests a compressed file by zstd or gzip, if they are installed.
+func testFile(t *testing.T, path string) {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	require.NoError(t, err)
-	var command string
-	switch filepath.Ext(path) {
-	case ".zst":
-		command = "zstd"
-		r, err := zstd.NewReader(bytes.NewReader(data))
-		require.NoError(t, err, "%s", path)
-		defer r.Close()
-		if data, err = io.ReadAll(r); err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
-	case ".gz":
-		command = "gzip"
-		r, err := gzip.NewReader(bytes.NewReader(data))
-		require.NoError(t, err, "%s", path)
-		if data, err = io.ReadAll(r); err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
-	default:
-		return data
+	command := map[string]string{".zst": "zstd", ".gz": "gzip"}[filepath.Ext(path)]
+	if command == "" {
+		return
 	}
 	if _, err := exec.LookPath(command); err != nil {
 		t.Logf("%s is not tested with %s: %v", filepath.Base(path), command, err)
-		return data
+		return
 	}
 	if out, err := exec.Command(command, "-t", path).CombinedOutput(); err != nil {
 		t.Errorf("%s -t %s: %v\n%s", command, path, err, out)
 	}
-	return data
-}
-
-// splitLengths splits messages that are preceded by their length in 4 big-endian bytes.
-func splitLengths(data []byte) ([][]byte, error) {
-	var messages [][]byte
-	for at := 0; at < len(data); {
-		if len(data)-at < 4 {
-			return nil, fmt.Errorf("%d bytes at %d are no length", len(data)-at, at)
-		}
-		size := int(binary.BigEndian.Uint32(data[at:]))
-		if size > len(data)-at-4 {
-			return nil, fmt.Errorf("a record at %d of %d bytes goes beyond the end, %d", at, size, len(data))
-		}
-		messages = append(messages, data[at+4:at+4+size])
-		at += 4 + size
-	}
-	return messages, nil
-}
-
-func splitLines(data []byte) ([][]byte, error) {
-	if len(data) > 0 && data[len(data)-1] != '\n' {
-		return nil, fmt.Errorf("the last line does not end")
-	}
-	var lines [][]byte
-	for line := range bytes.Lines(data) {
-		lines = append(lines, line[:len(line)-1])
-	}
-	return lines, nil
 }
 
 func readProto(message []byte) (record []expand.Profile, found []string, err error) {
@@ -163,14 +111,4 @@ func readJSON(line []byte) (record []expand.Profile, found []string, err error) 
 	}
 	record, err = expand.Profiles(pd)
 	return record, faults(conformance.Check(pd), everyBackend...), err
-}
-
-// serviceName returns the service.name of a profile's resource, or "".
-func serviceName(e expand.Profile) string {
-	for _, a := range e.Resource.Attributes {
-		if name, ok := a.Value.(string); ok && a.Key == "service.name" {
-			return name
-		}
-	}
-	return ""
 }

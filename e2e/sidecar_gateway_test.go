@@ -123,7 +123,7 @@ func countFiles(t *testing.T, dir string) int {
 func byService(profiles []expand.Profile) map[string][]expand.Profile {
 	out := map[string][]expand.Profile{}
 	for _, e := range profiles {
-		out[serviceName(e)] = append(out[serviceName(e)], e)
+		out[resourceAttribute(e, "service.name")] = append(out[resourceAttribute(e, "service.name")], e)
 	}
 	return out
 }

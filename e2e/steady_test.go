@@ -123,7 +123,7 @@ func goroutines(t *testing.T, dir string) int64 {
 	var last uint64
 	var running int64
 	for _, p := range readProfiles(t, dir) {
-		if name := serviceName(p); p.Type != "goroutine" && p.Type != "goroutines" || strings.HasPrefix(name, "load-") || p.Time < last {
+		if name := resourceAttribute(p, "service.name"); p.Type != "goroutine" && p.Type != "goroutines" || strings.HasPrefix(name, "load-") || p.Time < last {
 			continue
 		}
 		if p.Time > last {

@@ -10,7 +10,6 @@ package golden
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"flag"
@@ -26,7 +25,6 @@ import (
 	"testing"
 
 	"github.com/google/pprof/profile"
-	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
@@ -250,19 +248,7 @@ func written(t *testing.T, yaml string, all []pprofile.Profiles) [][]byte {
 		if err != nil || entry.IsDir() || strings.HasSuffix(path, ".index") {
 			return err
 		}
-		data, err := os.ReadFile(path)
-		require.NoError(t, err)
-		var from io.Reader = bytes.NewReader(data)
-		switch {
-		case strings.HasSuffix(path, ".gz"):
-			from, err = gzip.NewReader(from)
-		case strings.HasSuffix(path, ".zst"):
-			from, err = zstd.NewReader(from)
-		}
-		require.NoError(t, err)
-		content, err := io.ReadAll(from)
-		require.NoError(t, err)
-		contents = append(contents, content)
+		contents = append(contents, profiletest.ReadPlain(t, path))
 		return nil
 	}))
 	slices.SortFunc(contents, bytes.Compare)

@@ -4,12 +4,8 @@
 package profilesfileexporter
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
-	"encoding/binary"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
@@ -136,45 +131,13 @@ func list(t testing.TB, dir string) []string {
 	return names
 }
 
-// plainRecords reads files as a stranger would, by the README: with the libraries
-// of the compression, the length prefix or the line feed, and no code of ours.
-func plainRecords(t testing.TB, cfg *Config) [][]byte {
-	var records [][]byte
+// plainRecords reads files as a stranger would.
+func plainRecords(t testing.TB, cfg *Config) (records [][]byte) {
 	for _, name := range list(t, cfg.Directory) {
-		data, err := os.ReadFile(filepath.Join(cfg.Directory, name))
-		require.NoError(t, err)
-		ending := ".otlp.pb"
-		if cfg.Format == formatJSON {
-			ending = ".otlp.jsonl"
-		}
-		switch cfg.Compression {
-		case compressionGzip:
-			ending += ".gz"
-			r, err := gzip.NewReader(bytes.NewReader(data))
-			require.NoError(t, err)
-			data, err = io.ReadAll(r)
-			require.NoError(t, err)
-		case compressionZstd:
-			ending += ".zst"
-			r, err := zstd.NewReader(bytes.NewReader(data))
-			require.NoError(t, err)
-			data, err = io.ReadAll(r)
-			require.NoError(t, err)
-			r.Close()
-		}
+		ending := map[string]string{formatProto: ".otlp.pb", formatJSON: ".otlp.jsonl"}[cfg.Format] +
+			map[string]string{compressionGzip: ".gz", compressionZstd: ".zst"}[cfg.Compression]
 		require.True(t, strings.HasPrefix(name, "profiles-") && strings.HasSuffix(name, ending), name)
-		switch {
-		case cfg.Format == formatJSON:
-			lines := bytes.Split(data, []byte("\n"))
-			require.Empty(t, lines[len(lines)-1])
-			records = append(records, lines[:len(lines)-1]...)
-		default:
-			for len(data) > 0 {
-				n := 4 + binary.BigEndian.Uint32(data)
-				records = append(records, data[4:n])
-				data = data[n:]
-			}
-		}
+		records = append(records, profiletest.ReadRecords(t, filepath.Join(cfg.Directory, name))...)
 	}
 	return records
 }
@@ -391,23 +354,26 @@ func TestShowStringsUndoesMarshal(t *testing.T) {
 // Marshalling makes references of strings. One to index 0 is none, and the string was lost.
 func TestAStringAtIndex0IsWritten(t *testing.T) {
 	for format, reader := range map[string]pprofile.Unmarshaler{formatProto: &pprofile.ProtoUnmarshaler{}, formatJSON: &pprofile.JSONUnmarshaler{}} {
-		pd := pprofile.NewProfiles()
-		pd.Dictionary().StringTable().Append("service.name")
-		rp := pd.ResourceProfiles().AppendEmpty()
-		rp.Resource().Attributes().PutStr("service.name", "service.name")
-		rp.ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
-		for range 10 {
-			record, err := marshal(codecs[format], pd)
-			require.NoError(t, err)
-			showStrings(codecs[format], pd, record.Data)
-			read, err := reader.UnmarshalProfiles(record.Data)
-			require.NoError(t, err)
-			assert.Equal(t, map[string]any{"service.name": "service.name"}, read.ResourceProfiles().At(0).Resource().Attributes().AsRaw())
-			want, err := recordfile.Summarize(read)
-			require.NoError(t, err)
-			assert.Equal(t, want, record.Summaries)
+		for _, first := range []string{"", "service.name", "checkout"} {
+			pd := pprofile.NewProfiles()
+			pd.Dictionary().StringTable().Append(first, "other")
+			want := map[string]any{"service.name": "service.name", "key": "checkout", "empty": ""}
+			rp := pd.ResourceProfiles().AppendEmpty()
+			require.NoError(t, rp.Resource().Attributes().FromRaw(want))
+			rp.ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
+			for range 10 {
+				record, err := marshal(codecs[format], pd)
+				require.NoError(t, err)
+				showStrings(codecs[format], pd, record.Data)
+				read, err := reader.UnmarshalProfiles(record.Data)
+				require.NoError(t, err)
+				assert.Equal(t, want, read.ResourceProfiles().At(0).Resource().Attributes().AsRaw(), "first string %q", first)
+				summaries, err := recordfile.Summarize(read)
+				require.NoError(t, err)
+				assert.Equal(t, summaries, record.Summaries)
+			}
+			assert.LessOrEqual(t, pd.Dictionary().StringTable().Len(), 8, "retries do not make it grow")
 		}
-		assert.LessOrEqual(t, pd.Dictionary().StringTable().Len(), 4, "retries do not make it grow")
 	}
 }
 

@@ -194,7 +194,7 @@ func TestMaxGroups(t *testing.T) {
 		e, telemetry, logs := observed(t, cfg)
 		require.NoError(t, e.start(t.Context(), nil))
 		require.NoError(t, e.consume(t.Context(), numbered(restart, "a", "b", "_other", "d", "a")))
-		assert.EqualValues(t, 2, sums(t, telemetry)["otelcol_exporter_profiles_file_other_records"])
+		assert.EqualValues(t, 2, sum(t, telemetry, "other_records", ""))
 		warnings := logs.Filter(func(entry observer.LoggedEntry) bool { return entry.Level >= zapcore.WarnLevel })
 		require.Equal(t, 1, warnings.Len())
 		assert.Equal(t, map[string]any{"directory": cfg.Directory, "max_groups": int64(2), "group": recordfile.GroupName("_other")}, warnings.All()[0].ContextMap())
@@ -221,34 +221,11 @@ func TestGroupWithoutDirectory(t *testing.T) {
 			err := e.consume(t.Context(), numbered(1, "a", "b"))
 			require.ErrorContains(t, err, "not a directory")
 			assert.True(t, consumererror.IsPermanent(err))
-			assert.EqualValues(t, 1, sums(t, telemetry)["otelcol_exporter_profiles_file_errors other"])
+			assert.EqualValues(t, 1, sum(t, telemetry, "errors", "other"))
 			assert.Equal(t, 1, logs.FilterMessage("Rejected profiles permanently").Len())
 			require.NoError(t, e.shutdown(t.Context()))
 			require.NoError(t, os.Remove(filepath.Join(cfg.Directory, "a")))
 			assert.Equal(t, map[string][]int{"b": {1}}, numbersIn(t, cfg.Directory))
 		})
-	}
-}
-
-func TestAttributesLikeTheFirstStringAreKept(t *testing.T) {
-	for _, first := range []string{"", "service.name", "checkout"} {
-		pd := pprofile.NewProfiles()
-		pd.Dictionary().StringTable().FromRaw([]string{first, "other"})
-		for key, value := range map[string]string{"service.name": "checkout", "empty": ""} {
-			pd.ResourceProfiles().AppendEmpty().Resource().Attributes().PutStr(key, value)
-		}
-		want := pprofile.NewProfiles()
-		pd.CopyTo(want)
-		for _, c := range []codec{&protoCodec{}, &jsonCodec{}} {
-			own := pprofile.NewProfiles()
-			pd.CopyTo(own)
-			record, err := marshal(c, own)
-			require.NoError(t, err)
-			read, err := c.UnmarshalProfiles(record.Data)
-			require.NoError(t, err)
-			for i, rp := range want.ResourceProfiles().All() {
-				require.Equal(t, rp.Resource().Attributes().AsRaw(), read.ResourceProfiles().At(i).Resource().Attributes().AsRaw(), "first string %q", first)
-			}
-		}
 	}
 }

@@ -171,7 +171,7 @@ func TestPermanentErrorsAreNotRetried(t *testing.T) {
 	unblock()
 	_, err = consume(t.Context(), e, pd)
 	require.NoError(t, err)
-	assert.EqualValues(t, 1, sums(t, telemetry)["otelcol_exporter_profiles_file_errors invalid_record"])
+	assert.EqualValues(t, 1, sum(t, telemetry, "errors", "invalid_record"))
 	assert.Equal(t, 1, logs.FilterMessage("Rejected profiles permanently").Len())
 	require.NoError(t, e.shutdown(t.Context()))
 	assert.Equal(t, map[string][]int{"a": {7}, "b": {7}}, numbersIn(t, cfg.Directory))
@@ -228,7 +228,7 @@ func TestRetryWritesNothingTwice(t *testing.T) {
 			callers.Wait()
 			// With a queue, the callers do not wait for the last retries, and Shutdown would end them.
 			require.Eventually(t, func() bool {
-				return sums(t, telemetry)["otelcol_exporter_profiles_file_records"] >= 3*payloads
+				return sum(t, telemetry, "records", "") >= 3*payloads
 			}, time.Minute, time.Millisecond)
 			require.NoError(t, e.Shutdown(t.Context()))
 			want := []int{0, 1, 2, 3, 4}
@@ -269,7 +269,7 @@ func TestTooLargeForTheQueue(t *testing.T) {
 	profiles, err := e.withHelper(t.Context(), exportertest.NewNopSettings(metadata.Type))
 	require.NoError(t, err)
 	require.Error(t, profiles.ConsumeProfiles(t.Context(), numbered(1, text, "b")))
-	assert.Equal(t, int64(1), sums(t, telemetry)["otelcol_exporter_profiles_file_errors too_large"])
+	assert.Equal(t, int64(1), sum(t, telemetry, "errors", "too_large"))
 }
 
 func TestWaitForResult(t *testing.T) {
@@ -490,7 +490,7 @@ func TestUndecodableQueueItemIsReported_E14(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e, telemetry, logs := observed(t, newConfig(t, "service.name", "host.name"))
 			_, restored, err := queueEncoding(e).Unmarshal(tt.item)
-			lost := sums(t, telemetry)["otelcol_exporter_profiles_file_errors convert"]
+			lost := sum(t, telemetry, "errors", "convert")
 			assert.Equal(t, tt.lost, lost)
 			profiletest.Injected(t, fmt.Sprintf("1 stored items of another configuration or cut, %d counted losses", lost))
 			if tt.lost == 0 {
@@ -514,7 +514,7 @@ func TestMissingQueueItemIsNoLoss_E14(t *testing.T) {
 	e, telemetry, logs := observed(t, cfg)
 	_, _, err := queueEncoding(e).Unmarshal(nil)
 	require.ErrorIs(t, err, errNotStored)
-	assert.Empty(t, sums(t, telemetry))
+	assert.Empty(t, profiletest.MetricsBy(t, telemetry, "otelcol_exporter_profiles_file_", "exporter"))
 	assert.Zero(t, logs.Len())
 	profiletest.Injected(t, "1 items that were not stored")
 }

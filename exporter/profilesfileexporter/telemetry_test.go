@@ -4,11 +4,9 @@
 package profilesfileexporter
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -18,36 +16,24 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
-// sums gives what the counters say, each with its attribute.
-func sums(t testing.TB, telemetry *componenttest.Telemetry) map[string]int64 {
-	found := map[string]int64{}
-	var all metricdata.ResourceMetrics
-	require.NoError(t, telemetry.Reader.Collect(context.Background(), &all))
-	for _, scope := range all.ScopeMetrics {
-		for _, m := range scope.Metrics {
-			sum, ok := m.Data.(metricdata.Sum[int64])
-			if !ok {
-				continue
-			}
-			for _, point := range sum.DataPoints {
-				name := m.Name
-				for _, key := range []attribute.Key{"reason", "outcome"} {
-					if v, has := point.Attributes.Value(key); has {
-						name += " " + v.AsString()
-					}
-				}
-				found[name] += point.Value
-			}
+// sum is that of a metric, for a reason or for all.
+func sum(t testing.TB, telemetry *componenttest.Telemetry, name, reason string) (total int64) {
+	t.Helper()
+	key := "exporter"
+	if reason != "" {
+		key = "reason"
+	}
+	for value, n := range profiletest.MetricsBy(t, telemetry, "otelcol_exporter_profiles_file_"+name, key)[""] {
+		if reason == "" || value == reason {
+			total += n
 		}
 	}
-	return found
+	return total
 }
 
 func must[T any](result T, err error) T {
@@ -104,22 +90,18 @@ func TestCopiesNothing(t *testing.T) {
 		}
 		n := 0
 		next := func() pprofile.Profiles { n++; return fresh[n-1] }
-		marshal := allocated(19, func() { _ = must((&pprofile.ProtoMarshaler{}).MarshalProfiles(next())) })
-		export := allocated(19, func() { require.NoError(t, e.ConsumeProfiles(t.Context(), next())) })
+		allocated := func(call func()) int {
+			call()
+			return int(profiletest.AllocatedBy(func() {
+				for range 19 {
+					call()
+				}
+			})) / 19
+		}
+		marshal := allocated(func() { _ = must((&pprofile.ProtoMarshaler{}).MarshalProfiles(next())) })
+		export := allocated(func() { require.NoError(t, e.ConsumeProfiles(t.Context(), next())) })
 		t.Logf("record of %d bytes: marshalling takes %d, exporting %d", len(record), marshal, export)
 		assert.Less(t, export, marshal+marshal*3/4, "a copy takes as much again as marshalling, or more")
 		require.NoError(t, e.Shutdown(t.Context()))
 	}
-}
-
-// allocated gives the bytes that a call takes on average.
-func allocated(times int, call func()) int {
-	call()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	for range times {
-		call()
-	}
-	runtime.ReadMemStats(&after)
-	return int(after.TotalAlloc-before.TotalAlloc) / times
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/configoptional"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
@@ -59,25 +58,18 @@ func closedFiles(t *testing.T, e *fileExporter) map[string][]byte {
 	return files
 }
 
-// gauge is the number of files that wait.
-func gauge(t *testing.T, telemetry *componenttest.Telemetry) int64 {
-	m, err := telemetry.GetMetric("otelcol_exporter_profiles_file_waiting_uploads")
-	require.NoError(t, err)
-	return m.Data.(metricdata.Gauge[int64]).DataPoints[0].Value
-}
-
 func TestClosedFilesAreUploaded(t *testing.T) {
 	s := s3test.New(t)
 	e, telemetry, logs := uploading(t, s, nil)
 	send(t, e, 5)
-	require.Eventually(t, func() bool { return sums(t, telemetry)["otelcol_exporter_profiles_file_uploaded_files"] == 5 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return sum(t, telemetry, "uploaded_files", "") == 5 }, time.Minute, time.Millisecond)
 	assert.Equal(t, closedFiles(t, e), s.Objects())
 	bytes := int64(0)
 	for _, data := range s.Objects() {
 		bytes += int64(len(data))
 	}
-	assert.Equal(t, bytes, sums(t, telemetry)["otelcol_exporter_profiles_file_uploaded_bytes"])
-	assert.Zero(t, gauge(t, telemetry))
+	assert.Equal(t, bytes, sum(t, telemetry, "uploaded_bytes", ""))
+	assert.Zero(t, sum(t, telemetry, "waiting_uploads", ""))
 	require.NoError(t, e.shutdown(t.Context()))
 	assert.Equal(t, 1, logs.FilterMessage("Stopped uploading; the next start uploads the rest").Len())
 	assertNoSecret(t, logs)
@@ -106,14 +98,14 @@ func TestOutageOfTheObjectStore(t *testing.T) {
 		cfg.Rotation.MaxAge, cfg.Retention.MaxAge, cfg.Retention.MaxFiles = time.Millisecond, time.Millisecond, 3
 	})
 	send(t, e, 5)
-	require.Eventually(t, func() bool { return sums(t, telemetry)["otelcol_exporter_profiles_file_upload_failures"] > 2 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return sum(t, telemetry, "upload_failures", "") > 2 }, time.Minute, time.Millisecond)
 	time.Sleep(2 * time.Millisecond) // so that all files are older than max_age
 	before := closedFiles(t, e)
 	e.writer.Maintain()
 	kept := closedFiles(t, e)
 	assert.Len(t, before, 10)
 	assert.Len(t, kept, 6, "three files and their indexes")
-	assert.Equal(t, int64(2), sums(t, telemetry)["otelcol_exporter_profiles_file_dropped_files"])
+	assert.Equal(t, int64(2), sum(t, telemetry, "dropped_files", ""))
 	dropped := logs.FilterMessage("Removed a file before it was uploaded; raise retention::max_total_size or max_files").All()
 	require.Len(t, dropped, 2)
 	assert.Contains(t, before, "host-1/checkout/"+path.Base(dropped[0].ContextMap()["path"].(string)))
@@ -122,12 +114,12 @@ func TestOutageOfTheObjectStore(t *testing.T) {
 	assert.Contains(t, failures[0].ContextMap()["error"], "s3://profiles/host-1/: Please reduce your request rate. (SlowDown)")
 
 	away.Store(false)
-	require.Eventually(t, func() bool { return sums(t, telemetry)["otelcol_exporter_profiles_file_uploaded_files"] == 3 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return sum(t, telemetry, "uploaded_files", "") == 3 }, time.Minute, time.Millisecond)
 	assert.Equal(t, kept, s.Objects())
 	assert.Equal(t, 1, logs.FilterMessage("Uploading files again").Len())
 	e.writer.Maintain()
 	assert.Empty(t, closedFiles(t, e), "max_age removes what was uploaded")
-	assert.Equal(t, int64(2), sums(t, telemetry)["otelcol_exporter_profiles_file_dropped_files"])
+	assert.Equal(t, int64(2), sum(t, telemetry, "dropped_files", ""))
 	assertNoSecret(t, logs)
 }
 
@@ -152,7 +144,7 @@ func TestShutdownDoesNotWaitForUploads(t *testing.T) {
 	require.NoError(t, e.shutdown(t.Context()))
 	hang.Store(false)
 	again, telemetry, _ := uploading(t, s, func(cfg *Config) { cfg.Directory = directory })
-	require.Eventually(t, func() bool { return sums(t, telemetry)["otelcol_exporter_profiles_file_uploaded_files"] == 3 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return sum(t, telemetry, "uploaded_files", "") == 3 }, time.Minute, time.Millisecond)
 	assert.Equal(t, closedFiles(t, again), s.Objects())
 }
 
@@ -161,7 +153,7 @@ func TestTwoCollectorsWithOnePrefix(t *testing.T) {
 	s := s3test.New(t)
 	first, telemetry, _ := uploading(t, s, nil)
 	send(t, first, 1)
-	require.Eventually(t, func() bool { return sums(t, telemetry)["otelcol_exporter_profiles_file_uploaded_files"] == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return sum(t, telemetry, "uploaded_files", "") == 1 }, time.Minute, time.Millisecond)
 	key := ""
 	for k := range closedFiles(t, first) {
 		if !strings.HasSuffix(k, recordfile.IndexSuffix) {
@@ -174,6 +166,6 @@ func TestTwoCollectorsWithOnePrefix(t *testing.T) {
 	require.Eventually(t, func() bool { return logs.FilterMessage("Cannot upload file").Len() == 1 }, time.Minute, time.Millisecond)
 	assert.Contains(t, logs.FilterMessage("Cannot upload file").All()[0].ContextMap()["error"],
 		"put s3://profiles/"+key+": there is another object of this name: give each Collector a prefix of its own, such as ${env:HOSTNAME}")
-	assert.Equal(t, int64(1), gauge(t, telemetry))
+	assert.Equal(t, int64(1), sum(t, telemetry, "waiting_uploads", ""))
 	assert.Equal(t, "of another Collector", string(s.Objects()[key]))
 }

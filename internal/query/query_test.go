@@ -76,8 +76,7 @@ func payload(t *testing.T, profiles ...profileOf) pprofile.Profiles {
 		e.Samples = append(e.Samples, sample)
 		expanded = append(expanded, e)
 	}
-	pd := profiletest.Build(t, expanded...)
-	return pd
+	return profiletest.Build(t, expanded...)
 }
 
 // source has a file with a record for each payload.
@@ -253,8 +252,6 @@ func TestSelectionByService(t *testing.T) {
 	assert.Equal(t, map[string]int64{"cpu": 1}, sums(t, s, query.Selection{Services: []string{"checkout"}}))
 	assert.Equal(t, map[string]int64{"cpu": 2}, sums(t, s, query.Selection{Services: []string{""}}))
 	assert.Equal(t, map[string]int64{"cpu": 3}, sums(t, s, query.Selection{Services: []string{"checkout", ""}}))
-	assert.Equal(t, map[string]int64{"cpu": 1}, sums(t, s, query.Selection{Labels: []*labels.Matcher{labels.Equal("k8s.pod.name", "a")}}))
-	assert.Nil(t, sums(t, s, query.Selection{Labels: []*labels.Matcher{labels.Equal("k8s.pod.name", "a"), labels.Equal("service.name", "other")}}))
 }
 
 func TestSelectionByType(t *testing.T) {
@@ -295,11 +292,9 @@ func TestProfileTypeIsDerivedFromSampleTypes(t *testing.T) {
 		types[row.SampleType] = row.Type
 	}
 	assert.Equal(t, map[string]string{"samples": "cpu", "cpu": "cpu", "contentions": ""}, types)
-	result, err := s.Merge(t.Context(), &query.Selection{Types: []string{"cpu:cpu"}}, true)
-	require.NoError(t, err)
-	p, err := result.Pprof(t.Context())
+	p, err := pprofOf(t, s, query.Selection{Types: []string{"cpu:cpu"}})
 	require.NoError(t, err, "with and without the attribute, these are one profile type")
-	assert.Equal(t, map[string]int64{"cpu": 10}, pprofSums(p))
+	assert.Equal(t, map[string]int64{"cpu/count": 2, "cpu/nanoseconds": 8}, profiletest.Sums(p))
 }
 
 func TestSelectionByTraceAndSpan(t *testing.T) {
@@ -361,26 +356,40 @@ func TestSelectionBySpanMatchesNothingWithoutLinksAndAttributes(t *testing.T) {
 	assert.Nil(t, sums(t, source(t, pd), query.Selection{SpanIDs: []pcommon.SpanID{{1}}}))
 }
 
-func TestSelectionByAttribute(t *testing.T) {
-	worker, other := cpu(0, 1), cpu(0, 2)
-	worker.label, other.label = "worker", "other"
-	s := source(t, payload(t, worker, other, cpu(0, 4)))
-	assert.Equal(t, map[string]int64{"cpu": 1}, sums(t, s, query.Selection{Labels: []*labels.Matcher{labels.Equal("thread", "worker")}}))
-	assert.Nil(t, sums(t, s, query.Selection{Labels: []*labels.Matcher{labels.Equal("thread", "worker"), labels.Equal("more", "1")}}))
+func TestSelectionByAttributeOfTheProfile(t *testing.T) {
 	delta := cpu(0, 8)
 	delta.temporality = "delta"
-	assert.Equal(t, map[string]int64{"cpu": 8}, sums(t, source(t, payload(t, delta, worker)),
-		query.Selection{Labels: []*labels.Matcher{labels.Equal("profile.temporality", "delta")}}), "an attribute of the Profile")
+	assert.Equal(t, map[string]int64{"cpu": 8}, sums(t, source(t, payload(t, delta, cpu(0, 1))),
+		query.Selection{Labels: []*labels.Matcher{labels.Equal("profile.temporality", "delta")}}))
 }
 
-func TestPprofNamesSeveralProfileTypes(t *testing.T) {
-	s := source(t, payload(t, cpu(0, 1), heap("a", 0, 2)))
-	result, err := s.Merge(t.Context(), &query.Selection{}, true)
+// pprofOf is the pprof of all that is selected.
+func pprofOf(t *testing.T, s *query.Source, sel query.Selection) (*profile.Profile, error) {
+	t.Helper()
+	result, err := s.Merge(t.Context(), &sel, true)
 	require.NoError(t, err)
-	_, err = result.Pprof(t.Context())
-	var types *query.TypesError
-	require.ErrorAs(t, err, &types)
-	assert.Equal(t, &query.TypesError{Of: "profile types", Parameter: "type", Choices: []string{"cpu", "heap"}}, types)
+	return result.Pprof(t.Context())
+}
+
+func TestPprofNamesProfileTypesOfWhichToSelectOne(t *testing.T) {
+	wall, many := cpu(1, 2), make([]profileOf, 100)
+	wall.typ = "wall"
+	for i := range many {
+		many[i] = cpu(0, 1)
+		many[i].typ = fmt.Sprintf("type_%02d", i)
+	}
+	for want, profiles := range map[string][]profileOf{
+		"the selection has several profile types: cpu; heap":        {cpu(0, 1), heap("a", 0, 2)},
+		"the selection has several profile types: cpu:cpu; wall":    {cpu(0, 1), wall}, // a profile type may be the sample type of another
+		"the selection has several profile types: type_00; type_01": many,
+		"type_19; and 80 more": many,
+	} {
+		_, err := pprofOf(t, source(t, payload(t, profiles...)), query.Selection{})
+		var types *query.TypesError
+		require.ErrorAs(t, err, &types)
+		require.Equal(t, "type", types.Parameter)
+		require.ErrorContains(t, err, want)
+	}
 }
 
 func TestPprofNamesPeriodTypesThatDiffer(t *testing.T) {
@@ -399,20 +408,16 @@ func TestPprofNamesPeriodTypesThatDiffer(t *testing.T) {
 			}
 		}
 		s := source(t, one, other)
-		result, err := s.Merge(t.Context(), &query.Selection{}, true)
-		require.NoError(t, err)
-		_, err = result.Pprof(t.Context())
+		_, err := pprofOf(t, s, query.Selection{})
 		require.EqualError(t, err, want)
 		if types, ok := errors.AsType[*query.TypesError](err); ok {
 			assert.Len(t, types.Choices, 2)
 			for _, choice := range types.Choices {
-				sel := &query.Selection{Types: []string{choice}}
+				sel := query.Selection{Types: []string{choice}}
 				if types.Parameter == "service" {
-					sel = &query.Selection{Services: []string{choice}}
+					sel = query.Selection{Services: []string{choice}}
 				}
-				result, err := s.Merge(t.Context(), sel, true)
-				require.NoError(t, err)
-				_, err = result.Pprof(t.Context())
+				_, err := pprofOf(t, s, sel)
 				require.NoError(t, err, choice)
 			}
 		}
@@ -425,7 +430,7 @@ func TestLabelsSelect(t *testing.T) {
 	one.pod, other.pod, labelled.pod, labelled.label, third.pod = "a", "b", "a", "worker", "c"
 	s := indexed(t, indexedFormats[0], payload(t, one), payload(t, other, labelled), payload(t, third))
 	for selector, want := range map[string]int64{
-		"{}": 15, `{k8s_pod_name="a"}`: 5, `{k8s.pod.name!="a"}`: 10, `{k8s_pod_name=~"a|b"}`: 7, `{k8s_pod_name="c"}`: 8, `{k8s_pod_name=""}`: 0, `{thread="worker"}`: 4,
+		"{}": 15, `{k8s_pod_name="a"}`: 5, `{k8s_pod_name="a",service_name="other"}`: 0, `{k8s.pod.name!="a"}`: 10, `{k8s_pod_name=~"a|b"}`: 7, `{k8s_pod_name="c"}`: 8, `{k8s_pod_name=""}`: 0, `{thread="worker"}`: 4,
 		`{thread=""}`: 11, `{thread!~".+",k8s_pod_name="a"}`: 1, `{service_name="checkout"}`: 15, `{service_name!="checkout"}`: 0, `{none="x"}`: 0,
 		`{__profile_type__="process_cpu:cpu:nanoseconds::"}`: 15, `{__profile_type__="process_cpu:cpu:nanoseconds:cpu:nanoseconds"}`: 0,
 		`{__name__="process_cpu",__type__="cpu",__unit__="nanoseconds",thread=~"w.*"}`: 4,
@@ -444,17 +449,6 @@ func TestLabelsSelect(t *testing.T) {
 	}
 }
 
-// TestPprofOffersTypesThatSelectOne: a profile type may be the sample type of another.
-func TestPprofOffersTypesThatSelectOne(t *testing.T) {
-	wall := payload(t, cpu(1, 2))
-	wall.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().PutStr("profile.type", "wall")
-	s := source(t, payload(t, cpu(0, 1)), wall)
-	result, err := s.Merge(t.Context(), &query.Selection{}, true)
-	require.NoError(t, err)
-	_, err = result.Pprof(t.Context())
-	require.EqualError(t, err, "the selection has several profile types: cpu:cpu; wall")
-}
-
 // manyTypes has Profiles of n sample types, each in a scope and with a stack and a time of its own if apart is true.
 func manyTypes(t *testing.T, n int, apart bool) pprofile.Profiles {
 	t.Helper()
@@ -471,8 +465,7 @@ func manyTypes(t *testing.T, n int, apart bool) pprofile.Profiles {
 		e.Samples = []*expand.Sample{{Stack: []*expand.Frame{{Lines: []expand.Line{{Function: function}}}}, Sum: big.NewInt(1)}}
 		expanded[i] = e
 	}
-	pd := profiletest.Build(t, expanded...)
-	return pd
+	return profiletest.Build(t, expanded...)
 }
 
 func TestPprofHasALimitOfSampleTypes_V9(t *testing.T) {
@@ -523,19 +516,6 @@ func TestPprofHasALimitOfValues_V9(t *testing.T) {
 	}
 }
 
-func TestManyChoicesAreNotAllListed(t *testing.T) {
-	of := make([]profileOf, 100)
-	for i := range of {
-		of[i] = cpu(0, 1)
-		of[i].typ = fmt.Sprintf("type_%02d", i)
-	}
-	result, err := source(t, payload(t, of...)).Merge(t.Context(), &query.Selection{}, true)
-	require.NoError(t, err)
-	_, err = result.Pprof(t.Context())
-	require.ErrorContains(t, err, "type_00; type_01")
-	require.ErrorContains(t, err, "type_19; and 80 more")
-}
-
 // Times are unsigned, and those after the year 2262 are no early ones.
 func TestLateTimesAreSelected(t *testing.T) {
 	late := payload(t, cpu(0, 2))
@@ -553,36 +533,20 @@ func TestPprofUnitesDeltasAndSnapshots(t *testing.T) {
 		allocated.start, allocated.value = 10*i, 5
 		payloads = append(payloads, payload(t, allocated, heap("a", 10*i, int64(i+1))))
 	}
-	result, err := source(t, payloads...).Merge(t.Context(), &query.Selection{}, true)
+	p, err := pprofOf(t, source(t, payloads...), query.Selection{})
 	require.NoError(t, err)
-	p, err := result.Pprof(t.Context())
-	require.NoError(t, err)
-	assert.Equal(t, map[string]int64{"alloc_space": 15, "inuse_space": 3}, pprofSums(p))
-}
-
-func pprofSums(p *profile.Profile) map[string]int64 {
-	total := map[string]int64{}
-	for _, s := range p.Sample {
-		for i, v := range s.Value {
-			total[p.SampleType[i].Type] += v
-		}
-	}
-	return total
+	assert.Equal(t, map[string]int64{"alloc_space/bytes": 15, "inuse_space/bytes": 3}, profiletest.Sums(p))
 }
 
 func TestDifferenceScalesTheBase(t *testing.T) {
 	s := source(t, payload(t, cpu(0, 100)), payload(t, cpu(10, 30)))
-	pprofOf := func(sel query.Selection) *profile.Profile {
-		result, err := s.Merge(t.Context(), &sel, true)
-		require.NoError(t, err)
-		p, err := result.Pprof(t.Context())
-		require.NoError(t, err)
-		return p
-	}
-	first, second := pprofOf(query.Selection{To: at(10)}), pprofOf(query.Selection{From: at(10)})
+	first, err := pprofOf(t, s, query.Selection{To: at(10)})
+	require.NoError(t, err)
+	second, err := pprofOf(t, s, query.Selection{From: at(10)})
+	require.NoError(t, err)
 	difference, err := query.Difference(second, first, 0.5, math.MaxInt64, false)
 	require.NoError(t, err)
-	assert.Equal(t, map[string]int64{"cpu": -20}, pprofSums(difference))
+	assert.Equal(t, map[string]int64{"cpu/nanoseconds": -20}, profiletest.Sums(difference))
 	assert.Equal(t, second.TimeNanos, difference.TimeNanos)
 	apart, err := query.Difference(second, first, 0.5, math.MaxInt64, true)
 	require.NoError(t, err)
@@ -630,7 +594,7 @@ func TestMergeRejectsSumsThatOverflow(t *testing.T) {
 		p, err := result.Pprof(t.Context())
 		require.NoError(t, err, values)
 		require.NoError(t, p.CheckValid())
-		assert.Equal(t, sum.Int64(), pprofSums(p)["cpu"], values)
+		assert.Equal(t, sum.Int64(), profiletest.Sums(p)["cpu/nanoseconds"], values)
 	}
 }
 
@@ -656,7 +620,7 @@ func TestDifferenceIsExactOrRejected(t *testing.T) {
 			continue
 		}
 		require.NoError(t, err, test)
-		assert.Equal(t, test.want, pprofSums(difference)["cpu"], test)
+		assert.Equal(t, test.want, profiletest.Sums(difference)["cpu/nanoseconds"], test)
 	}
 	none, err := query.Difference(pprofOfValues(1<<61), pprofOfValues(1<<61), 1, math.MaxInt64, false)
 	require.NoError(t, err)
@@ -686,11 +650,9 @@ func TestFailedRecordsAreLeftOut_V1(t *testing.T) {
 	s := source(t, payload(t, cpu(0, 1)), broken, payload(t, cpu(10, 2)))
 	var failed []error
 	s.Failed = func(err error) error { failed = append(failed, err); return nil }
-	result, err := s.Merge(t.Context(), &query.Selection{}, true)
+	p, err := pprofOf(t, s, query.Selection{})
 	require.NoError(t, err)
-	p, err := result.Pprof(t.Context())
-	require.NoError(t, err)
-	assert.Equal(t, map[string]int64{"cpu": 3}, pprofSums(p))
+	assert.Equal(t, map[string]int64{"cpu/nanoseconds": 3}, profiletest.Sums(p))
 	require.Len(t, failed, 1)
 	assert.ErrorContains(t, failed[0], "record 2 at byte")
 }
