@@ -183,13 +183,13 @@ soak: build bin/gotestsum ## Run the fault-injection tests in full, for hours; S
 bench: build ## Run the benchmarks into bin/bench.txt (BENCH=... selects some)
 	@{ go test -timeout=40m -run='^$$' -bench='$(BENCH)' -benchmem $(TESTFLAGS) ./...; \
 	cd e2e && export OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN); \
-	go test -timeout=20m -run='^$$' -bench='$(BENCH)' -benchtime=1x $(TESTFLAGS) ./filebench ./loadbench && \
+	go test -timeout=20m -run='^$$' -bench='$(BENCH)' -benchtime=1x $(TESTFLAGS) ./filebench . && \
 	go test -timeout=20m -run='^$$' -bench='$(BENCH)' -benchtime=20x $(TESTFLAGS) ./jfr; } \
 	| tee bin/bench.txt | grep -v -e '^goos' -e '^goarch' -e '^pkg' -e '^cpu' -e '^PASS' -e 'no test files' -e '^ok'
 
 .PHONY: profile
 profile: build ## Write bin/profile.pb.gz, the CPU profile of the program under load, taken by its own self section, and print it
-	@cd e2e && OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) OTELCOL_PROFILES_PROFILE=$(ROOT)/bin/profile.pb.gz go test -count=1 -run='^$$' -bench='^BenchmarkProfile$$' -benchtime=1x ./loadbench >$(ROOT)/bin/profile.log || { cat $(ROOT)/bin/profile.log; exit 1; }
+	@cd e2e && OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) OTELCOL_PROFILES_PROFILE=$(ROOT)/bin/profile.pb.gz go test -count=1 -run='^$$' -bench='^BenchmarkProfile$$' -benchtime=1x . >$(ROOT)/bin/profile.log || { cat $(ROOT)/bin/profile.log; exit 1; }
 	@$(OTELPROF) top bin/profile.pb.gz --cum --nodes=40
 
 .PHONY: bench-compare

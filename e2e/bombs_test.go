@@ -156,7 +156,7 @@ func (way wayToPush) post(t *testing.T, url string, profile []byte) (status int,
 }
 
 // memory returns a value in bytes of a process's status, such as "VmHWM:" for its peak RSS.
-func memory(t *testing.T, pid int, key string) int64 {
+func memory(t testing.TB, pid int, key string) int64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

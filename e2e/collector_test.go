@@ -40,7 +40,7 @@ func parallel(t *testing.T) {
 const patience = time.Minute
 
 // program returns the path of the built program.
-func program(t *testing.T) string {
+func program(t testing.TB) string {
 	t.Helper()
 	return builtProgram(t, "OTELCOL_PROFILES_BIN", "otelcol-profiles", "make build")
 }
@@ -123,7 +123,7 @@ func collectorCommand(path string, args ...string) *exec.Cmd {
 }
 
 // begin is launch for a prepared command.
-func begin(t *testing.T, command *exec.Cmd) *collector {
+func begin(t testing.TB, command *exec.Cmd) *collector {
 	t.Helper()
 	c := &collector{command: command, logs: &logs{}, exited: make(chan error, 1)}
 	c.command.Stdout, c.command.Stderr = c.logs, c.logs
@@ -143,7 +143,7 @@ func init() { lastPort.Store(int32(10_000 + os.Getpid()*50%20_000)) }
 
 // freeAddress returns an address of loopback that nothing listens at. No two calls return
 // the same one.
-func freeAddress(t *testing.T) string {
+func freeAddress(t testing.TB) string {
 	t.Helper()
 	for range 1000 {
 		address := fmt.Sprintf("127.0.0.1:%d", 10_000+lastPort.Add(1)%20_000)
@@ -156,7 +156,7 @@ func freeAddress(t *testing.T) string {
 	return ""
 }
 
-func (c *collector) awaitReady(t *testing.T) {
+func (c *collector) awaitReady(t testing.TB) {
 	t.Helper()
 	deadline := time.After(patience)
 	for {

@@ -336,7 +336,7 @@ func TestSharesOfMemoryLeaveRoom(t *testing.T) {
 }
 
 // builtProgram returns the path of a program in bin, or in an environment variable.
-func builtProgram(t *testing.T, variable, name, how string) string {
+func builtProgram(t testing.TB, variable, name, how string) string {
 	t.Helper()
 	path := os.Getenv(variable)
 	if path == "" {

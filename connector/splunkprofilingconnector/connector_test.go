@@ -32,6 +32,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 const (
@@ -103,11 +104,8 @@ func (h *harness) outcomes() map[string]int64 {
 // expanded are the received Profiles by sample type.
 func (h *harness) expanded() map[string][]expand.Profile {
 	all := map[string][]expand.Profile{}
-	for _, pd := range h.received {
-		expanded := profiletest.Expand(h.t, pd)
-		for _, p := range expanded {
-			all[p.Type+"/"+p.Unit] = append(all[p.Type+"/"+p.Unit], p)
-		}
+	for _, p := range profiletest.Expand(h.t, h.received...) {
+		all[p.Type+"/"+p.Unit] = append(all[p.Type+"/"+p.Unit], p)
 	}
 	return all
 }
@@ -195,9 +193,9 @@ func TestSamplesWithoutTypesAreWallTime(t *testing.T) {
 	for name, value := range map[string]int64{"samples/count": 1, "wall/nanoseconds": 10e9} {
 		require.Len(t, all[name], 1, name)
 		p := all[name][0]
-		assert.Equal(t, "wall", attributeOf(p.Scope.Attributes, "profile.type"))
-		assert.Equal(t, "shop", attributeOf(p.Resource.Attributes, "service.name"))
-		assert.Equal(t, "continuous", attributeOf(p.Attributes, "profiling.instrumentation.source"))
+		assert.Equal(t, "wall", expand.Value(p.Scope.Attributes, "profile.type"))
+		assert.Equal(t, "shop", expand.Value(p.Resource.Attributes, "service.name"))
+		assert.Equal(t, "continuous", expand.Value(p.Attributes, "profiling.instrumentation.source"))
 		assert.EqualValues(t, at*1e6, p.Time)
 		assert.Equal(t, uint64(20*time.Second), p.Duration, "from the first sample to one period after the last")
 		assert.Equal(t, "wall/nanoseconds", p.PeriodType+"/"+p.PeriodUnit)
@@ -208,21 +206,12 @@ func TestSamplesWithoutTypesAreWallTime(t *testing.T) {
 		assert.EqualValues(t, at*1e6, leaf.Points[0].Timestamp)
 		assert.Equal(t, traceID+"/"+spanID, leaf.Link)
 		assert.Equal(t, "App.main", leaf.Stack[0].Lines[0].Function)
-		assert.Equal(t, "RUNNABLE", attributeOf(leaf.Attributes, "thread.state"))
-		assert.EqualValues(t, 12, attributeOf(leaf.Attributes, "thread.id"))
-		assert.Nil(t, attributeOf(leaf.Attributes, "source.event.time"))
-		assert.Nil(t, attributeOf(leaf.Attributes, "source.event.period"))
-		assert.Equal(t, "true", attributeOf(p.Samples[1].Attributes, "thread.stack.truncated"))
+		assert.Equal(t, "RUNNABLE", expand.Value(leaf.Attributes, "thread.state"))
+		assert.EqualValues(t, 12, expand.Value(leaf.Attributes, "thread.id"))
+		assert.Nil(t, expand.Value(leaf.Attributes, "source.event.time"))
+		assert.Nil(t, expand.Value(leaf.Attributes, "source.event.period"))
+		assert.Equal(t, "true", expand.Value(p.Samples[1].Attributes, "thread.stack.truncated"))
 	}
-}
-
-func attributeOf(all []expand.Attribute, key string) any {
-	for _, a := range all {
-		if a.Key == key {
-			return a.Value
-		}
-	}
-	return nil
 }
 
 func TestWithoutTimestampsEqualSamplesAreSummed(t *testing.T) {
@@ -258,7 +247,7 @@ func TestShortIDsMakeLinks(t *testing.T) {
 	samples := h.expanded()["samples/count"][0].Samples
 	assert.Equal(t, "000000000"+"5060708090a0b0c0d0e0f10/"+spanID, samples[0].Link)
 	assert.Empty(t, samples[1].Link)
-	assert.Equal(t, "none", attributeOf(samples[1].Attributes, "trace_id"))
+	assert.Equal(t, "none", expand.Value(samples[1].Attributes, "trace_id"))
 }
 
 func TestAllocationsKeepTheirValues(t *testing.T) {
@@ -274,7 +263,7 @@ func TestAllocationsKeepTheirValues(t *testing.T) {
 	all := h.expanded()
 	require.Len(t, all, 1)
 	bytes := all["allocationSize/bytes"][0]
-	assert.Equal(t, "alloc", attributeOf(bytes.Scope.Attributes, "profile.type"))
+	assert.Equal(t, "alloc", expand.Value(bytes.Scope.Attributes, "profile.type"))
 	assert.EqualValues(t, 4096, bytes.Samples[0].Sum.Int64())
 	assert.EqualValues(t, 24, bytes.Samples[1].Sum.Int64())
 	assert.EqualValues(t, at*1e6, bytes.Time)
@@ -309,11 +298,11 @@ func TestCallStacksOfAScopeShareAProfile(t *testing.T) {
 	first := wall.Samples[0]
 	assert.Equal(t, int64(10*time.Second), first.Sum.Int64())
 	assert.Equal(t, traceID+"/"+spanID, first.Link)
-	assert.Equal(t, `pool-1 "x" y`, attributeOf(first.Attributes, "thread.name"))
-	assert.EqualValues(t, 49, attributeOf(first.Attributes, "thread.id"))
-	assert.EqualValues(t, 0xba03, attributeOf(first.Attributes, "thread.os.id"))
-	assert.Equal(t, "TIMED_WAITING", attributeOf(first.Attributes, "thread.state"))
-	assert.Equal(t, "jdk.ThreadDump", attributeOf(first.Attributes, "source.event.name"))
+	assert.Equal(t, `pool-1 "x" y`, expand.Value(first.Attributes, "thread.name"))
+	assert.EqualValues(t, 49, expand.Value(first.Attributes, "thread.id"))
+	assert.EqualValues(t, 0xba03, expand.Value(first.Attributes, "thread.os.id"))
+	assert.Equal(t, "TIMED_WAITING", expand.Value(first.Attributes, "thread.state"))
+	assert.Equal(t, "jdk.ThreadDump", expand.Value(first.Attributes, "source.event.name"))
 	var frames []string
 	for _, f := range first.Stack {
 		frames = append(frames, fmt.Sprintf("%s %s:%d", f.Lines[0].Function, f.Lines[0].Filename, f.Lines[0].Line))
@@ -324,7 +313,7 @@ func TestCallStacksOfAScopeShareAProfile(t *testing.T) {
 
 	require.Len(t, all["allocationSize/bytes"], 1)
 	assert.EqualValues(t, 160, all["allocationSize/bytes"][0].Samples[0].Sum.Int64())
-	assert.Equal(t, "alloc", attributeOf(all["allocationSize/bytes"][0].Scope.Attributes, "profile.type"))
+	assert.Equal(t, "alloc", expand.Value(all["allocationSize/bytes"][0].Scope.Attributes, "profile.type"))
 }
 
 func TestOneBadRecordIsRejectedAlone_J5(t *testing.T) {
@@ -400,12 +389,8 @@ func TestMemoryThatOthersHoldIsRetryable(t *testing.T) {
 
 func profileIDs(all []pprofile.Profiles) (ids []string) {
 	for _, pd := range all {
-		for _, rp := range pd.ResourceProfiles().All() {
-			for _, sp := range rp.ScopeProfiles().All() {
-				for _, p := range sp.Profiles().All() {
-					ids = append(ids, p.ProfileID().String())
-				}
-			}
+		for p := range sampletypes.ProfilesOf(pd) {
+			ids = append(ids, p.ProfileID().String())
 		}
 	}
 	return ids

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -264,14 +265,12 @@ func TestDeltasOfRandomProfiles(t *testing.T) {
 		if len(p.SampleType) == 0 {
 			continue
 		}
-		var cumulative, instant []string
+		var cumulative []string
 		for i, sampleType := range p.SampleType {
 			sampleType.Type = fmt.Sprintf("inuse_%d", i)
 			if i == 0 || r.IntN(2) == 0 {
 				sampleType.Type = fmt.Sprintf("alloc_%d", i)
 				cumulative = append(cumulative, sampleType.Type)
-			} else {
-				instant = append(instant, sampleType.Type)
 			}
 		}
 		p.DefaultSampleType = ""
@@ -283,31 +282,9 @@ func TestDeltasOfRandomProfiles(t *testing.T) {
 			}
 		}
 		s := newSeries(t, "heap", nil)
-		totals := func(p *profile.Profile, names []string) (all []int64) {
-			for _, name := range names {
-				sum := int64(0)
-				for _, values := range sums(p, name) {
-					sum += values[0]
-				}
-				all = append(all, sum)
-			}
-			return all
-		}
-		received := func(names []string) (all []int64) {
-			for _, name := range names {
-				sum := int64(0)
-				for _, r := range s.all() {
-					if r.sampleType == name {
-						sum += r.sum
-					}
-				}
-				all = append(all, sum)
-			}
-			return all
-		}
 		s.scrape(profiletest.Pprof(t, p), time.Now())
 		for range 4 {
-			before := totals(p, cumulative)
+			before := profiletest.Sums(p)
 			for _, sample := range p.Sample {
 				for i := range sample.Value {
 					sample.Value[i] += r.Int64N(3) * r.Int64N(1000)
@@ -316,12 +293,20 @@ func TestDeltasOfRandomProfiles(t *testing.T) {
 			p.TimeNanos += 1 + r.Int64N(1e12)
 			s.scrape(profiletest.Pprof(t, p), time.Now())
 			require.Zero(t, s.restarts(), "%v", s.logs.All())
-			want := totals(p, cumulative)
-			for i := range want {
-				want[i] -= before[i]
+			want, got := map[string]int64{}, map[string]int64{}
+			for key, sum := range profiletest.Sums(p) {
+				if name, _, _ := strings.Cut(key, "/"); slices.Contains(cumulative, name) {
+					sum -= before[key]
+				}
+				want[key] = sum
 			}
-			require.Equal(t, want, received(cumulative))
-			require.Equal(t, totals(p, instant), received(instant))
+			maps.DeleteFunc(want, func(_ string, sum int64) bool { return sum == 0 })
+			for _, p := range profiletest.Expand(t, s.received...) {
+				for _, sample := range p.Samples {
+					got[p.Type+"/"+p.Unit] += sample.Sum.Int64()
+				}
+			}
+			require.Equal(t, want, got)
 			rounds++
 		}
 	}

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package loadbench
+package e2e
 
 import (
 	"bytes"
@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -57,14 +55,12 @@ func (a *arrivals) serve(b *testing.B) string {
 	return listener.Addr().String()
 }
 
-// startSidecar runs config/sidecar.yaml.
-func startSidecar(b *testing.B, gateway string, environment ...string) *collector {
+// measuredSidecar runs config/sidecar.yaml.
+func measuredSidecar(b *testing.B, gateway string, environment ...string) *measured {
 	b.Helper()
 	address, dir := freeAddress(b), b.TempDir()
-	command := exec.Command(program(b), "--config", filepath.Join("..", "..", "config", "sidecar.yaml"),
-		"--set=service.telemetry.metrics.level=none", "--set=service.extensions=[]")
-	command.Env = append(append(os.Environ(), environment...), "DATA_DIR="+dir, "PPROF_LISTEN="+address, "GATEWAY_ENDPOINT="+gateway)
-	return run(b, command, address, filepath.Join(dir, "files"))
+	return measure(b, address, filepath.Join(dir, "files"), append(environment, "DATA_DIR="+dir, "PPROF_LISTEN="+address, "GATEWAY_ENDPOINT="+gateway),
+		"--config", filepath.Join(configs, "sidecar.yaml"), "--set=service.telemetry.metrics.level=none", "--set=service.extensions=[]")
 }
 
 // BenchmarkPushToGateway pushes profiles to the shipped sidecar, each of a service of its own. It
@@ -79,13 +75,13 @@ func BenchmarkPushToGateway(b *testing.B) {
 	} {
 		b.Run("mode="+name, func(b *testing.B) {
 			gateway := &arrivals{at: map[string]time.Time{}}
-			c := startSidecar(b, gateway.serve(b), environment...)
+			m := measuredSidecar(b, gateway.serve(b), environment...)
 			started, responses := make([]time.Time, pushes), make([]time.Duration, pushes)
 			var running sync.WaitGroup
 			for i := range pushes {
 				running.Go(func() {
 					started[i] = time.Now()
-					response, err := http.Post(fmt.Sprintf("%s/v1/pprof?service.name=service-%d", c.url, i), "", bytes.NewReader(one.Bytes()))
+					response, err := http.Post(fmt.Sprintf("%s/v1/pprof?service.name=service-%d", m.url, i), "", bytes.NewReader(one.Bytes()))
 					if err != nil || response.Body.Close() != nil || response.StatusCode != http.StatusNoContent {
 						b.Errorf("push %d: %v %v", i, response, err)
 					}
@@ -96,11 +92,11 @@ func BenchmarkPushToGateway(b *testing.B) {
 			running.Wait()
 			for deadline := time.Now().Add(patience); gateway.services() < pushes; time.Sleep(10 * time.Millisecond) {
 				if time.Now().After(deadline) {
-					b.Fatalf("the gateway has %d of %d services\n%s", gateway.services(), pushes, c.logs())
+					b.Fatalf("the gateway has %d of %d services\n%s", gateway.services(), pushes, m.kill())
 				}
 			}
-			used := c.cpu(b)
-			c.stop(b)
+			used := m.cpu(b)
+			m.end(b)
 			var latencies []time.Duration
 			for i := range pushes {
 				latencies = append(latencies, gateway.at[fmt.Sprintf("service-%d", i)].Sub(started[i]))

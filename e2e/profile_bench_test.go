@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package loadbench
+package e2e
 
 import (
 	"os"
@@ -22,20 +22,16 @@ func BenchmarkProfile(b *testing.B) {
 		b.Skip("OTELCOL_PROFILES_PROFILE is not set (make profile)")
 	}
 	const profiled = 20 * time.Second
-	c := start(b, program(b), config{
-		window: window, processor: "memory_limit: 64MiB", exporter: "sync: interval", server: "max_decompressed_size: 16MiB",
-		self:        "{collection_interval: 1h, cpu_duration: " + profiled.String() + ", profiles: [cpu]}",
-		environment: []string{"GOMAXPROCS=1", "GOMEMLIMIT=200MiB"},
-	})
+	m := benchConfig{cores: 1, self: "{collection_interval: 1h, cpu_duration: " + profiled.String() + ", profiles: [cpu]}"}.start(b)
 	result, err := load.Run(b.Context(), load.Options{
-		URL: c.url + "/v1/pprof", Bodies: []load.Body{workloadBody(b, profiletest.Workloads()[0])},
-		Clients: services, Services: services, Duration: profiled + time.Second, Timeout: time.Minute,
+		URL: m.url + "/v1/pprof", Bodies: []load.Body{workloadBody(b, profiletest.Workloads()[0])},
+		Clients: benchServices, Services: benchServices, Duration: profiled + time.Second, Timeout: time.Minute,
 	})
 	if err != nil || result.FirstError != nil {
-		b.Fatal(err, result.FirstError, c.logs())
+		b.Fatal(err, result.FirstError, m.kill())
 	}
-	c.stop(b)
-	otelprof := exec.Command(filepath.Join("..", "..", "bin", "otelprof"), "convert", c.files, "--service=otelcol-profiles", "--type=cpu", "--format=pprof", "--output="+out)
+	m.end(b)
+	otelprof := exec.Command(filepath.Join("..", "bin", "otelprof"), "convert", m.files, "--service=otelcol-profiles", "--type=cpu", "--format=pprof", "--output="+out)
 	if output, err := otelprof.CombinedOutput(); err != nil {
 		b.Fatalf("%v\n%s", err, output)
 	}

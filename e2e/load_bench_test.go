@@ -1,0 +1,216 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/load"
+)
+
+const (
+	// benchServices is the number of services, and of clients.
+	benchServices = 8
+	// benchWindow is that of the processor. Clients push for two and a half windows.
+	benchWindow   = 2 * time.Second
+	benchDuration = 5 * time.Second
+)
+
+// benchConfig is what benchmarks change of a program with one pipeline and the GOMEMLIMIT of a 256 MiB container.
+type benchConfig struct {
+	cores int
+	self  string // that section of the receiver
+}
+
+// start runs the program, and measures it from then on.
+func (config benchConfig) start(b *testing.B) *measured {
+	b.Helper()
+	address, dir := freeAddress(b), b.TempDir()
+	text := fmt.Sprintf(`
+receivers:
+  pprof:
+    server: {endpoint: %s, max_decompressed_size: 16MiB}
+    self: %s
+processors:
+  profiles_dedup: {window: %s, memory_limit: 64MiB}
+exporters:
+  profiles_file: {directory: %q, sync: interval}
+service:
+  telemetry: {metrics: {level: none}, logs: {level: warn}}
+  pipelines:
+    profiles: {receivers: [pprof], processors: [profiles_dedup], exporters: [profiles_file]}
+`, address, cmp.Or(config.self, "null"), benchWindow, filepath.Join(dir, "profiles"))
+	file := filepath.Join(dir, "config.yaml")
+	require.NoError(b, os.WriteFile(file, []byte(text), 0o600))
+	return measure(b, address, filepath.Join(dir, "profiles"), []string{fmt.Sprintf("GOMAXPROCS=%d", config.cores), "GOMEMLIMIT=200MiB"}, "--config", file)
+}
+
+// measured is a program whose CPU time is measured.
+type measured struct {
+	*collector
+	started time.Duration // CPU time until its server responded
+}
+
+// measure runs the program until its server responds. The clients in this process take no profile of their memory.
+func measure(b *testing.B, address, files string, environment []string, args ...string) *measured {
+	b.Helper()
+	runtime.MemProfileRate = 0
+	command := exec.Command(program(b), args...)
+	command.Env = append(os.Environ(), environment...)
+	m := &measured{collector: begin(b, command)}
+	m.url, m.files = "http://"+address, files
+	m.awaitReady(b)
+	m.started = m.sinceExec(b)
+	return m
+}
+
+// cpu returns the CPU time of the program since its start was complete.
+func (m *measured) cpu(b *testing.B) time.Duration {
+	b.Helper()
+	return m.sinceExec(b) - m.started
+}
+
+func (m *measured) sinceExec(b *testing.B) time.Duration {
+	b.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", m.command.Process.Pid))
+	if err != nil {
+		b.Skipf("its time cannot be read: %v", err)
+	}
+	// After the name in parentheses, state is the first field; utime and stime, in hundredths of a
+	// second, are the twelfth and thirteenth.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	ticks := 0
+	for _, field := range fields[11:13] {
+		n, err := strconv.Atoi(field)
+		require.NoError(b, err)
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
+}
+
+// end stops the program by SIGTERM. Its logs have only warnings, so that nothing says when it handles signals.
+func (m *measured) end(b *testing.B) {
+	b.Helper()
+	require.NoError(b, m.command.Process.Signal(syscall.SIGTERM))
+	select {
+	case exit := <-m.exited:
+		require.NoError(b, exit, "after SIGTERM\n%s", m.logs)
+	case <-time.After(patience):
+		b.Fatalf("it has not ended after SIGTERM\n%s", m.kill())
+	}
+}
+
+func body(b *testing.B, data []byte) load.Body {
+	b.Helper()
+	body, err := load.NewBody(data)
+	require.NoError(b, err)
+	return body
+}
+
+func workloadBody(b *testing.B, workload profiletest.Workload) load.Body {
+	b.Helper()
+	var buf bytes.Buffer
+	require.NoError(b, workload.Pprof(1).Write(&buf))
+	return body(b, buf.Bytes())
+}
+
+// pushFor fails if a request gets no response.
+func (m *measured) pushFor(b *testing.B, body load.Body, rate float64) *load.Result {
+	b.Helper()
+	result, err := load.Run(b.Context(), load.Options{
+		URL: m.url + "/v1/pprof", Bodies: []load.Body{body}, Clients: benchServices, Services: benchServices, Rate: rate, Duration: benchDuration, Timeout: time.Minute,
+	})
+	require.NoError(b, err)
+	if result.FirstError != nil {
+		b.Fatal(result.FirstError, m.kill())
+	}
+	return result
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func (m *measured) report(b *testing.B, result *load.Result, used time.Duration, peak int64) {
+	b.Helper()
+	accepted := result.Accepted()
+	if accepted == 0 {
+		b.Fatal("nothing was accepted", result.Statuses, m.logs)
+	}
+	seconds := result.Elapsed.Seconds()
+	b.ReportMetric(float64(accepted)/seconds, "profiles/s")
+	b.ReportMetric(float64(result.Bytes)/seconds/1e6, "in-MB/s")
+	b.ReportMetric(float64(result.PprofBytes)/seconds/1e6, "pprof-MB/s")
+	b.ReportMetric(milliseconds(result.Percentile(50)), "p50-ms")
+	b.ReportMetric(milliseconds(result.Percentile(99)), "p99-ms")
+	b.ReportMetric(float64(used.Microseconds())/1000/float64(accepted), "cpu-ms")
+	b.ReportMetric(float64(peak)/(1<<20), "peak-MiB")
+	b.ReportMetric(float64(len(result.Latencies)-accepted), "rejected")
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkSidecar pushes profiles of one size at increasing rates to a program with one core and
+// the GOMEMLIMIT of a 256 MiB container.
+func BenchmarkSidecar(b *testing.B) {
+	workload := profiletest.Workloads()[0]
+	one := workloadBody(b, workload)
+	for _, rate := range []float64{25, 50, 100, 200, 400, 0} {
+		speed := "full"
+		if rate > 0 {
+			speed = fmt.Sprint(rate)
+		}
+		b.Run("rate="+speed, func(b *testing.B) {
+			m := benchConfig{cores: 1}.start(b)
+			result := m.pushFor(b, one, rate)
+			used, peak := m.cpu(b), memory(b, m.command.Process.Pid, "VmHWM:")
+			m.end(b)
+			m.report(b, result, used, peak)
+			b.ReportMetric(float64(one.PprofSize), "pprof-B")
+			b.ReportMetric(100*used.Seconds()/result.Elapsed.Seconds(), "core-%")
+		})
+	}
+}
+
+// BenchmarkCores pushes profiles of one size at full speed to a program with one core and to one with two, in turns. It
+// needs a third core for the clients. On two, two-cores says how much of both the program got.
+func BenchmarkCores(b *testing.B) {
+	const rounds = 5
+	one := workloadBody(b, profiletest.Workloads()[0])
+	perSecond := func(cores int) (rate, used float64) {
+		m := benchConfig{cores: cores}.start(b)
+		result := m.pushFor(b, one, 0)
+		used = m.cpu(b).Seconds() / result.Elapsed.Seconds()
+		m.end(b)
+		return float64(result.Accepted()) / result.Elapsed.Seconds(), used
+	}
+	var ones, twos, ratios, cores []float64
+	for range rounds {
+		one, _ := perSecond(1)
+		two, used := perSecond(2)
+		ones, twos, ratios, cores = append(ones, one), append(twos, two), append(ratios, two/one), append(cores, used)
+	}
+	b.ReportMetric(median(ones), "one/s")
+	b.ReportMetric(median(twos), "two/s")
+	b.ReportMetric(median(ratios), "two/one")
+	b.ReportMetric(median(cores), "two-cores")
+	b.ReportMetric(0, "ns/op")
+}
+
+func median(values []float64) float64 {
+	slices.Sort(values)
+	return values[len(values)/2]
+}
