@@ -15,15 +15,13 @@ var errUnits = errors.New("a unit of .debug_info ends outside of the section")
 // once for each place at which a unit says that there is one. Tables of compilers do not overlap.
 func (b *builder) checkAbbreviations(info, abbrev []byte, order binary.ByteOrder) error {
 	seen := map[uint64]bool{}
-	for len(info) > 0 {
+	for len(info) > 0 && b.budget.err == nil {
 		offset, rest, err := nextUnit(info, order)
 		if err != nil {
 			return err
 		}
 		info = rest
-		if err := b.budget.step(1); err != nil {
-			return err
-		}
+		b.budget.step(1)
 		if seen[offset] {
 			continue
 		}
@@ -32,11 +30,10 @@ func (b *builder) checkAbbreviations(info, abbrev []byte, order binary.ByteOrder
 			return errors.New("a unit of .debug_info has its abbreviations outside of .debug_abbrev")
 		}
 		n := tableLength(abbrev[offset:])
-		if err := errors.Join(b.budget.step(32*n), b.budget.take(4*int64(n))); err != nil {
-			return err
-		}
+		b.budget.step(32 * n)
+		b.budget.take(4 * int64(n))
 	}
-	return nil
+	return b.budget.err
 }
 
 // nextUnit returns where the first unit has its abbreviations, and what follows the unit.

@@ -143,7 +143,7 @@ func (b *builder) read(from Files) error {
 	} else {
 		err = b.readPclntab(files[0])
 	}
-	if err == nil && len(b.symbols) == 0 && len(b.pieces) == 0 {
+	if err = cmp.Or(err, b.budget.err); err == nil && len(b.symbols) == 0 && len(b.pieces) == 0 {
 		err = ErrNoSymbols
 	}
 	return err
@@ -167,8 +167,8 @@ func (b *builder) readSymbols(f *elf.File) error {
 		return fmt.Errorf("section %s is larger than the file", table.Name)
 	}
 	taken := int64(size) * 6 // for the tables and the entries of debug/elf
-	if err := b.budget.take(taken); err != nil {
-		return err
+	if b.budget.take(taken); b.budget.err != nil {
+		return b.budget.err
 	}
 	defer b.budget.give(taken)
 	all, err := read()
@@ -183,24 +183,18 @@ func (b *builder) readSymbols(f *elf.File) error {
 		if kind != elf.STT_FUNC && kind != elf.STT_GNU_IFUNC || s.Section == elf.SHN_UNDEF || s.Name == "" || !inText(b.text, s.Value) {
 			continue
 		}
-		name, err := b.strings.intern(s.Name)
-		if err != nil {
-			return err
-		}
-		if err := b.addSymbol(symbol{s.Value, s.Size, name}); err != nil {
-			return err
+		b.addSymbol(symbol{s.Value, s.Size, b.strings.intern(s.Name)})
+		if b.budget.err != nil {
+			return b.budget.err
 		}
 	}
 	b.sortSymbols()
 	return nil
 }
 
-func (b *builder) addSymbol(s symbol) error {
-	if err := b.budget.take(2 * 24); err != nil { // a slice that grows
-		return err
-	}
+func (b *builder) addSymbol(s symbol) {
+	b.budget.take(2 * 24) // a slice that grows
 	b.symbols = append(b.symbols, s)
-	return nil
 }
 
 // sortSymbols keeps the largest of the symbols with one address, and of these the last, as llvm-symbolizer does.
@@ -218,7 +212,7 @@ func (b *builder) sortSymbols() {
 }
 
 // addRanges adds sorted ranges, the last of which is a gap. What lies outside of the executable sections is left out.
-func (b *builder) addRanges(ranges []lineRange) error {
+func (b *builder) addRanges(ranges []lineRange) {
 	open := false
 	for i, r := range ranges {
 		gap := r.node == 0 && r.file == 0 && r.line == 0 || !inText(b.text, r.start)
@@ -229,8 +223,8 @@ func (b *builder) addRanges(ranges []lineRange) error {
 		case gap:
 			continue
 		case !open:
-			if err := b.budget.take(2 * pieceSize); err != nil {
-				return err
+			if b.budget.take(2 * pieceSize); b.budget.err != nil {
+				return
 			}
 			b.pieces = append(b.pieces, piece{start: r.start, offset: b.spills[foundRanges].size})
 			open = true
@@ -240,7 +234,6 @@ func (b *builder) addRanges(ranges []lineRange) error {
 		b.spills[foundRanges].write(r.append(b.spills[foundRanges].w.AvailableBuffer()))
 		b.pieces[len(b.pieces)-1].count++
 	}
-	return nil
 }
 
 func sameLine(a, b lineRange) bool { return a.node == b.node && a.file == b.file && a.line == b.line }
@@ -340,31 +333,31 @@ func (b *builder) writeLines(to *spill) error {
 	return nil
 }
 
-// budget limits memory and steps.
+// budget limits memory and steps. Its methods return no error: they set err, which ends each loop.
 type budget struct {
+	err    error // the first one
 	ctx    context.Context
 	memory int64 // bytes that may still be taken
 	steps  int64 // that may still be made
 	count  uint
 }
 
-func (b *budget) take(bytes int64) error {
-	if b.memory < bytes {
-		return &LimitError{"the debug information needs more memory than max_memory allows"}
+func (b *budget) take(bytes int64) {
+	if b.memory -= bytes; b.memory < 0 {
+		b.fail(&LimitError{"the debug information needs more memory than max_memory allows"})
 	}
-	b.memory -= bytes
-	return nil
 }
 
 func (b *budget) give(bytes int64) { b.memory += bytes }
 
 // step counts n steps, and looks at the context now and then.
-func (b *budget) step(n int) error {
+func (b *budget) step(n int) {
 	if b.steps -= int64(n); b.steps < 0 {
-		return errors.New("the debug information refers to its parts more often than a compiler does")
+		b.fail(errors.New("the debug information refers to its parts more often than a compiler does"))
 	}
 	if b.count++; b.count%1024 == 0 {
-		return b.ctx.Err()
+		b.fail(b.ctx.Err())
 	}
-	return nil
 }
+
+func (b *budget) fail(err error) { b.err = cmp.Or(b.err, err) }

@@ -124,16 +124,14 @@ type unit struct {
 	taken  int64 // of the budget
 }
 
-func (u *unit) take(bytes int64) error {
+func (u *unit) take(bytes int64) {
 	u.taken += bytes
-	return u.budget.take(bytes)
+	u.budget.take(bytes)
 }
 
 func (r *dwarfReader) readUnit(dies *dwarf.Reader, entry *dwarf.Entry) error {
 	u := &unit{dwarfReader: r, known: map[*dwarf.LineFile]uint32{}}
-	if err := r.resolveStrings(entry); err != nil {
-		return err
-	}
+	r.resolveStrings(entry)
 	u.name, _ = entry.Val(dwarf.AttrName).(string)
 	defer func() { r.budget.give(u.taken) }()
 	lines, err := r.data.LineReader(entry)
@@ -151,48 +149,40 @@ func (r *dwarfReader) readUnit(dies *dwarf.Reader, entry *dwarf.Entry) error {
 			return err
 		}
 	}
-	return r.addRanges(overlay(flatten(u.scopes), u.rows))
+	if r.budget.err == nil {
+		r.addRanges(overlay(flatten(u.scopes), u.rows))
+	}
+	return r.budget.err
 }
 
 // resolveStrings puts the strings that another file has in the place of their offsets.
-func (r *dwarfReader) resolveStrings(e *dwarf.Entry) error {
+func (r *dwarfReader) resolveStrings(e *dwarf.Entry) {
 	for i, f := range e.Field {
 		offset, ok := f.Val.(int64)
-		if !ok || f.Class != dwarf.ClassStringAlt || r.alt == nil || offset < 0 || offset > int64(len(r.alt.str)) {
+		if !ok || f.Class != dwarf.ClassStringAlt || r.alt == nil || offset < 0 || offset > int64(len(r.alt.str)) || r.budget.err != nil {
 			continue
 		}
 		text, _, _ := bytes.Cut(r.alt.str[offset:min(int64(len(r.alt.str)), offset+maxString)], []byte{0})
-		if err := r.budget.step(1 + len(text)/8); err != nil {
-			return err
-		}
+		r.budget.step(1 + len(text)/8)
 		e.Field[i].Val = string(text)
 	}
-	return nil
 }
 
 // readRows reads the line table.
 func (u *unit) readRows(lines *dwarf.LineReader) error {
 	var entry, before dwarf.LineEntry
 	open := false
-	for {
+	for u.budget.err == nil {
 		if err := lines.Next(&entry); err != nil {
 			if errors.Is(err, io.EOF) {
 				break
 			}
 			return err
 		}
-		if err := u.budget.step(1); err != nil {
-			return err
-		}
+		u.budget.step(1)
 		if open && entry.Address > before.Address && inText(u.text, before.Address) {
-			file, err := u.file(before.File)
-			if err != nil {
-				return err
-			}
-			if err := u.take(2 * rowSize); err != nil {
-				return err
-			}
-			u.rows = append(u.rows, row{span{before.Address, entry.Address}, file, uint32(before.Line)})
+			u.take(2 * rowSize)
+			u.rows = append(u.rows, row{span{before.Address, entry.Address}, u.file(before.File), uint32(before.Line)})
 		}
 		before, open = entry, !entry.EndSequence
 	}
@@ -201,26 +191,25 @@ func (u *unit) readRows(lines *dwarf.LineReader) error {
 }
 
 // file returns the number of the path of a file.
-func (u *unit) file(f *dwarf.LineFile) (uint32, error) {
+func (u *unit) file(f *dwarf.LineFile) uint32 {
 	if f == nil {
-		return 0, nil
+		return 0
 	}
 	if n, ok := u.known[f]; ok {
-		return n, nil
+		return n
 	}
 	name := path.Clean(f.Name)
 	if path.IsAbs(u.name) && strings.HasSuffix(name, u.name) {
 		name = u.name // debug/dwarf puts the directory of the unit before it, in DWARF 5
 	}
-	n, err := u.strings.intern(name)
-	u.known[f] = n
-	return n, err
+	u.known[f] = u.strings.intern(name)
+	return u.known[f]
 }
 
 // readScopes reads the DIEs below that of the unit.
 func (u *unit) readScopes(dies *dwarf.Reader) error {
 	parents := []uint32{0} // the node of each DIE that is open
-	for len(parents) > 0 {
+	for len(parents) > 0 && u.budget.err == nil {
 		e, err := dies.Next()
 		if err != nil {
 			return err
@@ -228,9 +217,7 @@ func (u *unit) readScopes(dies *dwarf.Reader) error {
 		if e == nil {
 			return nil
 		}
-		if err := u.budget.step(1 + len(e.Field)); err != nil {
-			return err
-		}
+		u.budget.step(1 + len(e.Field))
 		node := parents[len(parents)-1]
 		switch e.Tag {
 		case 0:
@@ -248,9 +235,7 @@ func (u *unit) readScopes(dies *dwarf.Reader) error {
 			return err
 		}
 		if e.Children {
-			if err := u.take(4); err != nil {
-				return err
-			}
+			u.take(4)
 			parents = append(parents, node)
 		}
 	}
@@ -264,22 +249,16 @@ func (u *unit) addScopes(e *dwarf.Entry, parent uint32, depth int) (number uint3
 	if err != nil {
 		return 0, err
 	}
-	if err := u.budget.step(len(ranges)); err != nil {
-		return 0, err
-	}
+	u.budget.step(len(ranges))
 	for _, r := range ranges {
 		if r[0] >= r[1] || !inText(u.text, r[0]) {
 			continue
 		}
 		if number == 0 {
-			n, err := u.newNode(e, parent)
-			if err != nil {
-				return 0, err
-			}
-			number = u.addNode(n)
+			number = u.addNode(u.newNode(e, parent))
 		}
-		if err := u.take(2 * scopeSize); err != nil {
-			return 0, err
+		if u.take(2 * scopeSize); u.budget.err != nil {
+			return 0, u.budget.err
 		}
 		u.scopes = append(u.scopes, scope{span{r[0], r[1]}, number, uint32(depth)})
 	}
@@ -287,18 +266,16 @@ func (u *unit) addScopes(e *dwarf.Entry, parent uint32, depth int) (number uint3
 }
 
 // newNode returns the node of a function, or of an inlined call, which has a place in its parent.
-func (u *unit) newNode(e *dwarf.Entry, parent uint32) (n node, err error) {
-	n.parent = parent
+func (u *unit) newNode(e *dwarf.Entry, parent uint32) node {
+	n := node{parent: parent}
 	if line, ok := e.Val(dwarf.AttrCallLine).(int64); ok {
 		n.callLine = uint32(line)
 	}
 	if i, ok := e.Val(dwarf.AttrCallFile).(int64); ok && i >= 0 && i < int64(len(u.files)) {
-		if n.callFile, err = u.file(u.files[i]); err != nil {
-			return n, err
-		}
+		n.callFile = u.file(u.files[i])
 	}
-	n.name, err = u.nameOf(e, 0)
-	return n, err
+	n.name = u.nameOf(e, 0)
+	return n
 }
 
 const (
@@ -308,10 +285,8 @@ const (
 
 // nameOf returns the number of the name of a function: the linkage name of a DIE or of one that it refers to, or else the
 // plain name.
-func (r *dwarfReader) nameOf(e *dwarf.Entry, references int) (uint32, error) {
-	if err := r.resolveStrings(e); err != nil {
-		return 0, err
-	}
+func (r *dwarfReader) nameOf(e *dwarf.Entry, references int) uint32 {
+	r.resolveStrings(e)
 	for _, attr := range [...]dwarf.Attr{dwarf.AttrLinkageName, attrMIPSLinkageName} {
 		if s, ok := e.Val(attr).(string); ok {
 			return r.strings.intern(s)
@@ -322,8 +297,8 @@ func (r *dwarfReader) nameOf(e *dwarf.Entry, references int) (uint32, error) {
 		if from == nil || references == maxReferences {
 			continue
 		}
-		if n, err := from.nameAt(at, references+1); n != 0 || err != nil {
-			return n, err
+		if n := from.nameAt(at, references+1); n != 0 || r.budget.err != nil {
+			return n
 		}
 	}
 	plain, _ := e.Val(dwarf.AttrName).(string)
@@ -348,21 +323,20 @@ func (r *dwarfReader) reference(e *dwarf.Entry, attr dwarf.Attr) (from *dwarfRea
 }
 
 // nameAt returns the number of the name of the function whose DIE is at an offset.
-func (r *dwarfReader) nameAt(at dwarf.Offset, references int) (uint32, error) {
+func (r *dwarfReader) nameAt(at dwarf.Offset, references int) uint32 {
 	if n, ok := r.names[at]; ok {
-		return n, nil
+		return n
 	}
 	r.origin.Seek(at)
 	e, err := r.origin.Next()
 	if err != nil || e == nil {
-		return 0, err
+		r.budget.fail(err)
+		return 0
 	}
-	if err := errors.Join(r.budget.step(1+len(e.Field)), r.budget.take(40)); err != nil {
-		return 0, err
-	}
-	n, err := r.nameOf(e, references)
-	r.names[at] = n
-	return n, err
+	r.budget.step(1 + len(e.Field))
+	r.budget.take(40)
+	r.names[at] = r.nameOf(e, references)
+	return r.names[at]
 }
 
 // flatten returns ranges that do not overlap: at each address the node of the innermost scope. What reaches beyond the

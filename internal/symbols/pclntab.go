@@ -5,6 +5,7 @@ package symbols
 
 import (
 	"bytes"
+	"cmp"
 	"debug/elf"
 	"encoding/binary"
 	"errors"
@@ -51,7 +52,7 @@ func (b *builder) readPclntab(f *elf.File) error {
 	}
 	addSymbols := len(b.symbols) == 0
 	for i := range t.functions {
-		if err := b.readFunction(t, i, addSymbols); err != nil {
+		if err := cmp.Or(b.readFunction(t, i, addSymbols), b.budget.err); err != nil {
 			return err
 		}
 	}
@@ -124,28 +125,19 @@ func (b *builder) readFunction(t *pclntab, i uint64, addSymbol bool) error {
 	files, lines := c.uint32(), c.uint32()
 	c.uint32() // number of other tables
 	unit := c.uint32()
-	number, err := b.strings.intern(name)
-	if err != nil {
-		return err
-	}
+	number := b.strings.intern(name)
 	if addSymbol {
-		if err := b.addSymbol(symbol{entry, end - entry, number}); err != nil {
-			return err
-		}
+		b.addSymbol(symbol{entry, end - entry, number})
 	}
 	node := b.addNode(node{name: number})
 	var ranges []lineRange
 	fileAt, lineAt := t.table(files, entry), t.table(lines, entry)
-	for at := entry; at < end; {
-		if err := b.budget.step(1); err != nil {
-			return err
-		}
+	for at := entry; at < end && b.budget.err == nil; {
+		b.budget.step(1)
 		file, line := fileAt.at(at), lineAt.at(at)
 		r := lineRange{start: at, node: node, line: uint32(max(0, line))}
 		if offset := 4 * (uint64(unit) + uint64(uint32(file))); file >= 0 && offset+4 <= uint64(len(t.units)) {
-			if r.file, err = b.strings.intern(t.text0(t.files, t.order.Uint32(t.units[offset:]))); err != nil {
-				return err
-			}
+			r.file = b.strings.intern(t.text0(t.files, t.order.Uint32(t.units[offset:])))
 		}
 		ranges = append(ranges, r)
 		at = min(end, fileAt.end, lineAt.end)
@@ -153,7 +145,8 @@ func (b *builder) readFunction(t *pclntab, i uint64, addSymbol bool) error {
 			return errPclntab
 		}
 	}
-	return b.addRanges(append(ranges, lineRange{start: end}))
+	b.addRanges(append(ranges, lineRange{start: end}))
+	return nil
 }
 
 // text0 returns the text at an offset that ends with 0.

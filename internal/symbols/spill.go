@@ -46,21 +46,19 @@ type stringTable struct {
 	data    *spill
 }
 
-func (t *stringTable) intern(s string) (uint32, error) {
+func (t *stringTable) intern(s string) uint32 {
 	if s == "" {
-		return 0, nil
+		return 0
 	}
 	hash := maphash.String(t.seed, s) // of 64 bits and random: no two strings have the same
 	if n, ok := t.numbers[hash]; ok {
-		return n, nil
+		return n
 	}
 	const entry = 40 // bytes of a map's entry, with the room that it leaves
-	if err := t.budget.take(entry); err != nil {
-		return 0, err
-	}
+	t.budget.take(entry)
 	n := uint32(len(t.numbers)) + 1
 	t.numbers[hash] = n
 	t.data.write([]byte(s))
 	t.ends.write(binary.LittleEndian.AppendUint32(nil, uint32(t.data.size)))
-	return n, nil
+	return n
 }
