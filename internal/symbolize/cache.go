@@ -20,12 +20,6 @@ const (
 	temporaryAge = 24 * time.Hour
 )
 
-// cached reports whether the cache has the table of a build ID.
-func (s *Store) cached(id string) bool {
-	info, err := os.Stat(s.tablePath(id))
-	return err == nil && info.Mode().IsRegular()
-}
-
 // limitCache removes the tables that were not used for longest while all are larger than allowed.
 func (s *Store) limitCache() error {
 	entries, err := os.ReadDir(s.options.Cache)
@@ -55,17 +49,9 @@ func (s *Store) limitCache() error {
 			return err
 		}
 		size -= tables[i].Size()
-		s.removed(strings.TrimSuffix(strings.TrimSuffix(tables[i].Name(), tableSuffix), partialSuffix))
+		s.mu.Lock()
+		s.forget(strings.TrimSuffix(strings.TrimSuffix(tables[i].Name(), tableSuffix), partialSuffix))
+		s.mu.Unlock()
 	}
 	return nil
-}
-
-// removed forgets a table, so that it is made again when it is needed.
-func (s *Store) removed(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if e := s.known[id]; e != nil && ended(e) {
-		s.closeTable(e)
-		delete(s.known, id)
-	}
 }

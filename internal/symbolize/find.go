@@ -21,21 +21,20 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 )
 
-// files are those with one build ID: the program or library, and its debug information. Either may be nil, as may alt, the
-// file that debug shares parts with.
+// files are those with one build ID, which are open until close.
 type files struct {
-	program, debug, alt *os.File
-	hasCode             bool   // one of them has: that of debug may
-	altID               string // of the file that should be alt
-	missing             error  // says that alt is, and why
-	from                []string
+	symbols.Files
+
+	opened  []*os.File
+	hasCode bool   // one of them has: that of Debug may
+	altID   string // of the file that should be Alt
+	missing error  // says that Alt is, and why
+	from    []string
 }
 
 func (f *files) close() {
-	for _, file := range []*os.File{f.program, f.debug, f.alt} {
-		if file != nil {
-			file.Close()
-		}
+	for _, file := range f.opened {
+		file.Close()
 	}
 }
 
@@ -49,11 +48,13 @@ func (f *files) add(file *os.File, from, id string) error {
 		err = fmt.Errorf("%s is not an ELF file: %w", from, err)
 	case info.BuildID != id:
 		err = fmt.Errorf("%s: its build ID is %q; expected %s", from, info.BuildID, id)
-	case info.HasDWARF && f.debug == nil:
-		f.debug, f.hasCode, f.from, f.altID = file, f.hasCode || info.HasCode, append(f.from, from), info.AltID
+	case info.HasDWARF && f.Debug == nil:
+		f.Debug, f.hasCode, f.altID = file, f.hasCode || info.HasCode, info.AltID
+		f.opened, f.from = append(f.opened, file), append(f.from, from)
 		return nil
-	case info.HasCode && f.program == nil:
-		f.program, f.hasCode, f.from = file, true, append(f.from, from)
+	case info.HasCode && f.Program == nil:
+		f.Program, f.hasCode = file, true
+		f.opened, f.from = append(f.opened, file), append(f.from, from)
 		return nil
 	}
 	file.Close()
@@ -66,28 +67,25 @@ func (s *Store) find(id string) (*files, error) {
 	if err != nil || found.altID == "" {
 		return found, err
 	}
-	if found.alt, err = s.findAlt(found.altID); err != nil {
+	if alt, err := s.findAlt(found.altID); err == nil {
+		found.Alt, found.opened = alt.Debug, append(found.opened, alt.opened...)
+	} else {
 		found.missing = &IncompleteError{found.String(), found.altID, err}
 	}
 	return found, nil
 }
 
 // findAlt opens the file that .gnu_debugaltlink names.
-func (s *Store) findAlt(id string) (*os.File, error) {
+func (s *Store) findAlt(id string) (*files, error) {
 	if !validID.MatchString(id) {
 		return nil, ErrNotFound
 	}
 	found, err := s.search(id, "debuginfo")
-	if err != nil {
-		return nil, err
-	}
-	alt := found.debug
-	found.debug = nil
-	found.close()
-	if alt == nil {
+	if err == nil && found.Debug == nil {
+		found.close()
 		return nil, ErrNotFound
 	}
-	return alt, nil
+	return found, err
 }
 
 // search opens the files of a build ID, of the kinds that debuginfod has.
@@ -104,7 +102,7 @@ func (s *Store) search(id string, kinds ...string) (*files, error) {
 		}
 	}
 	for _, kind := range kinds {
-		if found.debug != nil && (kind == "debuginfo" || found.hasCode) {
+		if found.Debug != nil && (kind == "debuginfo" || found.hasCode) {
 			continue
 		}
 		for _, server := range s.options.Servers {
@@ -120,7 +118,7 @@ func (s *Store) search(id string, kinds ...string) (*files, error) {
 			}
 		}
 	}
-	if found.debug == nil && found.program == nil {
+	if found.Debug == nil && found.Program == nil {
 		if failed == nil {
 			failed = ErrNotFound
 		}

@@ -66,12 +66,13 @@ func Profiles(ctx context.Context, store *Store, pd pprofile.Profiles, demangleA
 			p.outcomes[NoBuildID] += len(byMapping[mapping])
 			continue
 		}
-		before := p.counted()
-		outcome := store.with(ids[mapping], func(t *symbols.Table) error {
-			return p.symbolize(t, mapping, byMapping[mapping])
+		rest := byMapping[mapping]
+		outcome := store.with(ids[mapping], func(t *symbols.Table) (err error) {
+			rest, err = p.symbolize(t, mapping, rest)
+			return err
 		})
 		if outcome != Symbolized { // a table that cannot be read may have served some
-			p.outcomes[outcome] += len(byMapping[mapping]) - (p.counted() - before)
+			p.outcomes[outcome] += len(rest)
 		}
 	}
 	p.replaceLeaves()
@@ -133,14 +134,6 @@ func (p *payload) locations() map[int32][]int32 {
 	return byMapping
 }
 
-// counted returns the number of locations with an outcome.
-func (p *payload) counted() (sum int) {
-	for _, n := range p.outcomes {
-		sum += n
-	}
-	return sum
-}
-
 // replaceLeaves puts copies in the place of the leaves that they were made of.
 func (p *payload) replaceLeaves() {
 	if len(p.copies) == 0 {
@@ -186,13 +179,13 @@ func (p *payload) text(i int32) string {
 	return dictionary.ValidString(p.dictionary.StringTable(), i)
 }
 
-// symbolize adds lines to locations of one mapping.
-func (p *payload) symbolize(t *symbols.Table, mapping int32, locations []int32) error {
+// symbolize adds lines to locations of one mapping. With an error, it returns those that are left.
+func (p *payload) symbolize(t *symbols.Table, mapping int32, locations []int32) (rest []int32, err error) {
 	m := p.dictionary.MappingTable().At(int(mapping))
 	place := symbols.Mapping{Start: m.MemoryStart(), Limit: m.MemoryLimit(), Offset: m.FileOffset()}
 	var frames, leaf []symbols.Frame
 	var has flags
-	for _, i := range locations {
+	for n, i := range locations {
 		location := p.dictionary.LocationTable().At(int(i))
 		address, ok := t.Address(place, location.Address())
 		if !ok {
@@ -202,18 +195,17 @@ func (p *payload) symbolize(t *symbols.Table, mapping int32, locations []int32) 
 		if p.callers[i] {
 			address--
 		}
-		var err error
 		if frames, err = t.Frames(frames[:0], address); err != nil {
-			return err
+			return locations[n:], err
 		}
 		if p.callers[i] && len(frames) == 0 { // a signal interrupted the function at its start
 			if frames, err = t.Frames(frames, address+1); err != nil {
-				return err
+				return locations[n:], err
 			}
 		}
 		if p.callers[i] && p.leaves[i] {
 			if leaf, err = t.Frames(leaf[:0], address+1); err != nil {
-				return err
+				return locations[n:], err
 			}
 			if !slices.Equal(leaf, frames) {
 				copied := p.dictionary.LocationTable().AppendEmpty()
@@ -234,7 +226,7 @@ func (p *payload) symbolize(t *symbols.Table, mapping int32, locations []int32) 
 			p.setFlag(m, flag)
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // flags say which of sampletypes.MappingFlags are true.

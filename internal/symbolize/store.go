@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -142,7 +141,9 @@ func (s *Store) start(id string) <-chan struct{} {
 		return nil
 	}
 	if len(s.known) >= maxKnown {
-		s.forget()
+		for other := range s.known {
+			s.forget(other)
+		}
 	}
 	if e != nil {
 		s.closeTable(e)
@@ -181,13 +182,11 @@ func ended(e *entry) bool {
 	}
 }
 
-// forget drops all outcomes of searches that have ended.
-func (s *Store) forget() {
-	for id, e := range s.known {
-		if ended(e) {
-			s.closeTable(e)
-			delete(s.known, id)
-		}
+// forget drops the outcome of a search that has ended, so that the table is made again when it is needed.
+func (s *Store) forget(id string) {
+	if e := s.known[id]; e != nil && ended(e) {
+		s.closeTable(e)
+		delete(s.known, id)
 	}
 }
 
@@ -273,7 +272,7 @@ func (s *Store) closeTable(e *entry) {
 
 // build makes the table of a build ID unless it is in the cache.
 func (s *Store) build(id string) error {
-	if s.cached(id) {
+	if info, err := os.Stat(s.tablePath(id)); err == nil && info.Mode().IsRegular() {
 		return nil
 	}
 	found, err := s.find(id)
@@ -293,8 +292,7 @@ func (s *Store) build(id string) error {
 	}
 	defer os.Remove(table.Name())
 	o := symbols.Options{Directory: s.options.Cache, MaxMemory: s.options.MaxMemory / 2, MaxFileSize: s.options.MaxFileSize}
-	from := symbols.Files{Program: reader(found.program), Debug: reader(found.debug), Alt: reader(found.alt)}
-	err = errors.Join(symbols.Build(s.ctx, from, o, table), table.Close())
+	err = errors.Join(symbols.Build(s.ctx, found.Files, o, table), table.Close())
 	if err != nil {
 		if err = fmt.Errorf("%s: %w", found, err); found.missing != nil {
 			err = fmt.Errorf("%w; %s", err, found.missing.Error())
@@ -308,12 +306,4 @@ func (s *Store) build(id string) error {
 		return err
 	}
 	return found.missing
-}
-
-// reader returns nil for a nil file.
-func reader(f *os.File) io.ReaderAt {
-	if f == nil {
-		return nil
-	}
-	return f
 }
