@@ -410,24 +410,34 @@ func TestErrorNamesProfile_P1(t *testing.T) {
 	profiletest.Injected(t, "1 payloads with two attributes of one key")
 }
 
+// A merged Profile lasts as long as its sources cover; with timestamps, which must lie within it, to the last end.
 func TestTimeRange_P4(t *testing.T) {
-	for _, test := range []struct{ in, want [][2]uint64 }{
-		{[][2]uint64{{100, 10}, {105, 10}}, [][2]uint64{{100, 15}}},
-		{[][2]uint64{{200, 10}, {100, 10}}, [][2]uint64{{100, 20}}}, // not the gap
-		{[][2]uint64{{200, 10}, {100, 10}, {205, 10}, {90, 20}, {300, 0}}, [][2]uint64{{90, 35}}},
-		{[][2]uint64{{100, 50}, {110, 10}}, [][2]uint64{{100, 50}}},
-		{[][2]uint64{{0, 10}, {100, 10}}, [][2]uint64{{100, 10}}},
-		{[][2]uint64{{0, 10}, {0, 20}}, [][2]uint64{{0, 20}}},
-		{[][2]uint64{{100, math.MaxUint64}, {50, 1}}, [][2]uint64{{50, math.MaxUint64 - 99}}},
+	for _, test := range []struct {
+		in                     [][2]uint64
+		start, covered, extent uint64
+	}{
+		{[][2]uint64{{100, 10}, {105, 10}}, 100, 15, 15},
+		{[][2]uint64{{200, 10}, {100, 10}}, 100, 20, 110},
+		{[][2]uint64{{200, 10}, {100, 10}, {205, 10}, {90, 20}, {300, 0}}, 90, 35, 210},
+		{[][2]uint64{{100, 50}, {110, 10}}, 100, 50, 50},
+		{[][2]uint64{{0, 10}, {100, 10}}, 100, 10, 10},
+		{[][2]uint64{{0, 10}, {0, 20}}, 0, 20, 20},
+		{[][2]uint64{{100, math.MaxUint64}, {50, 1}}, 50, math.MaxUint64 - 99, math.MaxUint64 - 50},
 	} {
-		var payloads []pprofile.Profiles
-		for _, r := range test.in {
-			payloads = append(payloads, payloadtest.Interval(r[0], r[1], 1))
+		for timestamps, want := range map[bool]uint64{false: test.covered, true: test.extent} {
+			var payloads []pprofile.Profiles
+			for _, r := range test.in {
+				pd := payloadtest.Interval(r[0], r[1], 1)
+				if timestamps {
+					payloadtest.Only(t, pd).Samples().At(0).TimestampsUnixNano().Append(r[0])
+				}
+				payloads = append(payloads, pd)
+			}
+			p := payloadtest.Only(t, merged(t, defaultOptions(), payloads...))
+			require.EqualValues(t, test.start, p.Time(), "%v", test.in)
+			require.Equal(t, want, p.DurationNano(), "%v", test.in)
 		}
-		p := payloadtest.Only(t, merged(t, defaultOptions(), payloads...))
-		require.EqualValues(t, test.want[0][0], p.Time(), "%v", test.in)
-		require.Equal(t, test.want[0][1], p.DurationNano(), "%v", test.in)
-		profiletest.Injected(t, "1 pairs of times")
+		profiletest.Injected(t, "2 pairs of times")
 	}
 }
 
