@@ -24,7 +24,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
@@ -94,8 +93,7 @@ func asOTLP(t *testing.T, pprof []byte, service, instance string) []byte {
 		rp.Resource().Attributes().PutStr("service.name", service)
 		rp.Resource().Attributes().PutStr("service.instance.id", instance)
 	}
-	message, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-	require.NoError(t, err)
+	message := profiletest.Proto(t, pd)
 	return message
 }
 

@@ -22,7 +22,6 @@ import (
 
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
@@ -207,8 +206,7 @@ func largeRecord(t *testing.T) []byte {
 	data := profiletest.Pprof(t, p)
 	pd, err := (&pproftranslator.Unmarshaler{Limits: pproftranslator.Limits{DecompressedSize: 1 << 30}}).UnmarshalProfiles(data)
 	require.NoError(t, err)
-	message, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-	require.NoError(t, err)
+	message := profiletest.Proto(t, pd)
 	require.Greater(t, len(message), 64<<20)
 	return message
 }

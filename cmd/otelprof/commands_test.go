@@ -292,8 +292,7 @@ func TestCatWritesAPayloadALine(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(succeed(t, "cat", "--type", "cpu", filepath.Join(dir, "profiles"))), "\n")
 	require.Len(t, lines, 2)
 	for _, line := range lines {
-		pd, err := (&pprofile.JSONUnmarshaler{}).UnmarshalProfiles([]byte(line))
-		require.NoError(t, err)
+		pd := profiletest.UnmarshalJSON(t, []byte(line))
 		profiletest.RequireConforms(t, pd)
 	}
 }

@@ -22,7 +22,6 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
@@ -218,8 +217,7 @@ func TestPayloadsOfTheEBPFProfiler(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ebpf.json")
 	var lines bytes.Buffer
 	for _, pd := range payloads {
-		line, err := (&pprofile.JSONMarshaler{}).MarshalProfiles(pd)
-		require.NoError(t, err)
+		line := profiletest.JSON(t, pd)
 		lines.Write(append(line, '\n'))
 	}
 	require.NoError(t, os.WriteFile(path, lines.Bytes(), 0o600))

@@ -147,8 +147,7 @@ func payloads(b *testing.B) (all []payload) {
 func BenchmarkWrite(b *testing.B) {
 	for _, payload := range payloads(b) {
 		b.Run("records="+payload.name, func(b *testing.B) {
-			record, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(copyOf(payload.pd))
-			require.NoError(b, err)
+			record := profiletest.Proto(b, copyOf(payload.pd))
 			large := map[string]any{"max_size": "100GiB", "max_age": "1h"}
 			runs := []func(pd pprofile.Profiles) error{func(pd pprofile.Profiles) error {
 				_, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)

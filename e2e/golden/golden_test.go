@@ -258,8 +258,7 @@ func written(t *testing.T, yaml string, all []pprofile.Profiles) [][]byte {
 func marshalled(t *testing.T, all []pprofile.Profiles) (out [][]byte) {
 	t.Helper()
 	for _, pd := range all {
-		data, err := new(pprofile.ProtoMarshaler).MarshalProfiles(pd)
-		require.NoError(t, err)
+		data := profiletest.Proto(t, pd)
 		out = append(out, data)
 	}
 	return out

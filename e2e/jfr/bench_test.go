@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/jfrwriter"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 )
@@ -35,8 +36,7 @@ func BenchmarkJFR(b *testing.B) {
 		b.Run(r.name, func(b *testing.B) {
 			pd, err := (&jfrtranslator.Unmarshaler{}).UnmarshalProfiles(r.data)
 			require.NoError(b, err)
-			otlp, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-			require.NoError(b, err)
+			otlp := profiletest.Proto(b, pd)
 			contestants := []struct {
 				name  string
 				run   func() error

@@ -21,7 +21,6 @@ import (
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/exporter/xexporter"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	profilespb "go.opentelemetry.io/proto/otlp/profiles/v1development"
 	"go.uber.org/zap"
@@ -270,35 +269,22 @@ func TestPermanentErrors(t *testing.T) {
 // No reader opens such a record.
 func TestDeepValuesAreRejected_E15(t *testing.T) {
 	for _, queued := range []bool{false, true} {
-		for place, attribute := range map[string]func(pprofile.Profiles) pcommon.Value{
-			`resource_profiles[0].resource: attribute "deep"`: func(pd pprofile.Profiles) pcommon.Value {
-				return pd.ResourceProfiles().At(0).Resource().Attributes().PutEmpty("deep")
-			},
-			`scope_profiles[0].scope: attribute "deep"`: func(pd pprofile.Profiles) pcommon.Value {
-				return pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().PutEmpty("deep")
-			},
-			"attribute_table[": func(pd pprofile.Profiles) pcommon.Value {
-				return pd.Dictionary().AttributeTable().AppendEmpty().Value()
-			},
-		} {
-			pd := profiletest.Small(t)
-			v := attribute(pd)
-			for range dictionary.MaxDepth + 1 {
-				v = v.SetEmptySlice().AppendEmpty()
-			}
-			cfg := newConfig(t)
-			if queued {
-				cfg.SendingQueue = queueConfig(func(*exporterhelper.QueueBatchConfig) {})
-			}
-			e, _ := startExporter(t, cfg)
-			err := e.ConsumeProfiles(t.Context(), pd)
-			require.ErrorContains(t, err, place)
-			require.ErrorContains(t, err, "nests deeper than 64 levels")
-			assert.True(t, consumererror.IsPermanent(err))
-			profiletest.Injected(t, "1 values nested too deep")
-			require.NoError(t, e.Shutdown(t.Context()))
-			assert.Empty(t, list(t, cfg.Directory))
+		pd := profiletest.Small(t)
+		v := pd.ResourceProfiles().At(0).Resource().Attributes().PutEmpty("deep")
+		for range dictionary.MaxDepth + 1 {
+			v = v.SetEmptySlice().AppendEmpty()
 		}
+		cfg := newConfig(t)
+		if queued {
+			cfg.SendingQueue = queueConfig(func(*exporterhelper.QueueBatchConfig) {})
+		}
+		e, _ := startExporter(t, cfg)
+		err := e.ConsumeProfiles(t.Context(), pd)
+		require.ErrorContains(t, err, `resource_profiles[0].resource: attribute "deep" nests deeper than 64 levels`)
+		assert.True(t, consumererror.IsPermanent(err))
+		profiletest.Injected(t, "1 values nested too deep")
+		require.NoError(t, e.Shutdown(t.Context()))
+		assert.Empty(t, list(t, cfg.Directory))
 	}
 }
 

@@ -141,8 +141,7 @@ func TestGroupOfWhatWasMarshalled(t *testing.T) {
 	}
 	before := names()
 	require.NotEmpty(t, before)
-	_, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-	require.NoError(t, err)
+	profiletest.Proto(t, pd)
 	assert.Equal(t, before, names())
 }
 

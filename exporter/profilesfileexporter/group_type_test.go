@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // addScope adds a Profile of one sample type in a scope of its own, and a sample for
@@ -59,8 +61,7 @@ func valuesOf(t *testing.T, cfg *Config, dir string) (values []int64) {
 	of := *cfg
 	of.Directory = dir
 	for _, record := range plainRecords(t, &of) {
-		pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(record)
-		require.NoError(t, err)
+		pd := profiletest.Unmarshal(t, record)
 		values = append(values, valuesIn(pd)...)
 	}
 	return values

@@ -64,8 +64,7 @@ func numbersIn(t testing.TB, dir string) map[string][]int {
 			return nil
 		}
 		for _, record := range recordsOf(t, path) {
-			pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(record)
-			require.NoError(t, err)
+			pd := profiletest.Unmarshal(t, record)
 			for _, rp := range pd.ResourceProfiles().All() {
 				service, _ := rp.Resource().Attributes().Get("service.name")
 				number, _ := rp.Resource().Attributes().Get("number")

@@ -145,10 +145,8 @@ func TestHTTPBodiesAreCheckedWhileTheyAreRead(t *testing.T) {
 	}
 	const path, protobuf, json = "/v1development/profiles", "application/x-protobuf", "application/json"
 	messages := func(pd pprofile.Profiles) (protobuf, json []byte) {
-		protobuf, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-		require.NoError(t, err)
-		json, err = (&pprofile.JSONMarshaler{}).MarshalProfiles(pd)
-		require.NoError(t, err)
+		protobuf = profiletest.Proto(t, pd)
+		json = profiletest.JSON(t, pd)
 		return protobuf, json
 	}
 

@@ -90,12 +90,10 @@ func TestCanonicalDoesNotDependOnOrder(t *testing.T) {
 // Whatever passes Check can be written anew, and what is written conforms.
 func FuzzCheckAndRemap(f *testing.F) {
 	for seed := range uint64(20) {
-		b, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(profiletest.GenerateProfiles(profiletest.NewRand(seed)))
-		require.NoError(f, err)
+		b := profiletest.Proto(f, profiletest.GenerateProfiles(profiletest.NewRand(seed)))
 		f.Add(b)
 	}
-	b, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(profiletest.OneOfEach())
-	require.NoError(f, err)
+	b := profiletest.Proto(f, profiletest.OneOfEach())
 	f.Add(b)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)

@@ -39,32 +39,38 @@ func TestCheckRejectsIndicesOutsideTables_P1(t *testing.T) {
 }
 
 func TestCheckRejectsDeepValues_P1(t *testing.T) {
-	for _, list := range []bool{false, true} {
-		for depth, ok := range map[int]bool{MaxDepth: true, MaxDepth + 1: false, 10_000: false} {
-			pd := profiletest.OneOfEach()
-			v := pd.Dictionary().AttributeTable().At(1).Value()
-			for range depth {
-				if list {
-					v = v.SetEmptyMap().PutEmpty("k")
-				} else {
-					v = v.SetEmptySlice().AppendEmpty()
+	for place, attribute := range map[string]func(pprofile.Profiles) pcommon.Value{
+		"attribute_table[1].value": func(pd pprofile.Profiles) pcommon.Value { return pd.Dictionary().AttributeTable().At(1).Value() },
+		`resource_profiles[0].resource: attribute "deep"`: func(pd pprofile.Profiles) pcommon.Value {
+			return pd.ResourceProfiles().At(0).Resource().Attributes().PutEmpty("deep")
+		},
+		`scope_profiles[0].scope: attribute "deep"`: func(pd pprofile.Profiles) pcommon.Value {
+			return pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().PutEmpty("deep")
+		},
+	} {
+		for _, list := range []bool{false, true} {
+			for depth, ok := range map[int]bool{MaxDepth: true, MaxDepth + 1: false, 10_000: false} {
+				pd := profiletest.OneOfEach()
+				v := attribute(pd)
+				for range depth {
+					if list {
+						v = v.SetEmptyMap().PutEmpty("k")
+					} else {
+						v = v.SetEmptySlice().AppendEmpty()
+					}
 				}
-			}
-			v.SetInt(1)
-			if ok {
-				require.NoError(t, Check(pd))
-			} else {
-				require.ErrorContains(t, Check(pd), "attribute_table[1].value nests deeper")
+				v.SetInt(1)
+				for _, err := range []error{Check(pd), CheckValues(pd)} {
+					if ok {
+						require.NoError(t, err, place)
+					} else {
+						require.ErrorContains(t, err, place+" nests deeper")
+					}
+				}
 			}
 		}
 	}
-	pd := profiletest.OneOfEach()
-	v := pd.ResourceProfiles().At(0).Resource().Attributes().PutEmpty("deep")
-	for range MaxDepth + 1 {
-		v = v.SetEmptySlice().AppendEmpty()
-	}
-	require.ErrorContains(t, Check(pd), `resource_profiles[0].resource: attribute "deep"`)
-	profiletest.Injected(t, "5 values nested too deep")
+	profiletest.Injected(t, "12 values nested too deep")
 }
 
 func TestCheckCounts(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // Many references cost a few allocations each, and little memory.
@@ -16,8 +18,7 @@ func TestManyReferencesAreCheap_M3(t *testing.T) {
 	const references = 10_000
 	text := `{"dictionary": {"stringTable": ["", "text"], "attributeTable": [{}` +
 		strings.Repeat(`, {"value": {"stringValueStrindex": 1}}`, references) + `]}}`
-	pd, err := (&pprofile.JSONUnmarshaler{}).UnmarshalProfiles([]byte(text))
-	require.NoError(t, err)
+	pd := profiletest.UnmarshalJSON(t, []byte(text))
 	resolve := func() pprofile.Profiles {
 		resolved, err := ResolveStrings(pd)
 		require.NoError(t, err)
@@ -35,8 +36,7 @@ func TestManyReferencesToALongStringAreRejected_M3(t *testing.T) {
 	long, reference := strings.Repeat("a", 1<<20), `{"stringValueStrindex": 1}`
 	many := strings.Repeat(reference+", ", 1000) + reference
 	text := `{"dictionary": {"stringTable": ["", "` + long + `"], "attributeTable": [{}, {"value": {"arrayValue": {"values": [` + many + `]}}}]}}`
-	pd, err := (&pprofile.JSONUnmarshaler{}).UnmarshalProfiles([]byte(text))
-	require.NoError(t, err)
-	_, err = ResolveStrings(pd)
+	pd := profiletest.UnmarshalJSON(t, []byte(text))
+	_, err := ResolveStrings(pd)
 	require.EqualError(t, err, "the string references up to attribute_table[1].value have more than 32 times as many bytes of text as the payload")
 }

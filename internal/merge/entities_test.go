@@ -93,8 +93,7 @@ func TestDuplicateAttributesAreRejected_P1(t *testing.T) {
 	require.Equal(t, want, marshal(t, w.Emit("")))
 	// Keys that have become references are not equal for being empty.
 	pd = payload(once+`,{"key":"other","value":{"stringValue":"1"}}`, "")
-	_, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-	require.NoError(t, err)
+	profiletest.Proto(t, pd)
 	require.NoError(t, add(w, pd))
 	profiletest.Injected(t, "4 payloads with two attributes of one key")
 }

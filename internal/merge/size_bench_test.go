@@ -183,15 +183,13 @@ func forms(b *testing.B) []form {
 
 // marshalOnce marshals pd and leaves it unfit for more.
 func marshalOnce(b *testing.B, pd pprofile.Profiles) []byte {
-	data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-	require.NoError(b, err)
+	data := profiletest.Proto(b, pd)
 	return data
 }
 
 // labelSets counts the different sets of attributes and link of the samples.
 func labelSets(b *testing.B, written []byte) int {
-	pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(written)
-	require.NoError(b, err)
+	pd := profiletest.Unmarshal(b, written)
 	sets := map[string]bool{}
 	eachProfile(pd, func(p pprofile.Profile) {
 		for _, s := range p.Samples().All() {

@@ -61,8 +61,7 @@ func marshal(t testing.TB, pd pprofile.Profiles) []byte {
 	t.Helper()
 	mutable := pprofile.NewProfiles()
 	pd.CopyTo(mutable)
-	b, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(mutable)
-	require.NoError(t, err)
+	b := profiletest.Proto(t, mutable)
 	return b
 }
 

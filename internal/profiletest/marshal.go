@@ -25,3 +25,19 @@ func JSON(tb testing.TB, pd pprofile.Profiles) []byte {
 	require.NoError(tb, err)
 	return data
 }
+
+// Unmarshal reads a payload in protobuf.
+func Unmarshal(tb testing.TB, data []byte) pprofile.Profiles {
+	tb.Helper()
+	pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)
+	require.NoError(tb, err)
+	return pd
+}
+
+// UnmarshalJSON reads a payload in OTLP/JSON.
+func UnmarshalJSON(tb testing.TB, data []byte) pprofile.Profiles {
+	tb.Helper()
+	pd, err := (&pprofile.JSONUnmarshaler{}).UnmarshalProfiles(data)
+	require.NoError(tb, err)
+	return pd
+}

@@ -204,14 +204,12 @@ func writeDay(b *testing.B, directory string) {
 				require.NoError(b, window.Add(payload))
 			}
 		}
-		data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(window.Emit(""))
-		require.NoError(b, err)
+		data := profiletest.Proto(b, window.Emit(""))
 		windows = append(windows, data)
 	}
 	for ; now.Before(historyBegin.Add(24 * time.Hour)); now = now.Add(windowLength) {
 		since := now.Sub(historyBegin)
-		pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(windows[int(since/windowLength)%len(windows)])
-		require.NoError(b, err)
+		pd := profiletest.Unmarshal(b, windows[int(since/windowLength)%len(windows)])
 		shift(pd, since.Truncate(distinct))
 		appendPayload(b, w, pd)
 	}

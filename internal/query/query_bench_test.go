@@ -57,8 +57,7 @@ func BenchmarkQuery(b *testing.B) {
 		func() {
 			for record, err := range s.Options.Records(b.Context(), s.Files[0], archive.Part{}) {
 				require.NoError(b, err)
-				_, err = (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(record.Data)
-				require.NoError(b, err)
+				profiletest.Unmarshal(b, record.Data)
 			}
 		},
 		func() {

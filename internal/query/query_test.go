@@ -326,8 +326,7 @@ func TestSelectionByTraceAndSpan(t *testing.T) {
 	assert.Nil(t, sums(t, recording, query.Selection{TraceID: pcommon.TraceID{1}}))
 
 	// OTLP/JSON may have upper-case digits.
-	line, err := (&pprofile.JSONMarshaler{}).MarshalProfiles(payload(t, linked))
-	require.NoError(t, err)
+	line := profiletest.JSON(t, payload(t, linked))
 	line = bytes.ReplaceAll(line, []byte(trace), []byte(strings.ToUpper(trace)))
 	path = filepath.Join(t.TempDir(), "profiles.json")
 	require.NoError(t, os.WriteFile(path, line, 0o600))

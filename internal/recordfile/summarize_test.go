@@ -82,8 +82,7 @@ func TestSummariesOfAReadPayloadAreThoseOfTheWrittenOne(t *testing.T) {
 	for _, pd := range payloads {
 		want, err := Summarize(pd)
 		require.NoError(t, err)
-		read, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(profiletest.Proto(t, pd))
-		require.NoError(t, err)
+		read := profiletest.Unmarshal(t, profiletest.Proto(t, pd))
 		got, err := Summarize(read)
 		require.NoError(t, err)
 		require.Equal(t, want, got)

@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbolize"
 )
 
@@ -23,8 +23,7 @@ import (
 func TestProfilesOfTheEBPFProfilerGetFunctions(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("testdata", "ebpf.otlp.json"))
 	require.NoError(t, err)
-	pd, err := (&pprofile.JSONUnmarshaler{}).UnmarshalProfiles(data)
-	require.NoError(t, err)
+	pd := profiletest.UnmarshalJSON(t, data)
 	store, e := newStore(t, func(o *symbolize.Options) { o.Directories = []string{"testdata"} })
 	outcomes := symbolize.Profiles(t.Context(), store, pd, symbolize.DemangleShort)
 	assert.Equal(t, map[symbolize.Outcome]int{symbolize.Symbolized: ebpfNative, symbolize.NotFound: 2}, outcomes, "those of libc have no debug file")

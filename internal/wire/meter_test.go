@@ -23,7 +23,7 @@ import (
 
 func TestMeterAddsUpAllMessages(t *testing.T) {
 	for seed := range uint64(50) {
-		data := marshal(t, profiletest.GenerateProfiles(profiletest.NewRand(seed)))
+		data := profiletest.Proto(t, profiletest.GenerateProfiles(profiletest.NewRand(seed)))
 		for _, step := range []int{1, 7, len(data)} {
 			var m wire.Meter
 			for chunk := range slices.Chunk(data, step) {
@@ -126,10 +126,9 @@ func TestMetersAcceptTheDepthThatCheckAccepts_E15(t *testing.T) {
 			assert.Equal(t, want == nil, dictionary.Check(pd) == nil, "%d %s", lists, kind)
 			assert.Equal(t, want == nil, dictionary.CheckValues(pd) == nil, "%d %s", lists, kind)
 			var m wire.Meter
-			_, err := m.Write(marshal(t, pd))
+			_, err := m.Write(profiletest.Proto(t, pd))
 			require.ErrorIs(t, err, want, "%d %s", lists, kind)
-			data, err := (&pprofile.JSONMarshaler{}).MarshalProfiles(pd)
-			require.NoError(t, err)
+			data := profiletest.JSON(t, pd)
 			var json wire.JSONMeter
 			_, err = json.Write(data)
 			require.ErrorIs(t, err, want, "%d %s in JSON", lists, kind)
@@ -139,7 +138,7 @@ func TestMetersAcceptTheDepthThatCheckAccepts_E15(t *testing.T) {
 
 // FuzzMeter looks for messages that pdata decodes and the wire.Meter does not know, or finds smaller than they are.
 func FuzzMeter(f *testing.F) {
-	f.Add(marshal(f, profiletest.GenerateProfiles(profiletest.NewRand(1))))
+	f.Add(profiletest.Proto(f, profiletest.GenerateProfiles(profiletest.NewRand(1))))
 	f.Add(deep(70, 5<<3|wire.BytesType))
 	f.Add(deep(3, 9<<3|startGroup, 9<<3|endGroup, 5<<3|wire.BytesType))
 	f.Add(append([]byte{9<<3 | startGroup, 1<<3 | wire.BytesType, 1, 10<<3 | wire.BytesType}, nest(bytes.Repeat([]byte{2<<3 | wire.BytesType, 0}, 1000), 1, 2, 2)...))
@@ -180,7 +179,7 @@ func BenchmarkMeter(b *testing.B) {
 		pprof := profiletest.Pprof(b, workload.Pprof(1))
 		pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(pprof)
 		require.NoError(b, err)
-		data := marshal(b, pd)
+		data := profiletest.Proto(b, pd)
 		b.Run(workload.Name, func(b *testing.B) {
 			b.SetBytes(int64(len(data)))
 			for b.Loop() {
@@ -192,16 +191,8 @@ func BenchmarkMeter(b *testing.B) {
 		b.Run(workload.Name+"/unmarshal", func(b *testing.B) {
 			b.SetBytes(int64(len(data)))
 			for b.Loop() {
-				_, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)
-				require.NoError(b, err)
+				profiletest.Unmarshal(b, data)
 			}
 		})
 	}
-}
-
-func marshal(t testing.TB, pd pprofile.Profiles) []byte {
-	t.Helper()
-	data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-	require.NoError(t, err)
-	return data
 }

@@ -26,6 +26,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.uber.org/zap/zaptest"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/profilesdedupprocessor/internal/metadata"
@@ -265,7 +266,6 @@ func marshal(t testing.TB, pd pprofile.Profiles) []byte {
 	t.Helper()
 	mutable := pprofile.NewProfiles()
 	pd.CopyTo(mutable)
-	b, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(mutable)
-	require.NoError(t, err)
+	b := profiletest.Proto(t, mutable)
 	return b
 }

@@ -75,11 +75,10 @@ func TestPayloadOfAnOldSenderIsRejected(t *testing.T) {
 	}
 	values := func(n int) []byte { return message(2, protowire.AppendVarint(nil, uint64(n))) }
 	old := message(1, message(2, message(2, message(2, values(10_000_000), 2, values(1), 2, values(20_000_000)))), 2, message(5, []byte{}))
-	pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(old)
-	require.NoError(t, err)
+	pd := profiletest.Unmarshal(t, old)
 	var next downstream
 	p, metric := newCounted(t, &next, nil)
-	err = p.ConsumeProfiles(t.Context(), pd)
+	err := p.ConsumeProfiles(t.Context(), pd)
 	require.True(t, consumererror.IsPermanent(err))
 	require.ErrorContains(t, err, "all 3 samples have neither values nor timestamps: the sender probably uses the OTLP profiles format before 1.10; upgrade it")
 	require.Equal(t, codes.InvalidArgument, status.Code(err), "400 over HTTP")

@@ -16,7 +16,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/jfrwriter"
@@ -99,8 +98,7 @@ func TestUnmarshalKeepsNothingOfTheRecordingBefore_J1(t *testing.T) {
 	marshalled := func(n int, timestamps bool) string {
 		pd, err := (&jfrtranslator.Unmarshaler{Timestamps: timestamps}).UnmarshalProfiles(all[n])
 		require.NoError(t, err)
-		data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-		require.NoError(t, err)
+		data := profiletest.Proto(t, pd)
 		return string(data)
 	}
 	random, want := rand.New(rand.NewPCG(1, 2)), map[[2]int]string{}

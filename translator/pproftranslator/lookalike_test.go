@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
@@ -57,12 +56,10 @@ func TestErrorsSayWhatIsNoPprof(t *testing.T) {
 
 	pd, err := (&Unmarshaler{}).UnmarshalProfiles(profiletest.Corpus(t)[0].Data)
 	require.NoError(t, err)
-	message, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-	require.NoError(t, err)
+	message := profiletest.Proto(t, pd)
 	cases["OTLP"] = [2]string{string(message), "looks like OTLP; want a pprof profile; the Collector's `otlp` receiver accepts"}
 	pd.ResourceProfiles().At(0).Resource().Attributes().Clear()
-	message, err = (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-	require.NoError(t, err)
+	message = profiletest.Proto(t, pd)
 	cases["OTLP without a resource"] = [2]string{string(message), "looks like OTLP; want"}
 
 	for name, c := range cases {

@@ -11,14 +11,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // fromJSON reads OTLP/JSON, in which attribute values can be written that pdata's
 // own setters cannot make.
 func fromJSON(t *testing.T, text string) pprofile.Profiles {
 	t.Helper()
-	pd, err := (&pprofile.JSONUnmarshaler{}).UnmarshalProfiles([]byte(text))
-	require.NoError(t, err)
+	pd := profiletest.UnmarshalJSON(t, []byte(text))
 	return pd
 }
 
@@ -84,8 +85,7 @@ func TestProfilesThatHaveBeenMarshalled(t *testing.T) {
 	for _, name := range []string{"x", "y"} {
 		addValue(o.profile(sp, name, ""), o.stack(o.location(o.mapping("/a", 1), 1), o.location(o.mapping("/b", 2), 2)), 1)
 	}
-	_, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(o.Profiles)
-	require.NoError(t, err)
+	profiletest.Proto(t, o.Profiles)
 	_, readable := rp.Resource().Attributes().Get("process.executable.name")
 	require.False(t, readable, "if pdata can read them again, stringref.Resolve is not needed for resources")
 

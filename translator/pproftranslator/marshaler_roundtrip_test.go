@@ -171,8 +171,7 @@ func TestRoundTripRepairsInvalidUTF8_R9(t *testing.T) {
 		require.NoError(t, err, "seed %d", seed)
 		invalid += report.InvalidStrings
 		profiletest.RequireConforms(t, pd) // protobuf-go reads it
-		text, err := (&pprofile.JSONMarshaler{}).MarshalProfiles(pd)
-		require.NoError(t, err, "seed %d", seed)
+		text := profiletest.JSON(t, pd)
 		require.True(t, utf8.Valid(text) && json.Valid(text), "seed %d", seed)
 		got, err := Marshaler{}.ConvertProfiles(pd)
 		require.NoError(t, err, "seed %d", seed)

@@ -26,8 +26,7 @@ func BenchmarkUnmarshal(b *testing.B) {
 		var u Unmarshaler
 		pd, err := u.UnmarshalProfiles(data)
 		require.NoError(b, err)
-		otlp, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-		require.NoError(b, err)
+		otlp := profiletest.Proto(b, pd)
 
 		runs := []func() error{
 			func() error { _, err := u.UnmarshalProfiles(data); return err },

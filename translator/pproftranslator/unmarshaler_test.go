@@ -522,8 +522,7 @@ func TestUnmarshalConcurrently(t *testing.T) {
 		data := profiletest.Pprof(t, profiletest.GeneratePprof(profiletest.NewRand(uint64(seed))))
 		pd, err := u.UnmarshalProfiles(data)
 		require.NoError(t, err)
-		otlp, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-		require.NoError(t, err)
+		otlp := profiletest.Proto(t, pd)
 		inputs, want = append(inputs, data), append(want, otlp)
 	}
 	var wg sync.WaitGroup

@@ -13,7 +13,6 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	profilespb "go.opentelemetry.io/proto/otlp/profiles/v1development"
 	"google.golang.org/protobuf/proto"
@@ -75,8 +74,7 @@ func TestExpandResolvesHiddenReferences(t *testing.T) {
 	data.Dictionary.AttributeTable[2].Value.Value = &commonpb.AnyValue_StringValueStrindex{StringValueStrindex: 1}
 	message, err = proto.Marshal(data)
 	require.NoError(t, err)
-	pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(message)
-	require.NoError(t, err)
+	pd := profiletest.Unmarshal(t, message)
 	got := profiletest.Expand(t, pd)
 	assert.Equal(t, data.Dictionary.StringTable[1], got[0].Samples[0].Attributes[0].Value)
 }
