@@ -59,7 +59,9 @@ func (s *Samples) find(stack, set, link int32) int32 {
 }
 
 func (s *Samples) add(stack, set, link int32) int32 {
-	s.stacks, s.sets, s.links = append(s.stacks, stack), append(s.sets, set), append(s.links, link)
+	s.stacks = append(s.stacks, stack) // one by one, without write barriers
+	s.sets = append(s.sets, set)
+	s.links = append(s.links, link)
 	return int32(len(s.stacks) - 1)
 }
 

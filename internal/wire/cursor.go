@@ -145,41 +145,40 @@ func upTo9(data []byte, first byte, at int) (v uint64, end int) {
 	return 0, 0
 }
 
-// NextOf reads up to the next field with this number. It returns false as Next does.
-func (c *Cursor) NextOf(field int) bool {
+// NextOf reads up to the next field with this number, and enters it: m is over the same data, and without an error. It
+// returns false as Next does.
+func (c *Cursor) NextOf(field int, m *Cursor) bool {
 	data, at := c.Data[:c.End], c.At
-	for {
-		if at+1 < len(data) {
-			switch data[at] & 0x87 {
-			case BytesType:
-				if start, stop := short(data, at); stop > 0 {
-					if int(data[at]>>3) != field {
-						at = stop
-						continue
-					}
-					c.Field, c.Type, c.Start, c.Stop, c.At = uint64(field), BytesType, start, stop, stop
-					return true
-				}
-			case VarintType:
-				if int(data[at]>>3) != field {
-					end := at + 2
-					if first := data[at+1]; first >= 0x80 {
-						_, end = upTo9(data, first, end)
-					}
-					if end > 0 {
-						at = end
-						continue
-					}
+	for at+1 < len(data) {
+		tag, next := int(data[at]), 0
+		switch tag & 0x87 {
+		case BytesType:
+			start, stop := short(data, at)
+			if tag>>3 == field && stop > 0 {
+				c.At, m.At, m.End = stop, start, stop
+				return true
+			}
+			next = stop
+		case VarintType:
+			if tag>>3 != field {
+				next = at + 2
+				if first := data[at+1]; first >= 0x80 {
+					_, next = upTo9(data, first, next)
 				}
 			}
 		}
-		if c.At = at; !c.Next() {
-			return false
+		if next == 0 {
+			break
 		}
-		if at = c.At; c.Field == uint64(field) {
+		at = next
+	}
+	for c.At = at; c.Next(); {
+		if c.Field == uint64(field) {
+			m.Enter(c)
 			return true
 		}
 	}
+	return false
 }
 
 // Run is where the fields of one number are, from the start of the first to the end of the last, and how many
@@ -241,24 +240,24 @@ func varint(data []byte) (v uint64, n int, err error) {
 // reads the rest. Most messages of a pprof hold
 // little else, and this is several times as fast as Next.
 func (c *Cursor) Scalars(values []uint64) {
-	data, at := c.Data, c.At
-	for at+2 < len(data) && at+1 < c.End {
-		tag, first, second := data[at], uint64(data[at+1]), uint64(data[at+2])
+	rest := c.Data[c.At:min(c.End+1, len(c.Data))] // the byte after the message may be read, and is masked
+	for len(rest) > 2 {
+		tag, first, second := rest[0], uint64(rest[1]), uint64(rest[2])
 		if int(tag>>3) >= len(values) || tag&7 != VarintType {
 			break
 		}
 		long := first >> 7 // 1 if it takes two bytes, which a processor cannot predict
-		v, next := first&0x7F|second<<7&-long, at+2+int(long)
+		v, size := first&0x7F|second<<7&-long, 2+int(long)
 		if first&second >= 0x80 {
-			v, next = upTo9(data, data[at+1], at+2)
+			v, size = upTo9(rest, rest[1], 2)
 		}
-		if next == 0 || next > c.End {
+		if size == 0 || c.At+size > c.End {
 			break
 		}
 		values[tag>>3] = v
-		at = next
+		c.At += size
+		rest = rest[size:]
 	}
-	c.At = at
 }
 
 // Uint returns the value of the current field, which must be a varint.

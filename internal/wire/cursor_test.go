@@ -234,25 +234,27 @@ func FuzzCursor(f *testing.F) {
 	})
 }
 
-// NextOf reads the fields with a number that Next reads, short and long.
-func TestNextOfReadsTheFieldsOfNext(t *testing.T) {
+// NextOf reads the fields with a number that Next reads, short and long, and enters them as Message does.
+func TestNextOfEntersTheFieldsOfNext(t *testing.T) {
 	var m []byte
 	for _, size := range []int{0, 1, 127, 128, 1<<14 - 1, 1 << 14, 1 << 15} {
 		for _, field := range []protowire.Number{2, 5, 31} {
 			m = protowire.AppendBytes(protowire.AppendTag(m, field, protowire.BytesType), make([]byte, size))
-			m = protowire.AppendVarint(protowire.AppendTag(m, field, protowire.VarintType), uint64(size))
+			m = protowire.AppendVarint(protowire.AppendTag(m, field+1, protowire.VarintType), uint64(size))
 		}
 	}
-	for _, field := range []int{2, 5, 31, 7} {
+	for _, field := range []int{2, 3, 5, 31, 32, 7} {
 		for end := 0; end <= len(m); end += 1 + end/50 {
 			want, got := New(m[:end]), New(m[:end])
+			entered := Cursor{Data: m[:end]}
 			for want.Next() {
 				if want.Field == uint64(field) {
-					require.True(t, got.NextOf(field))
-					require.Equal(t, []int{want.At, want.Start, want.Stop, int(want.Type)}, []int{got.At, got.Start, got.Stop, int(got.Type)})
+					require.True(t, got.NextOf(field, &entered))
+					require.Equal(t, want.Message(), entered)
+					require.Equal(t, []int{want.At, want.End}, []int{got.At, got.End})
 				}
 			}
-			require.False(t, got.NextOf(field))
+			require.False(t, got.NextOf(field, &entered))
 			require.Equal(t, want.Err, got.Err)
 		}
 	}

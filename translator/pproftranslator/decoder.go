@@ -112,13 +112,16 @@ func (d *decoder) grow() error {
 	return nil
 }
 
+// cursors returns a Cursor over the entries of a field of the Profile message, and one to enter them with.
+func (d *decoder) cursors(field int) (c, m wire.Cursor) {
+	r := d.header.entries[field]
+	return wire.Cursor{Data: d.data, At: r.Start, End: r.Stop}, wire.Cursor{Data: d.data}
+}
+
 // each calls read with each entry of a field of the Profile message.
 func (d *decoder) each(field int, read func(c *wire.Cursor) error) error {
-	r := d.header.entries[field]
-	c := wire.Cursor{Data: d.data, At: r.Start, End: r.Stop}
-	m := wire.Cursor{Data: d.data}
-	for n := 0; c.NextOf(field); n++ {
-		m.Enter(&c)
+	c, m := d.cursors(field)
+	for n := 0; c.NextOf(field, &m); n++ {
 		if err := read(&m); err != nil {
 			return fmt.Errorf("%s[%d]: %w", profileFields[field], n, err)
 		}
@@ -179,32 +182,33 @@ func (d *decoder) flag(key string) int32 {
 
 // blocks holds slices in a few large ones: it grows without copies, and takes an eighth more memory than they do at most.
 type blocks struct {
-	all  [][]int32
-	next int     // block after the present one
-	free []int32 // of the present one
-	size int     // of all
+	all   [][]int32
+	next  int     // block after the present one
+	block []int32 // the present one
+	used  int     // of it
+	size  int     // of all
 }
 
 // rewind lets take return the same slices again, if it is asked for the same lengths.
-func (b *blocks) rewind() { b.next, b.free = 0, nil }
+func (b *blocks) rewind() { b.next, b.block, b.used = 0, nil, 0 }
 
 // take returns the next slice of n elements, as they are.
-func (b *blocks) take(n int) (taken []int32) {
-	if n > len(b.free) {
+func (b *blocks) take(n int) []int32 {
+	if n > len(b.block)-b.used {
 		b.advance(n)
 	}
-	taken, b.free = b.free[:n], b.free[n:]
-	return taken
+	b.used += n
+	return b.block[b.used-n : b.used]
 }
 
 // advance goes to the next block with room for n elements.
 func (b *blocks) advance(n int) {
-	for b.free = nil; len(b.free) < n; b.next++ {
+	for b.block, b.used = nil, 0; len(b.block) < n; b.next++ {
 		if b.next == len(b.all) {
 			block := make([]int32, max(n, b.size/8, 64))
 			b.all, b.size = append(b.all, block), b.size+len(block)
 		}
-		b.free = b.all[b.next]
+		b.block = b.all[b.next]
 	}
 }
 

@@ -84,8 +84,7 @@ func (d *decoder) parseLabels(at position) error {
 	c := wire.Cursor{Data: d.data, At: int(at.start), End: int(at.stop)}
 	m := wire.Cursor{Data: d.data}
 	all := d.labels.all[:0]
-	for c.NextOf(sampleLabel) {
-		m.Enter(&c)
+	for c.NextOf(sampleLabel, &m) {
 		var f [labelNumUnit + 1]uint64
 		readVarints(&m, f[:])
 		v := labelValue{f[labelKey], f[labelString], f[labelNumber], f[labelNumUnit]}

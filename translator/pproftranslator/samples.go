@@ -29,29 +29,35 @@ func (d *decoder) readSamples() error {
 	d.samples = emptied(d.samples, count)
 	d.matrix.values = emptied(d.matrix.values, min(count*len(d.header.sampleTypes), len(d.data)))
 	d.stacks.rewind()
-	return d.each(profileSample, d.readSample)
-}
-
-// readSample appends the values to those of the matrix, and the numbers of the locations plus one to d.stacks.
-func (d *decoder) readSample(c *wire.Cursor) error {
-	types, first := len(d.header.sampleTypes), len(d.matrix.values)
-	ids, values := d.ids[:0], d.matrix.values
-	var labels position
-	for start := c.At; c.Next(); start = c.At {
-		switch c.Field {
-		case sampleLocation:
-			ids = c.AppendRepeated(ids, d.limits.StackDepth)
-		case sampleValue:
-			values = c.AppendRepeated(values, first+types)
-		case sampleLabel:
-			if labels.stop == 0 {
-				labels.start = uint32(start)
+	ids, values := d.ids, d.matrix.values // whose fields would have a write barrier for each sample
+	c, m := d.cursors(profileSample)
+	for n := 0; c.NextOf(profileSample, &m); n++ {
+		first, labels := len(values), position{}
+		ids = ids[:0]
+		for start := m.At; m.Next(); start = m.At {
+			switch m.Field {
+			case sampleLocation:
+				ids = m.AppendRepeated(ids, d.limits.StackDepth)
+			case sampleValue:
+				values = m.AppendRepeated(values, first+len(d.header.sampleTypes))
+			case sampleLabel:
+				if labels.stop == 0 {
+					labels.start = uint32(start)
+				}
+				labels.stop = uint32(m.At)
 			}
-			labels.stop = uint32(c.At)
+		}
+		if err := d.addSample(&m, ids, len(values)-first, labels); err != nil {
+			return fmt.Errorf("%s[%d]: %w", profileFields[profileSample], n, err)
 		}
 	}
 	d.ids, d.matrix.values = ids, values
-	switch n := len(values) - first; {
+	return nil
+}
+
+// addSample appends the numbers of the locations plus one to d.stacks, after c has read a sample with n values.
+func (d *decoder) addSample(c *wire.Cursor, ids []uint64, n int, labels position) error {
+	switch types := len(d.header.sampleTypes); {
 	case c.Err != nil:
 		return fmt.Errorf("byte %d: %w", c.At, c.Err)
 	case len(ids) > d.limits.StackDepth:
@@ -61,13 +67,9 @@ func (d *decoder) readSample(c *wire.Cursor) error {
 	case n < types:
 		return fmt.Errorf("%d values for %d sample types", n, types)
 	}
-	locations, stack := d.locations, d.stacks.take(len(ids)) // a copy, so that its slices stay in registers
-	for i, id := range ids[:len(stack)] {
-		number := locations.find(id)
-		if number == 0 {
-			return fmt.Errorf("location_id[%d]: no location with id %d", i, id)
-		}
-		locations.indices[number], stack[i] = reached, number
+	stack := d.stacks.take(len(ids))
+	if n := d.locations.reach(ids, stack); n < len(ids) {
+		return fmt.Errorf("location_id[%d]: no location with id %d", n, ids[n])
 	}
 	d.samples = append(d.samples, sampleMessage{uint32(len(stack)), labels})
 	return nil
@@ -89,8 +91,9 @@ func (d *decoder) convertSamples() error {
 
 func (d *decoder) convertSample(from *sampleMessage, values []uint64) error {
 	stack := d.stacks.take(int(from.depth))
+	indices := d.locations.indices
 	for i, number := range stack { // each stack comes here once
-		stack[i] = d.locations.indices[number] - 1
+		stack[i] = indices[number] - 1
 	}
 	s := sample{stack: d.tables.Stack(stack)}
 	if from.labels.stop != 0 {

@@ -29,8 +29,8 @@ func (m *valueMatrix) add(s *sample, values []uint64) {
 	start := int(m.identities.Number(s.stack, s.set, s.link)) * len(values)
 	if start == len(m.values) { // a new row
 		before := m.kept
-		m.values = append(m.values, values...)
 		for _, v := range values {
+			m.values = append(m.values, v)
 			if v != 0 {
 				m.kept++
 			}
