@@ -380,7 +380,7 @@ func TestMemoryThatOthersHoldIsRetryable(t *testing.T) {
 	h := newHarness(t, nil)
 	others := h.connector.inFlight.Reserve(0)
 	defer others.Release()
-	require.NoError(t, others.TakeDecompressed(t.Context(), int64(h.connector.config.MaxInFlight)/32*5))
+	require.NoError(t, others.Take(t.Context(), ingest.Decompressed, int64(h.connector.config.MaxInFlight)/32*5))
 	err := h.connector.ConsumeLogs(t.Context(), logs("shop", pprofRecord("cpu", javaCPU(t)), textRecord(`"main" #1`)))
 	require.ErrorIs(t, err, ingest.ErrInFlightLimit)
 	assert.False(t, consumererror.IsPermanent(err))

@@ -81,12 +81,12 @@ func (c *splunkConnector) translate(ctx context.Context, p *payload, to *ingest.
 	if err != nil || len(p.records) == 0 {
 		return err
 	}
-	if err := held.TakeDecompressed(ctx, int64(len(message))); err != nil {
+	if err := held.Take(ctx, ingest.Decompressed, int64(len(message))); err != nil {
 		return err
 	}
 	data := p.form.payload(p.resource)
 	data.Data, data.TimeRange.End = message, timeOf(p.records[0])
-	return to.AddTranslated(ctx, data, int(ingest.MaxPayload))
+	return to.AddTranslated(ctx, data)
 }
 
 // memoryOfLine bounds the memory that a line of a call stack takes in addition to its text.
@@ -120,7 +120,7 @@ func (c *splunkConnector) callStacks(ctx context.Context, p *payload, held *inge
 // pprof returns the pprof message of a record, completed.
 func (c *splunkConnector) pprof(ctx context.Context, p *payload, held *ingest.Reservation) ([]byte, error) {
 	encoded := p.records[0].Body().Str()
-	if err := held.TakeDecompressed(ctx, int64(base64.StdEncoding.DecodedLen(len(encoded)))); err != nil {
+	if err := held.Take(ctx, ingest.Decompressed, int64(base64.StdEncoding.DecodedLen(len(encoded)))); err != nil {
 		return nil, err
 	}
 	data, err := base64.StdEncoding.DecodeString(encoded)

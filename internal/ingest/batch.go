@@ -25,6 +25,7 @@ type Batch struct {
 	arrived time.Time
 	seen    occurrences
 	results []*Result
+	done    int // of results: they are translated, or have an error
 }
 
 // Result is a payload of a Batch and what became of it.
@@ -69,42 +70,39 @@ func (b *Batch) Add(p Payload) {
 
 // AddTranslated adds a payload and translates it, beside those that have been. After an error the batch does not have it,
 // but the reservation may hold its work until it is released.
-func (b *Batch) AddTranslated(ctx context.Context, p Payload, limit int) error {
-	before := b.results
+func (b *Batch) AddTranslated(ctx context.Context, p Payload) error {
 	b.Add(p)
-	added := b.results[len(before):]
-	err := b.translate(ctx, added, limit)
+	err := b.Translate(ctx, b.in.limit())
 	if err == nil {
-		err = added[0].Err
+		err = b.results[b.done-1].Err
 	}
 	if err != nil {
-		b.results = before
+		b.done = len(b.results) - 1
+		b.results = b.results[:b.done]
 	}
 	return err
 }
 
-// Translate decompresses all payloads to at most limit bytes in total, and translates them. The reservation keeps the
-// results. The error is one of memory or of ctx, and concerns all.
+// Translate decompresses the payloads that were added since the last call to at most limit bytes in total, and translates
+// them. The reservation keeps the results. The error is one of memory or of ctx, and concerns all of them.
 func (b *Batch) Translate(ctx context.Context, limit int) error {
-	return b.translate(ctx, b.results, limit)
-}
-
-func (b *Batch) translate(ctx context.Context, results []*Result, limit int) error {
+	results := b.results[b.done:]
+	b.done = len(b.results)
 	if err := b.decompress(ctx, results, limit); err != nil {
 		return err
 	}
-	before := b.held.held[work]
+	before := b.held.held[Work]
 	total := before
 	for _, r := range results {
 		if r.Err == nil {
 			r.format = b.in.formatOf(&r.payload)
 			r.memory = b.in.memory(r, b.held.limit.MaxWork()-total)
-			if r.Err = b.held.limit.most[work].check(total + r.memory); r.Err == nil {
+			if r.Err = b.held.limit.most[Work].check(total + r.memory); r.Err == nil {
 				total += r.memory
 			}
 		}
 	}
-	if err := b.held.take(ctx, work, total-before); err != nil {
+	if err := b.held.Take(ctx, Work, total-before); err != nil {
 		return err
 	}
 	keep := before
@@ -126,7 +124,7 @@ func (b *Batch) translate(ctx context.Context, results []*Result, limit int) err
 			keep += int64(r.Bytes)
 		}
 	}
-	b.held.shrink(work, keep)
+	b.held.Shrink(Work, keep)
 	return nil
 }
 
@@ -136,12 +134,12 @@ func (b *Batch) decompress(ctx context.Context, results []*Result, limit int) er
 	sizes, total := make([]int64, len(results)), int64(0)
 	for i, r := range results {
 		size, err := expansion(r.payload.Data, limit)
-		if err == nil && b.held.limit.most[decompressed].check(b.held.held[decompressed]+total+size) == nil {
+		if err == nil && b.held.limit.most[Decompressed].check(b.held.held[Decompressed]+total+size) == nil {
 			sizes[i] = size
 			total += size
 		}
 	}
-	if err := b.held.take(ctx, decompressed, total); err != nil {
+	if err := b.held.Take(ctx, Decompressed, total); err != nil {
 		return err
 	}
 	left, wasted := limit, 0 // by payloads that are rejected
@@ -185,7 +183,7 @@ func (b *Batch) Results() []*Result { return b.results }
 // answers. The errors are in the order of the payloads. The batch and the work of the reservation are empty then.
 func (b *Batch) Pass(ctx context.Context) []error {
 	results := b.results
-	b.results = nil
+	b.results, b.done = nil, 0
 	errs := make([]error, len(results))
 	var running sync.WaitGroup
 	for i, r := range results {
@@ -194,7 +192,7 @@ func (b *Batch) Pass(ctx context.Context) []error {
 		}
 	}
 	running.Wait()
-	b.held.ShrinkWork(0)
+	b.held.Shrink(Work, 0)
 	return errs
 }
 

@@ -44,9 +44,9 @@ func TestMalformedPayloadDoesNotWaitForWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := NewInFlight(64 << 20)
 		one, other, next := f.Reserve(0), f.Reserve(0), f.Reserve(time.Second)
-		require.NoError(t, one.take(t.Context(), work, f.MaxWork()))
-		require.NoError(t, other.take(t.Context(), work, f.MaxWork()/2))
-		go func() { assert.NoError(t, next.take(t.Context(), work, f.MaxWork())) }()
+		require.NoError(t, one.Take(t.Context(), Work, f.MaxWork()))
+		require.NoError(t, other.Take(t.Context(), Work, f.MaxWork()/2))
+		go func() { assert.NoError(t, next.Take(t.Context(), Work, f.MaxWork())) }()
 		synctest.Wait()
 
 		_, err := New(Settings{Unmarshaler: &pproftranslator.Unmarshaler{Limits: pproftranslator.Limits{DecompressedSize: 1 << 20}}}, nil).

@@ -51,8 +51,8 @@ func ReadAll(ctx context.Context, from io.Reader, expected int64, r *Reservation
 	}
 	buf, err := readUpTo(from, make([]byte, 0, size+1))
 	if err == nil && expected < 0 && int64(len(buf)) > small {
-		r.shrink(smallBody, 0)
-		if err := r.take(ctx, body, most); err != nil {
+		r.Shrink(smallBody, 0)
+		if err := r.Take(ctx, body, most); err != nil {
 			return nil, err
 		}
 		// A growing buffer has a copy of at most half of its size beside it.
@@ -60,7 +60,7 @@ func ReadAll(ctx context.Context, from io.Reader, expected int64, r *Reservation
 		for n := 2 * small; err == nil && len(buf) == cap(buf) && int64(len(buf)) <= size; n *= 2 {
 			buf, err = readUpTo(from, append(make([]byte, 0, min(n, size)+1), buf...))
 		}
-		r.shrink(body, int64(cap(buf)))
+		r.Shrink(body, int64(cap(buf)))
 	}
 	if err == nil && expected < 0 {
 		err = (&limit{size, "size of a body of unknown length in bytes", "a twenty-fourth"}).check(int64(len(buf)))
@@ -133,7 +133,7 @@ func expansion(buf []byte, limit int) (int64, error) {
 func (r *Reservation) Decompress(ctx context.Context, buf []byte, limit int) ([]byte, error) {
 	size, err := expansion(buf, limit)
 	if err == nil {
-		err = r.take(ctx, decompressed, size)
+		err = r.Take(ctx, Decompressed, size)
 	}
 	if err != nil {
 		return nil, err
@@ -144,10 +144,10 @@ func (r *Reservation) Decompress(ctx context.Context, buf []byte, limit int) ([]
 // decompressWithin is Decompress with so many bytes that r has taken for it. It takes what more it needs if that is free.
 // With an error, the result is what was decompressed before it, which r does not hold.
 func (r *Reservation) decompressWithin(ctx context.Context, buf []byte, limit int, taken int64) (_ []byte, err error) {
-	others := r.held[decompressed] - taken
+	others := r.held[Decompressed] - taken
 	defer func() {
 		if err != nil {
-			r.shrink(decompressed, others)
+			r.Shrink(Decompressed, others)
 		}
 	}()
 	outer := int64(0) // bytes of buf, once it is the content of a layer
@@ -164,7 +164,7 @@ func (r *Reservation) decompressWithin(ctx context.Context, buf []byte, limit in
 		}
 		size, err := expansion(buf, limit)
 		if err == nil {
-			err = r.resize(decompressed, others+outer+size)
+			err = r.resize(Decompressed, others+outer+size)
 		}
 		if err != nil {
 			return nil, err
@@ -181,7 +181,7 @@ func (r *Reservation) decompressWithin(ctx context.Context, buf []byte, limit in
 			return buf, err
 		}
 		outer = int64(cap(buf))
-		r.shrink(decompressed, others+outer)
+		r.Shrink(Decompressed, others+outer)
 	}
 }
 
@@ -234,7 +234,7 @@ func (r *Reservation) readGrowing(ctx context.Context, name string, from io.Read
 		larger := min(2*cap(out), limit+1)
 		freeOld, tooMuch := r.TakeWork(ctx, int64(cap(out))) // until it is copied
 		if tooMuch == nil {
-			tooMuch = r.tryTake(decompressed, int64(larger-cap(out)))
+			tooMuch = r.TryTake(Decompressed, int64(larger-cap(out)))
 		}
 		if tooMuch != nil {
 			freeOld()

@@ -110,7 +110,7 @@ func TestDecompressOfPayloadsThatLie_R2(t *testing.T) {
 	_, err = r.Decompress(t.Context(), slices.Concat(profiletest.Gzip(t, data), profiletest.Gzip(t, nil)), 4<<20)
 	require.NoError(t, err)
 	r.Release()
-	require.NoError(t, r.limit.Reserve(0).TakeDecompressed(t.Context(), 4<<20))
+	require.NoError(t, r.limit.Reserve(0).Take(t.Context(), Decompressed, 4<<20))
 	_, err = r.Decompress(t.Context(), small, 4<<20)
 	require.ErrorIs(t, err, ErrInFlightLimit)
 	binary.LittleEndian.PutUint32(small[len(small)-4:], 4<<20+1)

@@ -37,14 +37,14 @@ type InFlight struct {
 	inUse     atomic.Int64 // bytes of everything
 }
 
-// stage is what a payload holds bytes for.
-type stage int
+// Stage is what a payload holds bytes for.
+type Stage int
 
 const (
-	smallBody stage = iota
-	body
-	decompressed
-	work
+	smallBody    Stage = iota
+	body               // TakeBody decides which
+	Decompressed       // what is made of a body before the work on it
+	Work
 	stages
 )
 
@@ -57,20 +57,20 @@ type limit struct {
 // NewInFlight returns a limit of so many bytes.
 func NewInFlight(size int64) *InFlight {
 	f := &InFlight{baselines: semaphore.NewWeighted(size / 4)}
-	for stage, parts := range [stages]int64{smallBody: 1, body: 4, decompressed: 5, work: 22} {
+	for stage, parts := range [stages]int64{smallBody: 1, body: 4, Decompressed: 5, Work: 22} {
 		f.parts[stage] = semaphore.NewWeighted(size / 32 * parts)
 	}
 	f.most = [stages]limit{
 		smallBody:    {size / 1024, "size of the body in bytes", "a thousandth"},
 		body:         {size / 32 * 2, "size of the body in bytes", "a sixteenth"},
-		decompressed: {size / 32 * 5, "memory of the decompressed payload in bytes", "five thirty-seconds"},
-		work:         {size / 32 * 14, "memory of the payload in bytes", "seven sixteenths"},
+		Decompressed: {size / 32 * 5, "memory of the decompressed payload in bytes", "five thirty-seconds"},
+		Work:         {size / 32 * 14, "memory of the payload in bytes", "seven sixteenths"},
 	}
 	return f
 }
 
 // MaxWork is how many bytes one request, scrape or file may take for its translation and the result.
-func (f *InFlight) MaxWork() int64 { return f.most[work].bytes }
+func (f *InFlight) MaxWork() int64 { return f.most[Work].bytes }
 
 // check returns the error of a payload that can never be taken.
 func (l *limit) check(bytes int64) error {
@@ -96,7 +96,7 @@ func (f *InFlight) Baseline(ctx context.Context, bytes int64) error {
 	if !f.baselines.TryAcquire(bytes) {
 		return ErrInFlightLimit
 	}
-	if err := f.parts[work].Acquire(ctx, bytes); err != nil { // at most until payloads at work have finished
+	if err := f.parts[Work].Acquire(ctx, bytes); err != nil { // at most until payloads at work have finished
 		f.baselines.Release(bytes)
 		return err
 	}
@@ -107,7 +107,7 @@ func (f *InFlight) Baseline(ctx context.Context, bytes int64) error {
 // FreeBaseline returns the bytes of a baseline.
 func (f *InFlight) FreeBaseline(bytes int64) {
 	f.inUse.Add(-bytes) // first, so that bytes that another takes are not counted twice
-	f.parts[work].Release(bytes)
+	f.parts[Work].Release(bytes)
 	f.baselines.Release(bytes)
 }
 
@@ -118,10 +118,10 @@ type Reservation struct {
 	held       [stages]int64 // bytes
 }
 
-// take makes a stage hold so many more bytes, and waits for them. After an error nothing has changed: a
+// Take makes a stage hold so many more bytes, and waits for them. After an error nothing has changed: a
 // *pproftranslator.LimitError if one payload can never hold so much, ErrInFlightLimit, or that of ctx.
-func (r *Reservation) take(ctx context.Context, stage stage, bytes int64) error {
-	err := r.tryTake(stage, bytes)
+func (r *Reservation) Take(ctx context.Context, stage Stage, bytes int64) error {
+	err := r.TryTake(stage, bytes)
 	if !errors.Is(err, ErrInFlightLimit) {
 		return err
 	}
@@ -146,8 +146,8 @@ func (r *Reservation) take(ctx context.Context, stage stage, bytes int64) error 
 	return nil
 }
 
-// tryTake is take without waiting: it is for more than was expected.
-func (r *Reservation) tryTake(stage stage, bytes int64) error {
+// TryTake is Take without waiting: it is for more than was expected.
+func (r *Reservation) TryTake(stage Stage, bytes int64) error {
 	if bytes == 0 { // a semaphore gives nothing while others wait
 		return nil
 	}
@@ -163,16 +163,16 @@ func (r *Reservation) tryTake(stage stage, bytes int64) error {
 }
 
 // resize makes a stage hold so many bytes. It does not wait.
-func (r *Reservation) resize(stage stage, bytes int64) error {
+func (r *Reservation) resize(stage Stage, bytes int64) error {
 	if more := bytes - r.held[stage]; more > 0 {
-		return r.tryTake(stage, more)
+		return r.TryTake(stage, more)
 	}
-	r.shrink(stage, bytes)
+	r.Shrink(stage, bytes)
 	return nil
 }
 
-// shrink makes a stage hold no more than so many bytes.
-func (r *Reservation) shrink(stage stage, bytes int64) {
+// Shrink makes a stage hold no more than so many bytes.
+func (r *Reservation) Shrink(stage Stage, bytes int64) {
 	if freed := r.held[stage] - bytes; freed > 0 {
 		r.held[stage] = bytes
 		r.limit.inUse.Add(-freed) // first, as in FreeBaseline
@@ -183,40 +183,29 @@ func (r *Reservation) shrink(stage stage, bytes int64) {
 // TakeBody takes the bytes of a body. One of at most a thousandth of the limit is small: it need not wait for large ones.
 func (r *Reservation) TakeBody(ctx context.Context, bytes int64) error {
 	if bytes <= r.limit.most[smallBody].bytes {
-		return r.take(ctx, smallBody, bytes)
+		return r.Take(ctx, smallBody, bytes)
 	}
-	return r.take(ctx, body, bytes)
-}
-
-// TakeDecompressed takes bytes for what is made of a body before the work on it.
-func (r *Reservation) TakeDecompressed(ctx context.Context, bytes int64) error {
-	return r.take(ctx, decompressed, bytes)
+	return r.Take(ctx, body, bytes)
 }
 
 // TakeWork takes bytes for work until the call of the function.
 func (r *Reservation) TakeWork(ctx context.Context, bytes int64) (free func(), err error) {
-	if err := r.take(ctx, work, bytes); err != nil {
+	if err := r.Take(ctx, Work, bytes); err != nil {
 		return func() {}, err
 	}
-	return func() { r.shrink(work, r.held[work]-bytes) }, nil
+	return func() { r.Shrink(Work, r.held[Work]-bytes) }, nil
 }
-
-// TryTakeWork takes more bytes for the work that has begun, if they are free.
-func (r *Reservation) TryTakeWork(bytes int64) error { return r.tryTake(work, bytes) }
-
-// ShrinkWork returns the bytes of the work beyond those that are to be held.
-func (r *Reservation) ShrinkWork(bytes int64) { r.shrink(work, bytes) }
 
 // FreeBody returns the bytes of the body and of what was decompressed.
 func (r *Reservation) FreeBody() {
-	for _, stage := range []stage{smallBody, body, decompressed} {
-		r.shrink(stage, 0)
+	for _, stage := range []Stage{smallBody, body, Decompressed} {
+		r.Shrink(stage, 0)
 	}
 }
 
 // Release returns all bytes. The reservation can be used again.
 func (r *Reservation) Release() {
 	r.FreeBody()
-	r.ShrinkWork(0)
+	r.Shrink(Work, 0)
 	r.left = r.wait
 }

@@ -146,7 +146,7 @@ func (in *Ingester) limit() int { return in.settings.Unmarshaler.Limits.Decompre
 // Prepare decompresses and translates a single payload. The reservation keeps the result.
 func (in *Ingester) Prepare(ctx context.Context, p Payload, held *Reservation) (*Result, error) {
 	b := in.NewBatch(held)
-	if err := b.AddTranslated(ctx, p, in.limit()); err != nil {
+	if err := b.AddTranslated(ctx, p); err != nil {
 		return nil, err
 	}
 	return b.results[0], nil

@@ -36,12 +36,12 @@ type Recording struct {
 
 // Chunks returns the chunks of a recording in a file.
 func (in *Ingester) Chunks(from io.ReaderAt, size int64) *jfrtranslator.Reader {
-	u := in.unmarshaler(in.limit())
+	u := in.unmarshaler()
 	return u.NewReader(from, size)
 }
 
-func (in *Ingester) unmarshaler(limit int) jfrtranslator.Unmarshaler {
-	return jfrtranslator.Unmarshaler{ChunkSize: limit, Timestamps: in.settings.JFR.Timestamps, NormalizeClassNames: in.settings.JFR.NormalizeClassNames}
+func (in *Ingester) unmarshaler() jfrtranslator.Unmarshaler {
+	return jfrtranslator.Unmarshaler{ChunkSize: in.limit(), Timestamps: in.settings.JFR.Timestamps, NormalizeClassNames: in.settings.JFR.NormalizeClassNames}
 }
 
 // translateJFR translates the recording of a payload, or its next chunk. It replaces the data by their
@@ -53,7 +53,7 @@ func (in *Ingester) translateJFR(r *Result) (err error) {
 		r.Profiles, report, err = chunks.Next(r.memory)
 		p.Data, _ = chunks.Chunk()
 	} else {
-		u := in.unmarshaler(in.limit())
+		u := in.unmarshaler()
 		u.Labels, u.SampleRate = p.Recording.Labels, p.Recording.SampleRate
 		r.Profiles, report, err = u.UnmarshalReport(p.Data, r.memory)
 	}

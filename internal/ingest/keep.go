@@ -12,10 +12,10 @@ import (
 
 // Keep leaves the Profiles that keep selects, merged as options say. It takes the memory of a copy if that is free.
 func (r *Result) Keep(keep func(p pprofile.Profile) bool, options *merge.Options, held *Reservation) error {
-	if err := held.tryTake(work, int64(r.Bytes)); err != nil {
+	if err := held.TryTake(Work, int64(r.Bytes)); err != nil {
 		return err
 	}
-	defer func() { held.shrink(work, held.held[work]-int64(r.Bytes)) }()
+	defer func() { held.Shrink(Work, held.held[Work]-int64(r.Bytes)) }()
 	window, err := r.Merge(keep, options)
 	if err != nil {
 		return err

@@ -80,7 +80,7 @@ func TestInFlightLimit(t *testing.T) {
 	for range 2 {
 		other := b.inFlight.Reserve(0)
 		defer other.Release()
-		require.NoError(t, other.TryTakeWork(b.inFlight.MaxWork()/14*9))
+		require.NoError(t, other.TryTake(ingest.Work, b.inFlight.MaxWork()/14*9))
 	}
 
 	got := b.push("", body)

@@ -126,7 +126,7 @@ func (r *Request) Message() ([]byte, error) {
 // Reserve reserves bytes for a copy of parts of the body, for as long as the request
 // takes.
 func (r *Request) Reserve(bytes int64) error {
-	if err := r.reservation.TakeDecompressed(r.Context(), bytes); err != nil {
+	if err := r.reservation.Take(r.Context(), ingest.Decompressed, bytes); err != nil {
 		return bodyError(r.Context(), err)
 	}
 	return nil

@@ -54,7 +54,7 @@ func (d *deltaScrape) ingest(ctx, within context.Context) error {
 		d.job.lost(d.at)
 	case d.job.cumulative && d.isDelta && ingest.IsRetryable(err):
 	case d.next != nil:
-		d.held.ShrinkWork(0)
+		d.held.Shrink(ingest.Work, 0)
 		return errors.Join(err, d.advance(ctx))
 	}
 	return err
@@ -150,7 +150,7 @@ func (d *deltaScrape) translate(ctx context.Context) (*ingest.Result, error) {
 			return nil, err
 		}
 		all[1].Profiles = pprofile.NewProfiles()
-		d.held.ShrinkWork(int64(t.Bytes))
+		d.held.Shrink(ingest.Work, int64(t.Bytes))
 	}
 	if d.next != nil && !d.isDelta {
 		instant := func(p pprofile.Profile) bool { return !d.isCumulative(sampleTypeOf(t.Profiles, p)) }
@@ -189,7 +189,7 @@ func (d *deltaScrape) isCumulative(sampleType string) bool {
 // processes; then the scrape has not changed.
 func (d *deltaScrape) subtract(t, before *ingest.Result) error {
 	// The window, and the order of its output, take at most as much as the scrape.
-	if err := d.held.TryTakeWork(int64(t.Bytes)); err != nil {
+	if err := d.held.TryTake(ingest.Work, int64(t.Bytes)); err != nil {
 		return err
 	}
 	start, _ := interval(d.job.baseline, d.next)
