@@ -81,28 +81,19 @@ func (c *cursor) uint64() uint64 { return c.order.Uint64(c.skip(8)) }
 // are children, and pairs of attribute and form that end with two zeros; the table ends with code 0.
 func tableLength(data []byte) int {
 	const implicitConst = 0x21 // a form whose value follows
-	at := 0
-	varint := func() (v uint64) {
-		v, n := binary.Uvarint(data[min(at, len(data)):])
-		if n <= 0 {
-			at = len(data)
-			return 0
-		}
-		at += n
-		return v
-	}
-	for at < len(data) && varint() != 0 {
-		varint()
-		at++
-		for at < len(data) {
-			attribute, form := varint(), varint()
+	rest := data
+	for uvarint(&rest) != 0 {
+		uvarint(&rest)
+		rest = rest[min(1, len(rest)):]
+		for {
+			attribute, form := uvarint(&rest), uvarint(&rest)
 			if attribute == 0 && form == 0 {
 				break
 			}
 			if form == implicitConst {
-				varint()
+				uvarint(&rest)
 			}
 		}
 	}
-	return min(at, len(data))
+	return len(data) - len(rest)
 }

@@ -192,9 +192,13 @@ func (t *valueTable) at(address uint64) int32 {
 	return t.value
 }
 
-// uvarint reads an integer. At the end of data it is 0.
+// uvarint reads an integer. If it is malformed, it is 0, and so are those after it.
 func uvarint(data *[]byte) uint64 {
 	v, n := binary.Uvarint(*data)
-	*data = (*data)[max(0, n):]
+	if n <= 0 {
+		*data = nil
+		return 0
+	}
+	*data = (*data)[n:]
 	return v
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"hash/crc32"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"sort"
 )
@@ -62,19 +63,16 @@ func (t *Table) Close() { _ = unmapFile(t.data) }
 
 func (t *Table) open() (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer recoverFault(&err)
+	defer recoverDamage(&err)
 	u := binary.LittleEndian.Uint64
-	content := len(t.data) - 4
-	if binary.LittleEndian.Uint32(t.data[content:]) != crc32.Checksum(t.data[:content], castagnoli) || string(t.data[:len(magic)]) != magic {
+	end := len(t.data) - 4
+	content := t.data[:end:end]
+	if binary.LittleEndian.Uint32(t.data[end:]) != crc32.Checksum(content, castagnoli) || string(content[:len(magic)]) != magic {
 		return errDamaged
 	}
 	for i := range parts {
-		at := t.data[len(magic)+16*i:]
-		start, n := u(at), u(at[8:])
-		if start > uint64(content) || n > uint64(content)-start {
-			return errDamaged
-		}
-		t.parts[i] = t.data[start : start+n]
+		at := content[len(magic)+16*i:]
+		t.parts[i] = content[u(at):][:u(at[8:])]
 	}
 	for s := t.parts[partSegments]; len(s) >= segmentSize; s = s[segmentSize:] {
 		t.Segments = append(t.Segments, Segment{u(s), u(s[8:]), u(s[16:]), u(s[24:]), u(s[32:]) != 0})
@@ -85,12 +83,14 @@ func (t *Table) open() (err error) {
 	return nil
 }
 
-// recoverFault makes an error of a part of the file that cannot be read.
-func recoverFault(err *error) {
+// recoverDamage makes an error of a part of the file that cannot be read, and of a number that leads out of its part.
+func recoverDamage(err *error) {
 	switch r := recover().(type) {
 	case nil:
 	case interface{ Addr() uintptr }:
 		*err = errors.New("the symbol table cannot be read: it was cut, or the disk has an error")
+	case runtime.Error:
+		*err = errDamaged
 	default:
 		panic(r)
 	}
@@ -129,37 +129,24 @@ func (t *Table) Frames(frames []Frame, address uint64) (_ []Frame, err error) {
 		return frames, nil
 	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer recoverFault(&err)
+	defer recoverDamage(&err)
 	line, name := rangeOf(t.find(partLines, address)), t.symbol(address)
-	at, f := line.node, Frame{Line: int64(line.line)}
-	if f.File, err = t.string(line.file); err != nil {
-		return frames, err
-	}
+	at, f := line.node, Frame{File: t.string(line.file), Line: int64(line.line)}
 	if at == 0 && name == 0 {
 		return frames, nil
 	}
 	const deepest = 1000
 	for range deepest {
-		var n node
-		if at != 0 {
-			if n, err = t.node(at); err != nil {
-				return frames, err
-			}
-		}
+		n := nodeOf(t.parts[partNodes][int(at)*nodeSize:])
 		if n.parent == 0 && name != 0 {
 			n.name = name
 		}
-		if f.Function, err = t.string(n.name); err != nil {
-			return frames, err
-		}
+		f.Function = t.string(n.name)
 		frames = append(frames, f)
 		if n.parent == 0 {
 			return frames, nil
 		}
-		if f.File, err = t.string(n.callFile); err != nil {
-			return frames, err
-		}
-		f.Line, at = int64(n.callLine), n.parent
+		f.File, f.Line, at = t.string(n.callFile), int64(n.callLine), n.parent
 	}
 	return frames, nil
 }
@@ -183,36 +170,21 @@ func (t *Table) symbol(address uint64) uint32 {
 	return s.name
 }
 
-func (t *Table) node(number uint32) (node, error) {
-	nodes := t.parts[partNodes]
-	if uint64(number) >= uint64(len(nodes)/nodeSize) {
-		return node{}, errDamaged
-	}
-	return nodeOf(nodes[int(number)*nodeSize:]), nil
-}
-
 // string returns a string by its number.
-func (t *Table) string(number uint32) (string, error) {
+func (t *Table) string(number uint32) string {
 	if number == 0 {
-		return "", nil
+		return ""
 	}
 	if s, ok := t.strings[number]; ok {
-		return s, nil
+		return s
 	}
-	ends, all := t.parts[partEnds], t.parts[partStrings]
-	if uint64(number) >= uint64(len(ends)/4) {
-		return "", errDamaged
-	}
-	ends = ends[int(number-1)*4:]
+	ends := t.parts[partEnds][int(number-1)*4:]
 	start, end := binary.LittleEndian.Uint32(ends), binary.LittleEndian.Uint32(ends[4:])
-	if end < start || uint64(end) > uint64(len(all)) {
-		return "", errDamaged
-	}
-	s := string(all[start:min(end, start+maxString)])
+	s := string(t.parts[partStrings][start:end][:min(end-start, maxString)])
 	if t.stringBytes += len(s) + stringSize; t.stringBytes > maxStrings {
 		clear(t.strings)
 		t.stringBytes = len(s) + stringSize
 	}
 	t.strings[number] = s
-	return s, nil
+	return s
 }
