@@ -4,6 +4,7 @@
 package profilesfileexporter
 
 import (
+	"math/big"
 	"os"
 	"path/filepath"
 	"testing"
@@ -14,41 +15,24 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
-// addScope adds a Profile of one sample type in a scope of its own, and a sample for
-// each value; all are of one identity.
-func addScope(pd pprofile.Profiles, service string, values ...int64) {
-	if pd.Dictionary().StringTable().Len() == 0 {
-		pd.Dictionary().StringTable().Append("", "cpu", "nanoseconds")
-	}
-	rp := pd.ResourceProfiles().AppendEmpty()
-	rp.Resource().Attributes().PutStr("service.name", service)
-	p := rp.ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
-	p.SampleType().SetTypeStrindex(1)
-	p.SampleType().SetUnitStrindex(2)
-	for _, v := range values {
-		p.Samples().AppendEmpty().Values().Append(v)
-	}
-}
-
 // typed returns a payload of services with a Profile of each profile type, whose value is its number.
-func typed(services []string, types ...string) pprofile.Profiles {
-	pd := pprofile.NewProfiles()
+func typed(t testing.TB, services []string, types ...string) pprofile.Profiles {
+	var all []expand.Profile
 	for s, service := range services {
 		for i, typ := range types {
-			addScope(pd, service, int64(10*s+i+1))
-			last := pd.ResourceProfiles().At(pd.ResourceProfiles().Len() - 1)
-			scope := last.ScopeProfiles().At(0)
-			scope.Scope().Attributes().PutStr("profile.type", typ)
-			if i > 0 { // of the same resource
-				scope.MoveTo(pd.ResourceProfiles().At(s).ScopeProfiles().AppendEmpty())
-				n := 0
-				pd.ResourceProfiles().RemoveIf(func(pprofile.ResourceProfiles) bool { n++; return n == s+2 })
-			}
+			all = append(all, expand.Profile{
+				Resource: expand.Entity{Attributes: []expand.Attribute{{Key: "service.name", Value: service}}},
+				Scope:    expand.Entity{Attributes: []expand.Attribute{{Key: "profile.type", Value: typ}}},
+				Type:     "cpu", Unit: "nanoseconds", Shape: expand.ShapeValues,
+				Samples: []*expand.Sample{{Sum: big.NewInt(int64(10*s + i + 1))}},
+			})
 		}
 	}
-	return pd
+	return profiletest.Build(t, all...)
 }
 
 // valuesOf returns the values of all samples in the files of a directory.
@@ -68,13 +52,9 @@ func valuesOf(t *testing.T, cfg *Config, dir string) (values []int64) {
 }
 
 func valuesIn(pd pprofile.Profiles) (values []int64) {
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				for _, s := range p.Samples().All() {
-					values = append(values, s.Values().AsRaw()...)
-				}
-			}
+	for p := range sampletypes.ProfilesOf(pd) {
+		for _, s := range p.Samples().All() {
+			values = append(values, s.Values().AsRaw()...)
 		}
 	}
 	return values
@@ -87,7 +67,7 @@ func TestErrorCarriesUnwrittenProfileTypes(t *testing.T) {
 	e, _, _ := observed(t, cfg)
 	require.NoError(t, e.start(t.Context(), nil))
 	unblock := block(t, cfg, "heap")
-	pd := typed([]string{"a", "b"}, "cpu", "heap", "mutex")
+	pd := typed(t, []string{"a", "b"}, "cpu", "heap", "mutex")
 	for range 2 {
 		var err error
 		pd, err = consume(t.Context(), e, pd)
@@ -111,7 +91,7 @@ func TestGroupsByProfileTypeAndResource(t *testing.T) {
 	cfg.Directory, cfg.MaxGroups, cfg.Sync = t.TempDir(), 3, syncNone
 	cfg.GroupBy = []string{"service.name", "profile.type"}
 	e, _ := startExporter(t, cfg)
-	pd := typed([]string{"a", "b"}, "heap", "cpu")
+	pd := typed(t, []string{"a", "b"}, "heap", "cpu")
 	scopes := pd.ResourceProfiles().At(1).ScopeProfiles()
 	scopes.At(1).Scope().Attributes().Remove("profile.type") // its sample type is cpu
 	scopes.At(0).Scope().Attributes().Remove("profile.type")

@@ -472,9 +472,7 @@ func TestErrorOfWholePayload(t *testing.T) {
 // TestUndecodableQueueItemIsReported_E14: an item of the queue that cannot be restored is
 // counted and logged.
 func TestUndecodableQueueItemIsReported_E14(t *testing.T) {
-	pd := pprofile.NewProfiles()
-	addScope(pd, "a", 1)
-	stored := storedItem(t, pd)
+	stored := storedItem(t, typed(t, []string{"a"}, "cpu"))
 	for name, tt := range map[string]struct {
 		item []byte
 		lost int64

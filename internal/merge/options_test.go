@@ -16,6 +16,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 func TestSnapshots_P14(t *testing.T) {
@@ -27,7 +28,9 @@ func TestSnapshots_P14(t *testing.T) {
 		}
 	}
 	values := func(pd pprofile.Profiles) (all []int64) {
-		eachProfile(pd, func(p pprofile.Profile) { all = append(all, p.Samples().At(0).Values().At(0)) })
+		for p := range sampletypes.ProfilesOf(pd) {
+			all = append(all, p.Samples().At(0).Values().At(0))
+		}
 		return all
 	}
 	for _, test := range []struct {
@@ -51,10 +54,10 @@ func TestSnapshots_P14(t *testing.T) {
 		profiletest.Injected(t, fmt.Sprintf("%d snapshots", len(test.payloads)))
 		require.Equal(t, test.want, values(out), "%s %v", test.snapshots, test.dropped)
 		if test.snapshots == SnapshotsLatest {
-			eachProfile(out, func(p pprofile.Profile) {
+			for p := range sampletypes.ProfilesOf(out) {
 				require.EqualValues(t, 19, p.Time())
 				require.Zero(t, p.DurationNano(), "still a snapshot")
-			})
+			}
 		}
 	}
 }
@@ -132,19 +135,19 @@ func TestTimestampsDrop(t *testing.T) {
 	out := merged(t, options, payloads...)
 	want := int64(0)
 	for _, pd := range payloads {
-		eachProfile(pd, func(p pprofile.Profile) {
+		for p := range sampletypes.ProfilesOf(pd) {
 			for _, s := range p.Samples().All() {
 				want += int64(s.TimestampsUnixNano().Len())
 			}
-		})
+		}
 	}
 	got := int64(0)
-	eachProfile(out, func(p pprofile.Profile) {
+	for p := range sampletypes.ProfilesOf(out) {
 		for _, s := range p.Samples().All() {
 			require.Zero(t, s.TimestampsUnixNano().Len())
 			got += s.Values().At(0)
 		}
-	})
+	}
 	require.Equal(t, want, got)
 }
 
@@ -181,7 +184,7 @@ func TestMixedShapes_P4(t *testing.T) {
 		samples.AppendEmpty() // it says nothing
 		out := merged(t, defaultOptions(), pd, pd)
 		require.Equal(t, 3, out.ProfileCount())
-		eachProfile(out, func(p pprofile.Profile) {
+		for p := range sampletypes.ProfilesOf(out) {
 			require.EqualValues(t, time, p.Time(), "no range from 1970")
 			require.EqualValues(t, 10, p.DurationNano())
 			require.False(t, p.ProfileID().IsEmpty())
@@ -196,20 +199,9 @@ func TestMixedShapes_P4(t *testing.T) {
 				require.Equal(t, []uint64{1, 1, 2, 2}, times)
 				require.Equal(t, []int64{10, 10, 20, 20}, values)
 			}
-		})
+		}
 	}
 	profiletest.Injected(t, "4 payloads of mixed shapes")
-}
-
-// ofServices is a payload with n resources, each of a service of its own.
-func ofServices(n int) pprofile.Profiles {
-	pd := payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "0")
-	for i := 1; i < n; i++ {
-		to := pd.ResourceProfiles().AppendEmpty()
-		pd.ResourceProfiles().At(0).CopyTo(to)
-		to.Resource().Attributes().PutStr("service.name", fmt.Sprint(i))
-	}
-	return pd
 }
 
 // The cost of many partitions grows with their number and not with its square.
@@ -218,7 +210,7 @@ func TestSplitByManyPartitions(t *testing.T) {
 	options.SplitBy = []string{"service.name"}
 	cost := func(n int) uint64 {
 		w := NewWindow(options)
-		require.NoError(t, add(w, ofServices(n)))
+		require.NoError(t, add(w, payloadtest.OfServices(payloadtest.Interval(1, 1, 1), n)))
 		require.Len(t, partitionsOf(w), n)
 		var start, end runtime.MemStats
 		runtime.ReadMemStats(&start)

@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // benchmarked is what one row of a table is about: one profile, or several that go
@@ -191,11 +192,11 @@ func marshalOnce(b *testing.B, pd pprofile.Profiles) []byte {
 func labelSets(b *testing.B, written []byte) int {
 	pd := profiletest.Unmarshal(b, written)
 	sets := map[string]bool{}
-	eachProfile(pd, func(p pprofile.Profile) {
+	for p := range sampletypes.ProfilesOf(pd) {
 		for _, s := range p.Samples().All() {
 			sets[fmt.Sprint(slices.Sorted(slices.Values(s.AttributeIndices().AsRaw())), s.LinkIndex())] = true
 		}
-	})
+	}
 	return len(sets)
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 func TestSlotOf(t *testing.T) {
@@ -55,14 +56,14 @@ func slotted(window time.Duration) *Options {
 
 // ranges are the intervals of the Profiles of pd, in order, with their sums.
 func ranges(pd pprofile.Profiles) (all []string) {
-	eachProfile(pd, func(p pprofile.Profile) {
+	for p := range sampletypes.ProfilesOf(pd) {
 		sum := int64(0)
 		for _, s := range p.Samples().All() {
 			sum += s.Values().At(0)
 		}
 		start := time.Duration(p.Time())
 		all = append(all, fmt.Sprintf("%v-%v: %d", start, start+time.Duration(p.DurationNano()), sum))
-	})
+	}
 	return all
 }
 
@@ -271,10 +272,10 @@ func BenchmarkSlots(b *testing.B) {
 				for i := range instances {
 					pd := profile(1 + (n+i)%3)
 					end := time.Unix(1_700_000_005+int64(10*n), r.Int64N(int64(10*time.Second)))
-					eachProfile(pd, func(p pprofile.Profile) {
+					for p := range sampletypes.ProfilesOf(pd) {
 						p.SetTime(pcommon.NewTimestampFromTime(end.Add(-10 * time.Second)))
 						p.SetDurationNano(uint64(10 * time.Second))
-					})
+					}
 					require.NoError(b, add(w, pd))
 				}
 				sizes[window] += float64(gzipSize(b, marshal(b, w.Emit("")))) / windows

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -140,10 +141,10 @@ func stampPush(pd pprofile.Profiles, n, service int) {
 			f.SetNameStrindex(int32(texts.Len() - 1))
 		}
 	}
-	eachProfile(pd, func(p pprofile.Profile) {
+	for p := range sampletypes.ProfilesOf(pd) {
 		var id pprofile.ProfileID
 		binary.BigEndian.PutUint64(id[8:], uint64(n+1))
 		p.SetProfileID(id)
 		p.SetTime(pcommon.NewTimestampFromTime(time.Unix(1_800_000_000+int64(n), 0)))
-	})
+	}
 }

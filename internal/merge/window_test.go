@@ -101,25 +101,14 @@ func unmarshalPprof(t testing.TB, data []byte) pprofile.Profiles {
 	return pd
 }
 
-// eachProfile calls f for each Profile of pd.
-func eachProfile(pd pprofile.Profiles, f func(pprofile.Profile)) {
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				f(p)
-			}
-		}
-	}
-}
-
 func TestWindowMergesCorpus(t *testing.T) {
 	var all []pprofile.Profiles
 	total := func(pd pprofile.Profiles) (sum int64) {
-		eachProfile(pd, func(p pprofile.Profile) {
+		for p := range sampletypes.ProfilesOf(pd) {
 			for _, s := range p.Samples().All() {
 				sum += s.Values().At(0)
 			}
-		})
+		}
 		return sum
 	}
 	for _, file := range profiletest.Corpus(t) {
@@ -233,11 +222,11 @@ func TestCorpusTimestamps_P4(t *testing.T) {
 
 // asIntervals gives all Profiles a duration, so that they merge.
 func asIntervals(pd pprofile.Profiles) pprofile.Profiles {
-	eachProfile(pd, func(p pprofile.Profile) {
+	for p := range sampletypes.ProfilesOf(pd) {
 		if p.DurationNano() == 0 {
 			p.SetDurationNano(1_000_000_000)
 		}
-	})
+	}
 	return pd
 }
 
@@ -359,7 +348,9 @@ func TestRejectedPayloadLeavesWindowUnchanged_P1(t *testing.T) {
 	want := marshal(t, w.Emit(""))
 
 	bad := profiletest.GenerateProfiles(profiletest.NewRand(2))
-	eachProfile(bad, func(p pprofile.Profile) { p.Samples().AppendEmpty().SetStackIndex(math.MaxInt32) })
+	for p := range sampletypes.ProfilesOf(bad) {
+		p.Samples().AppendEmpty().SetStackIndex(math.MaxInt32)
+	}
 	require.ErrorIs(t, add(w, bad), ErrInvalid)
 	require.Equal(t, want, marshal(t, w.Emit("")))
 
@@ -371,11 +362,11 @@ func TestRejectedPayloadLeavesWindowUnchanged_P1(t *testing.T) {
 		a.SetKeyStrindex(1)
 		a.Value().SetInt(i)
 	}
-	eachProfile(twice, func(p pprofile.Profile) {
+	for p := range sampletypes.ProfilesOf(twice) {
 		s := p.Samples().AppendEmpty()
 		s.AttributeIndices().Append(n, n+1)
 		s.Values().Append(1)
-	})
+	}
 	require.ErrorIs(t, add(w, twice), ErrInvalid)
 	require.ErrorContains(t, add(w, twice), "two attributes with the key")
 	require.Equal(t, want, marshal(t, w.Emit("")))

@@ -10,6 +10,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -27,6 +28,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbolize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 )
@@ -110,44 +112,17 @@ const base = 0x7f00_0000_0000
 // payload returns samples in leaf, called by walk, and in walk itself at the address after the call.
 func (n *native) payload(t *testing.T, buildID string) pprofile.Profiles {
 	t.Helper()
-	pd := pprofile.NewProfiles()
-	d := pd.Dictionary()
-	text := func(s string) int32 {
-		d.StringTable().Append(s)
-		return int32(d.StringTable().Len()) - 1
-	}
-	text("")
-	d.AttributeTable().AppendEmpty()
-	a := d.AttributeTable().AppendEmpty()
-	a.SetKeyStrindex(text("process.executable.build_id.gnu"))
-	a.Value().SetStr(buildID)
-	d.MappingTable().AppendEmpty()
-	m := d.MappingTable().AppendEmpty()
-	m.SetMemoryStart(base)
-	m.SetMemoryLimit(base + 0x100000)
+	mapping := expand.Mapping{Start: base, Limit: base + 0x100000}
 	if buildID != "" {
-		m.AttributeIndices().Append(1)
+		mapping.Attributes = []expand.Attribute{{Key: "process.executable.build_id.gnu", Value: buildID}}
 	}
-	d.FunctionTable().AppendEmpty()
-	d.LinkTable().AppendEmpty()
-	d.LocationTable().AppendEmpty()
-	d.StackTable().AppendEmpty()
-	for _, address := range []uint64{n.leaf.Value, n.callSite(t)} {
-		l := d.LocationTable().AppendEmpty()
-		l.SetMappingIndex(1)
-		l.SetAddress(base + address)
+	leaf := &expand.Frame{Address: base + n.leaf.Value, Mapping: mapping}
+	walk := &expand.Frame{Address: base + n.callSite(t), Mapping: mapping}
+	p := expand.Profile{Type: "cpu", Unit: "nanoseconds", Shape: expand.ShapeValues}
+	for _, stack := range [][]*expand.Frame{{leaf, walk}, {walk}} {
+		p.Samples = append(p.Samples, &expand.Sample{Stack: stack, Sum: big.NewInt(1)})
 	}
-	d.StackTable().AppendEmpty().LocationIndices().FromRaw([]int32{1, 2})
-	d.StackTable().AppendEmpty().LocationIndices().FromRaw([]int32{2})
-	p := pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
-	p.SampleType().SetTypeStrindex(text("cpu"))
-	p.SampleType().SetUnitStrindex(text("nanoseconds"))
-	for stack := range int32(2) {
-		s := p.Samples().AppendEmpty()
-		s.SetStackIndex(stack + 1)
-		s.Values().Append(1)
-	}
-	return pd
+	return profiletest.Build(t, p)
 }
 
 // stacks returns the functions and lines of the stacks, innermost first.

@@ -251,17 +251,6 @@ func ofTwoServices(t testing.TB) pprofile.Profiles {
 	return payloadtest.InOne(t, service("a", 1), service("b", 10))
 }
 
-// ofServices is pd with n resources instead of one, each of a service of its own.
-func ofServices(pd pprofile.Profiles, n int) pprofile.Profiles {
-	payloadtest.With(pd, "service.name", "0")
-	for i := 1; i < n; i++ {
-		to := pd.ResourceProfiles().AppendEmpty()
-		pd.ResourceProfiles().At(0).CopyTo(to)
-		to.Resource().Attributes().PutStr("service.name", fmt.Sprint(i))
-	}
-	return pd
-}
-
 func marshal(t testing.TB, pd pprofile.Profiles) []byte {
 	t.Helper()
 	mutable := pprofile.NewProfiles()

@@ -93,7 +93,7 @@ func TestRetryQueueOfManyPartitionsIsBounded_P8(t *testing.T) {
 		const limit, partitions = 4 << 20, 80
 		next := downstream{answer: unavailable}
 		p := newTestProcessor(t, &next, func(c *Config) { splitByService(c); c.MemoryLimit = limit })
-		require.NoError(t, p.ConsumeProfiles(t.Context(), ofServices(large(1), partitions)))
+		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.OfServices(large(1), partitions)))
 		time.Sleep(100 * time.Second)
 		synctest.Wait()
 		require.Positive(t, p.retrySize)
@@ -257,7 +257,7 @@ func TestShutdownTimeoutAmongPartitions_P9(t *testing.T) {
 		p := newTestProcessor(t, &next, func(c *Config) {
 			c.SplitBy, c.ShutdownTimeout = []string{"service.name"}, 2500*time.Millisecond
 		})
-		require.NoError(t, p.ConsumeProfiles(t.Context(), ofServices(payloadtest.Interval(1, 1, 1), 100)))
+		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.OfServices(payloadtest.Interval(1, 1, 1), 100)))
 		require.ErrorContains(t, p.Shutdown(t.Context()), "dropped 97 payloads that the next consumer did not accept")
 		require.Len(t, next.windows(), 3)
 		time.Sleep(time.Hour)

@@ -5,6 +5,7 @@
 package payloadtest
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -83,4 +84,15 @@ func Only(t testing.TB, pd pprofile.Profiles) pprofile.Profile {
 // First returns the first Profile of pd.
 func First(pd pprofile.Profiles) pprofile.Profile {
 	return pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
+}
+
+// OfServices is pd with n resources instead of one, each of a service of its own.
+func OfServices(pd pprofile.Profiles, n int) pprofile.Profiles {
+	With(pd, "service.name", "0")
+	for i := 1; i < n; i++ {
+		to := pd.ResourceProfiles().AppendEmpty()
+		pd.ResourceProfiles().At(0).CopyTo(to)
+		to.Resource().Attributes().PutStr("service.name", fmt.Sprint(i))
+	}
+	return pd
 }
