@@ -4,7 +4,6 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -28,6 +27,8 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // chromium is a headless Chromium. It collects what a page must not do: errors in the console,
@@ -310,9 +311,7 @@ func browsedProfile(t *testing.T, start time.Time, seconds int64, functions ...s
 		})
 	}
 	p.Sample[0].Label["trace_id"], p.Sample[0].Label["span_id"] = []string{browsedTrace}, []string{"00f067aa0ba902b7"}
-	var out bytes.Buffer
-	require.NoError(t, p.Write(&out))
-	return out.Bytes()
+	return profiletest.Gzip(t, profiletest.Pprof(t, p))
 }
 
 // TestQuickstartInABrowser_V3 goes from the first push to the flame graph, to what ran in a trace and to

@@ -67,8 +67,7 @@ func measuredSidecar(b *testing.B, gateway string, environment ...string) *measu
 // measures the time to the response, and to the arrival at a gateway that responds at once.
 func BenchmarkPushToGateway(b *testing.B) {
 	const rate, pushes = 10, 200
-	var one bytes.Buffer
-	require.NoError(b, profiletest.Workloads()[0].Pprof(1).Write(&one))
+	one := profiletest.Gzip(b, profiletest.Pprof(b, profiletest.Workloads()[0].Pprof(1)))
 	for name, environment := range map[string][]string{
 		"on receive, 10s": nil,
 		"on flush, 1s":    {"WINDOW=1s", "ACKNOWLEDGE=on_flush"},
@@ -81,7 +80,7 @@ func BenchmarkPushToGateway(b *testing.B) {
 			for i := range pushes {
 				running.Go(func() {
 					started[i] = time.Now()
-					response, err := http.Post(fmt.Sprintf("%s/v1/pprof?service.name=service-%d", m.url, i), "", bytes.NewReader(one.Bytes()))
+					response, err := http.Post(fmt.Sprintf("%s/v1/pprof?service.name=service-%d", m.url, i), "", bytes.NewReader(one))
 					if err != nil || response.Body.Close() != nil || response.StatusCode != http.StatusNoContent {
 						b.Errorf("push %d: %v %v", i, response, err)
 					}

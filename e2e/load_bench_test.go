@@ -125,9 +125,8 @@ func body(b *testing.B, data []byte) load.Body {
 
 func workloadBody(b *testing.B, workload profiletest.Workload) load.Body {
 	b.Helper()
-	var buf bytes.Buffer
-	require.NoError(b, workload.Pprof(1).Write(&buf))
-	return body(b, buf.Bytes())
+	buf := profiletest.Gzip(b, profiletest.Pprof(b, workload.Pprof(1)))
+	return body(b, buf)
 }
 
 // pushFor fails if a request gets no response.

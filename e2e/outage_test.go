@@ -4,7 +4,6 @@
 package e2e
 
 import (
-	"bytes"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -13,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -28,24 +26,12 @@ func ratedBodies(t *testing.T, n int) (bodies []load.Body, sums []map[string]int
 	t.Helper()
 	for seed := range n {
 		built := profiletest.Workloads()[0].Pprof(uint64(seed))
-		var buf bytes.Buffer
-		require.NoError(t, built.Write(&buf))
-		body, err := load.NewBody(buf.Bytes())
+		buf := profiletest.Gzip(t, profiletest.Pprof(t, built))
+		body, err := load.NewBody(buf)
 		require.NoError(t, err)
-		bodies, sums = append(bodies, body), append(sums, sumsOf(built))
+		bodies, sums = append(bodies, body), append(sums, profiletest.Sums(built))
 	}
 	return bodies, sums
-}
-
-// sumsOf sums the values of a profile by sample type.
-func sumsOf(p *profile.Profile) map[string]int64 {
-	sums := map[string]int64{}
-	for _, sample := range p.Sample {
-		for i, value := range sample.Value {
-			sums[p.SampleType[i].Type] += value
-		}
-	}
-	return sums
 }
 
 // sumsInFiles sums the values in all files below a directory by service and sample type. It is
@@ -77,7 +63,7 @@ func addValues(sums map[string]int64, pd pprofile.Profiles) {
 		service, _ := rp.Resource().Attributes().Get("service.name")
 		for _, sp := range rp.ScopeProfiles().All() {
 			for _, p := range sp.Profiles().All() {
-				name := service.AsString() + " " + texts.At(int(p.SampleType().TypeStrindex()))
+				name := service.AsString() + " " + texts.At(int(p.SampleType().TypeStrindex())) + "/" + texts.At(int(p.SampleType().UnitStrindex()))
 				for _, sample := range p.Samples().All() {
 					for _, value := range sample.Values().All() {
 						sums[name] += value

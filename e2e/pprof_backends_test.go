@@ -4,7 +4,6 @@
 package e2e
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -26,9 +25,8 @@ func withoutPeriodType(t *testing.T) payload {
 	p.SampleType = []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "time", Unit: "nanoseconds"}}
 	p.Sample[0].Value = p.Sample[0].Value[2:]
 	p.PeriodType, p.Period, p.DefaultSampleType = nil, 0, ""
-	var data bytes.Buffer
-	require.NoError(t, p.Write(&data))
-	return payload{"without period type", data.Bytes()}
+	data := profiletest.Gzip(t, profiletest.Pprof(t, p))
+	return payload{"without period type", data}
 }
 
 // TestPprofBackendsGetTheSumsOfGooglePprof runs the configurations for Pyroscope and Parca.

@@ -19,6 +19,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // profilingLogs is a request of a service with profiles as pprof and as text, of 10 ms of wall
@@ -36,14 +38,13 @@ func profilingLogs(t *testing.T, service string) plogotlp.ExportRequest {
 			NumLabel: map[string][]int64{"source.event.period": {10}, "source.event.time": {now.UnixMilli() + int64(i)}},
 		})
 	}
-	var message bytes.Buffer
-	require.NoError(t, cpu.Write(&message))
+	message := profiletest.Gzip(t, profiletest.Pprof(t, cpu))
 	ld := plog.NewLogs()
 	rl := ld.ResourceLogs().AppendEmpty()
 	rl.Resource().Attributes().PutStr("service.name", service)
 	scope := rl.ScopeLogs().AppendEmpty()
 	scope.Scope().SetName("otel.profiling")
-	for _, body := range []string{base64.StdEncoding.EncodeToString(message.Bytes()), "not base64"} {
+	for _, body := range []string{base64.StdEncoding.EncodeToString(message), "not base64"} {
 		record := scope.LogRecords().AppendEmpty()
 		record.Body().SetStr(body)
 		record.Attributes().PutStr("com.splunk.sourcetype", "otel.profiling")

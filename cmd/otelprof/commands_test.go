@@ -172,7 +172,7 @@ func TestViewServesThePagesOfPprofReadOnly(t *testing.T) {
 	}
 	status, body := request(http.MethodGet, "/download", "")
 	assert.Equal(t, http.StatusOK, status)
-	assert.Equal(t, int64(6e9), sumsOf(parse(t, []byte(body)))["cpu"])
+	assert.Equal(t, int64(6e9), profiletest.Sums(parse(t, []byte(body)))["cpu/nanoseconds"])
 	for _, path := range []string{"/source?f=.*", "/disasm?f=.*", "/saveconfig?config=x", "/deleteconfig?config=x", "/../etc/passwd"} {
 		status, _ := request(http.MethodGet, path, "")
 		assert.Equal(t, http.StatusNotFound, status, path)
@@ -233,10 +233,9 @@ func TestTextOfFilesCannotControlTheTerminal_V7(t *testing.T) {
 	p.Function[0].Name, p.Function[0].Filename = "a\x1b]0;title\ab\rc\td", "\x1b.go"
 	p.SampleType[1].Type, p.Comments = "cpu\x1b[31m", []string{"\x1b[2J"}
 	p.Mapping = []*profile.Mapping{{ID: 1, File: "/bin/\x1b[2J"}}
-	var data bytes.Buffer
-	require.NoError(t, p.Write(&data))
+	data := profiletest.Gzip(t, profiletest.Pprof(t, p))
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "cpu.pb.gz"), data.Bytes(), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "cpu.pb.gz"), data, 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "no\x1b[31mprofile\n"), []byte("vm"), 0o600))
 	for _, command := range []string{"ls", "top", "check"} {
 		_, stdout, stderr := otelprof(t, command, dir)
@@ -272,7 +271,7 @@ func TestHelpFitsIntoATerminal(t *testing.T) {
 func TestConvertTakesTheFormatAndTheEndOfTheRange(t *testing.T) {
 	profiles := filepath.Join(exampleDirectory(t), "profiles")
 	p := parse(t, []byte(succeed(t, "convert", "--type", "cpu", "--from", "-2h", "--to", "-1h", "--format", "pprof", profiles)))
-	assert.Equal(t, int64(4e9), sumsOf(p)["cpu"])
+	assert.Equal(t, int64(4e9), profiletest.Sums(p)["cpu/nanoseconds"])
 }
 
 func TestDifferenceOfRangesIsScaled(t *testing.T) {
@@ -443,12 +442,11 @@ func TestDamagedFilesAreNamedAndTheOthersShown_V1(t *testing.T) {
 func TestManyFiles_V1(t *testing.T) {
 	dir := t.TempDir()
 	files := profiletest.Rounds(t, 1000, 10_000)
-	var data bytes.Buffer
-	require.NoError(t, cpuPprof(1e9).Write(&data))
+	data := profiletest.Gzip(t, profiletest.Pprof(t, cpuPprof(1e9)))
 	for i := range files {
 		name := filepath.Join(dir, fmt.Sprintf("%02d", i%50), fmt.Sprintf("%d.pb.gz", i))
 		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o700))
-		require.NoError(t, os.WriteFile(name, data.Bytes(), 0o600))
+		require.NoError(t, os.WriteFile(name, data, 0o600))
 	}
 	found := rows(t, dir)
 	require.Equal(t, "cpu", found[0].SampleType)

@@ -41,7 +41,7 @@ func TestCorpusRoundTrip(t *testing.T) {
 			dir := written(t, "format: proto", windowed(t, "window: 1h", payloads[i:i+1]))
 			assert.Contains(t, succeed(t, "check", dir), "0 violations, 0 warnings")
 			selection := []string{"--service", file.Name, dir}
-			assert.Equal(t, sumsOf(original), listed(t, selection...), "ls")
+			assert.Equal(t, profiletest.Sums(original), listed(t, selection...), "ls")
 
 			converted := filepath.Join(t.TempDir(), "converted.pb.gz")
 			succeed(t, append([]string{"convert", "--format", "pprof", "-o", converted}, selection...)...)
@@ -77,24 +77,12 @@ func typeOf(sampleType string) string {
 	return sampleType
 }
 
-// sumsOf are the sums by sample type that are not 0.
-func sumsOf(p *profile.Profile) map[string]int64 {
-	sums := map[string]int64{}
-	for _, s := range p.Sample {
-		for i, v := range s.Value {
-			sums[p.SampleType[i].Type] += v
-		}
-	}
-	maps.DeleteFunc(sums, func(_ string, v int64) bool { return v == 0 })
-	return sums
-}
-
 // listed are the sums that ls prints.
 func listed(t *testing.T, args ...string) map[string]int64 {
 	t.Helper()
 	sums := map[string]int64{}
 	for _, row := range rows(t, args...) {
-		sums[row.SampleType] += row.Sum
+		sums[row.SampleType+"/"+row.Unit] += row.Sum
 		assert.Positive(t, row.Profiles)
 		assert.NotZero(t, row.Start)
 	}
@@ -226,7 +214,7 @@ func TestPayloadsOfTheEBPFProfiler(t *testing.T) {
 	for _, pd := range payloads {
 		samples += pd.SampleCount()
 	}
-	assert.GreaterOrEqual(t, listed(t, path)["samples"], int64(samples))
+	assert.GreaterOrEqual(t, listed(t, path)["samples/count"], int64(samples))
 	var want []expand.Profile
 	for _, pd := range payloads {
 		one := profiletest.Expand(t, pd)

@@ -64,9 +64,8 @@ func runsDirectory(t testing.TB, seed uint64, share float64) string {
 
 func savePprofAs(t testing.TB, path string, p *profile.Profile) {
 	t.Helper()
-	var data bytes.Buffer
-	require.NoError(t, p.Write(&data))
-	require.NoError(t, os.WriteFile(path, data.Bytes(), 0o600))
+	data := profiletest.Gzip(t, profiletest.Pprof(t, p))
+	require.NoError(t, os.WriteFile(path, data, 0o600))
 }
 
 func TestDiffFailsIfAShareGrewBeyondNoise(t *testing.T) {

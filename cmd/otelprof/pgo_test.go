@@ -57,9 +57,8 @@ func reduced(t *testing.T, paths ...string) string {
 func savePprof(t testing.TB, p *profile.Profile) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "cpu.pb.gz")
-	var data bytes.Buffer
-	require.NoError(t, p.Write(&data))
-	require.NoError(t, os.WriteFile(path, data.Bytes(), 0o600))
+	data := profiletest.Gzip(t, profiletest.Pprof(t, p))
+	require.NoError(t, os.WriteFile(path, data, 0o600))
 	return path
 }
 

@@ -15,6 +15,8 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // withoutSymbols writes a goroutine profile of this process twice: with functions, and with addresses only, as gperftools
@@ -30,9 +32,8 @@ func withoutSymbols(t *testing.T, file string, keepID bool) (symbolized, native 
 	dir := t.TempDir()
 	symbolized, native = filepath.Join(dir, "symbolized.pb"), filepath.Join(dir, "native.pb")
 	write := func(path string) {
-		var data bytes.Buffer
-		require.NoError(t, p.Write(&data))
-		require.NoError(t, os.WriteFile(path, data.Bytes(), 0o600))
+		data := profiletest.Gzip(t, profiletest.Pprof(t, p))
+		require.NoError(t, os.WriteFile(path, data, 0o600))
 	}
 	write(symbolized)
 	if !keepID {

@@ -4,7 +4,6 @@
 package splunkprofilingconnector
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -153,9 +152,8 @@ func textRecord(stack string, set ...func(plog.LogRecord)) func(plog.LogRecord) 
 // gzipped is a body. google/pprof writes it without checking it.
 func gzipped(t *testing.T, p *profile.Profile) string {
 	t.Helper()
-	var buf bytes.Buffer
-	require.NoError(t, p.Write(&buf))
-	return base64.StdEncoding.EncodeToString(buf.Bytes())
+	buf := profiletest.Gzip(t, profiletest.Pprof(t, p))
+	return base64.StdEncoding.EncodeToString(buf)
 }
 
 // stacks are the stacks of a profile without sample types: main called by start, and start.
