@@ -4,7 +4,6 @@
 package dictionary
 
 import (
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
@@ -70,7 +69,7 @@ func (m *Mapping) Write(dst pprofile.Mapping) {
 	dst.SetFileOffset(m.FileOffset)
 	dst.SetFilenameStrindex(m.Filename)
 	if len(m.Attributes) > 0 {
-		setIndices(dst.AttributeIndices(), m.Attributes)
+		dst.AttributeIndices().FromRaw(m.Attributes)
 	}
 }
 
@@ -129,7 +128,7 @@ func (l *Location) Write(dst pprofile.Location) {
 		}
 	}
 	if len(l.Attributes) > 0 {
-		setIndices(dst.AttributeIndices(), l.Attributes)
+		dst.AttributeIndices().FromRaw(l.Attributes)
 	}
 }
 
@@ -172,14 +171,8 @@ func WriteLink(dst pprofile.Link, key []byte) {
 // WriteStack fills dst, which is empty.
 func WriteStack(dst pprofile.Stack, locations []int32) {
 	if len(locations) > 0 {
-		setIndices(dst.LocationIndices(), locations)
+		dst.LocationIndices().FromRaw(locations)
 	}
-}
-
-// setIndices fills dst, which is empty. FromRaw grows, which is slower.
-func setIndices(dst pcommon.Int32Slice, indices []int32) {
-	dst.EnsureCapacity(len(indices))
-	dst.Append(indices...)
 }
 
 // WriteStrings fills the string table of dst with the parts of content. One allocation

@@ -77,13 +77,11 @@ func (t *table) number(limit int, hash uint32, content []byte, equals func(n int
 		return -1, false
 	}
 	n = int32(t.len())
-	switch size := len(t.content); {
-	case len(content) == 0:
-	case len(content) <= cap(t.content)-size: // without the write barrier of append
+	if size := len(t.content); len(content) > cap(t.content)-size {
+		t.content = append(t.content, content...)
+	} else if len(content) > 0 { // without the write barrier of append
 		t.content = t.content[:size+len(content)]
 		copy(t.content[size:], content)
-	default:
-		t.content = append(t.content, content...)
 	}
 	t.ends = append(t.ends, uint32(len(t.content)))
 	t.index.Insert(slot, hash, n)
