@@ -8,8 +8,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -27,8 +25,7 @@ import (
 // TestTokensAreRequiredAndSent_D7 runs the shipped configuration as a gateway and as its client.
 func TestTokensAreRequiredAndSent_D7(t *testing.T) {
 	parallel(t)
-	token := filepath.Join(t.TempDir(), "token")
-	require.NoError(t, os.WriteFile(token, []byte("s3cret\n"), 0o600))
+	token := profiletest.WriteFile(t, "token", []byte("s3cret\n"))
 	run := func(variables env) (*member, env) {
 		all := env{"DATA_DIR": t.TempDir(), "TOKEN_FILE": token, "WINDOW": "200ms"}
 		for _, listen := range []string{"PPROF_LISTEN", "OTLP_GRPC_LISTEN", "OTLP_HTTP_LISTEN", "VIEW_LISTEN"} {

@@ -99,8 +99,7 @@ service:
 // writes to the directory files.
 func run(t *testing.T, address, files, config string) *collector {
 	t.Helper()
-	configFile := filepath.Join(t.TempDir(), "config.yaml")
-	require.NoError(t, os.WriteFile(configFile, []byte(config), 0o600))
+	configFile := profiletest.WriteFile(t, "config.yaml", []byte(config))
 	c := launch(t, program(t), nil, "--config", configFile)
 	c.url, c.files = "http://"+address, files
 	c.awaitReady(t)

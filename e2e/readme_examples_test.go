@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // TestReadmeExamplesAreValid validates each complete configuration in the components' READMEs by the program
@@ -53,8 +55,7 @@ func TestReadmeExamplesAreValid(t *testing.T) {
 // requireValid validates a configuration by the program that has its components.
 func requireValid(t *testing.T, program, text string, env ...string) {
 	t.Helper()
-	config := filepath.Join(t.TempDir(), "config.yaml")
-	require.NoError(t, os.WriteFile(config, []byte(text), 0o600))
+	config := profiletest.WriteFile(t, "config.yaml", []byte(text))
 	command := exec.Command(program, "validate", "--config", config)
 	command.Env = append(os.Environ(), env...)
 	if out, err := command.CombinedOutput(); err != nil {

@@ -251,8 +251,7 @@ func TestTextOfFilesCannotControlTheTerminal_V7(t *testing.T) {
 
 // TestUnreadableFilesAreReportedOnce: no command says that nothing matches, too.
 func TestUnreadableFilesAreReportedOnce(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "text")
-	require.NoError(t, os.WriteFile(path, []byte("vm\n"), 0o600))
+	path := profiletest.WriteFile(t, "text", []byte("vm\n"))
 	for _, command := range []string{"ls", "top", "check", "cat", "convert --format pprof"} {
 		code, _, stderr := otelprof(t, append(strings.Fields(command), path)...)
 		assert.Equal(t, exitWrong, code, command)
@@ -311,8 +310,7 @@ func TestReportsStayWithinMaxMemory_V2(t *testing.T) {
 	for i := range 30_000 {
 		_, _ = fmt.Fprintf(&stack, "f%d;", i)
 	}
-	path := filepath.Join(t.TempDir(), "deep")
-	require.NoError(t, os.WriteFile(path, []byte(stack.String()+"leaf 1\n"), 0o600))
+	path := profiletest.WriteFile(t, "deep", []byte(stack.String()+"leaf 1\n"))
 	succeed(t, "top", path)
 	for _, command := range []string{"top", "view --no-browser --http localhost:99999"} {
 		code, stdout, stderr := otelprof(t, append(strings.Fields(command), "--max-memory=64MiB", path)...)
@@ -366,8 +364,7 @@ func TestConvertReadsBackWhatItWrites(t *testing.T) {
 		assert.Equal(t, rows(t, filepath.Join(dir, "cpu.pb.gz")), rows(t, path), format)
 	}
 	folded := succeed(t, "convert", "--format", "folded", "--type", "cpu:cpu", filepath.Join(dir, "payload.otlp.pb"))
-	path := filepath.Join(t.TempDir(), "folded")
-	require.NoError(t, os.WriteFile(path, []byte(folded), 0o600))
+	path := profiletest.WriteFile(t, "folded", []byte(folded))
 	assert.Equal(t, folded, succeed(t, "convert", "--format", "folded", path))
 	assert.Contains(t, succeed(t, "top", path), "main.encode")
 }
@@ -377,8 +374,7 @@ func TestCheckNamesPlaceRuleAndWhatIsWanted(t *testing.T) {
 	pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(1).Samples().At(0).SetStackIndex(99)
 	pd.Dictionary().StringTable().Append("nobody refers to it")
 	message := profiletest.Proto(t, pd)
-	path := filepath.Join(t.TempDir(), "payload.otlp.pb")
-	require.NoError(t, os.WriteFile(path, message, 0o600))
+	path := profiletest.WriteFile(t, "payload.otlp.pb", message)
 
 	code, stdout, stderr := otelprof(t, "check", path)
 	assert.Equal(t, exitWrong, code)
@@ -405,8 +401,7 @@ func TestWarningsAloneAreNoError(t *testing.T) {
 	pd := profiletest.Small(t)
 	pd.Dictionary().StringTable().Append("nobody refers to it")
 	message := profiletest.Proto(t, pd)
-	path := filepath.Join(t.TempDir(), "payload.otlp.pb")
-	require.NoError(t, os.WriteFile(path, message, 0o600))
+	path := profiletest.WriteFile(t, "payload.otlp.pb", message)
 	assert.Contains(t, succeed(t, "check", path), "0 violations, 1 warning\n")
 }
 

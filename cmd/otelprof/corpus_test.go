@@ -49,8 +49,7 @@ func TestCorpusRoundTrip(t *testing.T) {
 			require.NoError(t, err)
 			assert.Empty(t, difference(original, parse(t, data)), "convert --format pprof")
 
-			source := filepath.Join(t.TempDir(), "original.pb.gz")
-			require.NoError(t, os.WriteFile(source, file.Data, 0o600))
+			source := profiletest.WriteFile(t, "original.pb.gz", file.Data)
 			raw := goTool(t, "-raw", source)
 			for i, sampleType := range original.SampleType {
 				folded := succeed(t, append([]string{"convert", "--format", "folded", "--type", typeOf(sampleType.Type)}, selection...)...)

@@ -24,7 +24,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-profiles/otelcol-profiles/connector/splunkprofilingconnector/internal/metadata"
@@ -54,8 +53,7 @@ type harness struct {
 
 func newHarness(t *testing.T, change func(*Config)) *harness {
 	t.Helper()
-	h := &harness{t: t, telemetry: componenttest.NewTelemetry()}
-	t.Cleanup(func() { assert.NoError(t, h.telemetry.Shutdown(context.Background())) })
+	h := &harness{t: t}
 	next, err := xconsumer.NewProfiles(func(_ context.Context, pd pprofile.Profiles) error {
 		profiletest.RequireConforms(t, pd)
 		if h.err == nil {
@@ -64,12 +62,9 @@ func newHarness(t *testing.T, change func(*Config)) *harness {
 		return h.err
 	}, consumer.WithCapabilities(consumer.Capabilities{MutatesData: true}))
 	require.NoError(t, err)
-	core, logs := observer.New(zap.DebugLevel)
-	h.logs = logs
 	set := connectortest.NewNopSettings(metadata.Type)
 	set.ID = component.NewIDWithName(metadata.Type, "test")
-	set.TelemetrySettings = h.telemetry.NewTelemetrySettings()
-	set.Logger = zap.New(core)
+	set.TelemetrySettings, h.telemetry, h.logs = profiletest.Observe(t)
 	config := createDefaultConfig().(*Config)
 	config.MaxInFlight = 256 << 20
 	if change != nil {

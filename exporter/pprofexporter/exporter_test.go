@@ -22,7 +22,6 @@ import (
 	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/exporter/xexporter"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -54,11 +53,9 @@ func start(t *testing.T, yaml string) *running {
 	t.Helper()
 	config := createDefaultConfig().(*Config)
 	require.NoError(t, profiletest.LoadConfig(yaml, config))
-	r := &running{telemetry: componenttest.NewTelemetry()}
+	r := &running{}
 	set := exportertest.NewNopSettings(metadata.Type)
-	set.TelemetrySettings = r.telemetry.NewTelemetrySettings()
-	core, logs := observer.New(zap.InfoLevel)
-	set.Logger, r.logs = zap.New(core), logs
+	set.TelemetrySettings, r.telemetry, r.logs = profiletest.Observe(t)
 	e, err := NewFactory().(xexporter.Factory).CreateProfiles(t.Context(), set, config)
 	require.NoError(t, err)
 	require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))

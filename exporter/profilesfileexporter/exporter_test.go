@@ -23,7 +23,6 @@ import (
 	"go.opentelemetry.io/collector/exporter/xexporter"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	profilespb "go.opentelemetry.io/proto/otlp/profiles/v1development"
-	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 	"google.golang.org/protobuf/proto"
@@ -68,12 +67,9 @@ func newConfig(t testing.TB, groupBy ...string) *Config {
 // observed returns an exporter whose groups block makes fail, what it counts, and what it logs.
 func observed(t testing.TB, cfg *Config) (*fileExporter, *componenttest.Telemetry, *observer.ObservedLogs) {
 	require.NoError(t, cfg.Validate())
-	telemetry := componenttest.NewTelemetry()
-	t.Cleanup(func() { _ = telemetry.Shutdown(context.Background()) })
 	set := exportertest.NewNopSettings(metadata.Type)
-	set.TelemetrySettings = telemetry.NewTelemetrySettings()
-	core, logs := observer.New(zapcore.DebugLevel)
-	set.Logger = zap.New(core)
+	settings, telemetry, logs := profiletest.Observe(t)
+	set.TelemetrySettings = settings
 	e, err := newFileExporter(cfg, set)
 	require.NoError(t, err)
 	e.options.OpenDir = openUnblocked

@@ -51,8 +51,7 @@ func read(t *testing.T, path string) (read []pprofile.Profiles, failed []string)
 
 func write(t *testing.T, name string, parts ...[]byte) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	require.NoError(t, os.WriteFile(path, bytes.Join(parts, nil), 0o600))
+	path := profiletest.WriteFile(t, name, bytes.Join(parts, nil))
 	return path
 }
 

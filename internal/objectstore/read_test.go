@@ -383,8 +383,7 @@ func TestTheCacheIsBounded(t *testing.T) {
 func TestCredentialsComeFromTheSharedFile(t *testing.T) {
 	s := s3test.New(t)
 	s.Put("p/file", []byte("main 1\n"))
-	path := filepath.Join(t.TempDir(), "credentials")
-	require.NoError(t, os.WriteFile(path, []byte("[other]\naws_access_key_id = test-access-key\naws_secret_access_key = "+s3test.Secret+"\n"), 0o600))
+	path := profiletest.WriteFile(t, "credentials", []byte("[other]\naws_access_key_id = test-access-key\naws_secret_access_key = "+s3test.Secret+"\n"))
 	for key, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_SHARED_CREDENTIALS_FILE": path, "AWS_PROFILE": "other", "AWS_ENDPOINT_URL": s.URL,
 	} {

@@ -57,3 +57,11 @@ func ReadRecords(tb testing.TB, path string) (records [][]byte) {
 	}
 	return records
 }
+
+// WriteFile writes a file of this name into a directory of its own, and returns its path.
+func WriteFile(tb testing.TB, name string, content []byte) (path string) {
+	tb.Helper()
+	path = filepath.Join(tb.TempDir(), name)
+	require.NoError(tb, os.WriteFile(path, content, 0o600))
+	return path
+}

@@ -4,8 +4,6 @@
 package query_test
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -23,8 +21,7 @@ import (
 func listed(t *testing.T, pd pprofile.Profiles, limit int64) (rows []query.Row, unread []string) {
 	t.Helper()
 	data := profiletest.Proto(t, pd)
-	path := filepath.Join(t.TempDir(), "record.pb")
-	require.NoError(t, os.WriteFile(path, data, 0o600))
+	path := profiletest.WriteFile(t, "record.pb", data)
 	s := query.Source{
 		Files: []archive.File{{Path: path}}, Options: archive.Options{MaxMemory: 4 * limit, MaxRecord: 64 << 20, Setting: "max_memory"},
 		Failed: func(err error) error {

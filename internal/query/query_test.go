@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"math"
 	"math/big"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -86,8 +84,7 @@ func source(t testing.TB, payloads ...pprofile.Profiles) *query.Source {
 	for _, pd := range payloads {
 		content = append(content, profiletest.Prefixed(profiletest.Proto(t, pd))...)
 	}
-	path := filepath.Join(t.TempDir(), "profiles")
-	require.NoError(t, os.WriteFile(path, content, 0o600))
+	path := profiletest.WriteFile(t, "profiles", content)
 	return &query.Source{
 		Files:   []archive.File{{Path: path, Size: int64(len(content))}},
 		Options: archive.Options{MaxMemory: 1 << 30},
@@ -318,8 +315,7 @@ func TestSelectionByTraceAndSpan(t *testing.T) {
 	c.Class("jdk.ThreadPark", jfrwriter.StartTime, jfrwriter.Duration, jfrwriter.Thread, jfrwriter.Stack,
 		jfrwriter.Long("spanId"), jfrwriter.Long("traceIdHi"), jfrwriter.Long("traceIdLo"))
 	c.Event("jdk.ThreadPark", 1000, 5, 0, 0, 0x00f067aa0ba902b7, 0x4bf92f3577b34da6, uint64(0xa3ce929d0e0e4736))
-	path := filepath.Join(t.TempDir(), "recording.jfr")
-	require.NoError(t, os.WriteFile(path, c.Bytes(), 0o600))
+	path := profiletest.WriteFile(t, "recording.jfr", c.Bytes())
 	recording := source(t)
 	recording.Files = []archive.File{{Path: path, Size: int64(len(c.Bytes()))}}
 	assert.Equal(t, map[string]int64{"contentions": 1, "delay": 5}, sums(t, recording, query.Selection{TraceID: traceID}))
@@ -328,8 +324,7 @@ func TestSelectionByTraceAndSpan(t *testing.T) {
 	// OTLP/JSON may have upper-case digits.
 	line := profiletest.JSON(t, payload(t, linked))
 	line = bytes.ReplaceAll(line, []byte(trace), []byte(strings.ToUpper(trace)))
-	path = filepath.Join(t.TempDir(), "profiles.json")
-	require.NoError(t, os.WriteFile(path, line, 0o600))
+	path = profiletest.WriteFile(t, "profiles.json", line)
 	recording.Files = []archive.File{{Path: path, Size: int64(len(line))}}
 	assert.Equal(t, map[string]int64{"cpu": 1}, sums(t, recording, query.Selection{TraceID: traceID}))
 

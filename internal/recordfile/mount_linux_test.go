@@ -209,8 +209,7 @@ func TestPowerLoss_E4(t *testing.T) {
 		format := allFormats[random.IntN(len(allFormats))]
 		syncMode := []Sync{SyncRecord, SyncRecord, SyncInterval, SyncNone}[round%4]
 		t.Run(fmt.Sprintf("%d %s sync %d", round, formatName(format), syncMode), func(t *testing.T) {
-			file := filepath.Join(t.TempDir(), "disk")
-			require.NoError(t, os.WriteFile(file, nil, 0o600))
+			file := profiletest.WriteFile(t, "disk", nil)
 			require.NoError(t, os.Truncate(file, 16<<20))
 			require.NoError(t, command(t, "mkfs.ext4", "-q", "-F", file))
 			disk, err := mountImage(t, file)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // TestRecoveryAfterCrash cuts a file behind each of its bytes, as a crash may, and
@@ -88,8 +90,7 @@ func TestRecoveryTouchesNothingElse(t *testing.T) {
 	dir := t.TempDir()
 	format := allFormats[0]
 	data := fileOf(t, format, 2, size)
-	outside := filepath.Join(t.TempDir(), "outside")
-	require.NoError(t, os.WriteFile(outside, data[:len(data)-1], 0o600))
+	outside := profiletest.WriteFile(t, "outside", data[:len(data)-1])
 
 	ours := Name{Sequence: 1, Format: format}
 	others := []string{

@@ -25,8 +25,6 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
@@ -65,11 +63,9 @@ func newTestReceiver(t *testing.T, yaml string, next xconsumer.Profiles) *testRe
 	t.Helper()
 	cfg, err := loadConfig(yaml)
 	require.NoError(t, err)
-	telemetry := componenttest.NewTelemetry()
-	t.Cleanup(func() { require.NoError(t, telemetry.Shutdown(context.Background())) })
+	observed, telemetry, logs := profiletest.Observe(t)
 	set := settings(telemetry)
-	core, logs := observer.New(zapcore.DebugLevel)
-	set.Logger = zap.New(core)
+	set.Logger = observed.Logger
 	r, err := newReceiver(set, cfg, ingest.NewInFlight(int64(cfg.MaxInFlight)), next)
 	require.NoError(t, err)
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}

@@ -21,8 +21,6 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
@@ -178,11 +176,9 @@ func startConfig(t *testing.T, yaml string, n *testConsumer, host component.Host
 	t.Helper()
 	cfg, err := loadConfig(yaml)
 	require.NoError(t, err)
-	telemetry := componenttest.NewTelemetry()
-	t.Cleanup(func() { assert.NoError(t, telemetry.Shutdown(context.Background())) })
+	observed, telemetry, logs := profiletest.Observe(t)
 	set := metadatatest.NewSettings(telemetry)
-	core, logs := observer.New(zapcore.DebugLevel)
-	set.Logger = zap.New(core)
+	set.Logger = observed.Logger
 	r, err := newReceiver(set, cfg, n)
 	require.NoError(t, err)
 	require.NoError(t, r.Start(t.Context(), host))

@@ -14,11 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumertest"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -53,16 +50,13 @@ func TestFileThatPanicsIsSkipped_R17(t *testing.T) {
 	path := filepath.Join(dir, "a.pb.gz")
 	require.NoError(t, os.WriteFile(path, []byte("content"), 0o600))
 	require.NoError(t, os.Chtimes(path, time.Time{}, time.Now().Add(-time.Hour)))
-	telemetry := componenttest.NewTelemetry()
-	metrics, err := metadata.NewTelemetry(telemetry.NewTelemetrySettings(), component.NewID(metadata.Type))
+	settings, telemetry, logs := profiletest.Observe(t)
+	metrics, err := metadata.NewTelemetry(settings, component.NewID(metadata.Type))
 	require.NoError(t, err)
-	core, logs := observer.New(zap.WarnLevel)
 	config := DefaultConfig()
 	config.Watch.Include = []string{filepath.ToSlash(dir) + "/*"}
-	settings := telemetry.NewTelemetrySettings()
-	settings.Logger = zap.New(core)
 	r := New(config, metadata.Settings{InFlight: ingest.NewInFlight(64 << 20), Telemetry: settings, Metrics: metrics},
-		ingest.New(ingest.Settings{Logger: zap.New(core)}, consumertest.NewNop())) // without an Unmarshaler, it panics
+		ingest.New(ingest.Settings{Logger: settings.Logger}, consumertest.NewNop())) // without an Unmarshaler, it panics
 	r.MaxRetryDelay = 0
 	for range 5 {
 		r.Poll(t.Context())
@@ -71,12 +65,6 @@ func TestFileThatPanicsIsSkipped_R17(t *testing.T) {
 	require.Len(t, panics, 1)
 	assert.Equal(t, path, panics[0].ContextMap()["path"])
 	assert.Equal(t, 1, logs.FilterMessage("Skipping file until it changes").Len())
-	counted, err := telemetry.GetMetric("otelcol_receiver_pprof_files")
-	require.NoError(t, err)
-	points := counted.Data.(metricdata.Sum[int64]).DataPoints
-	require.Len(t, points, 1)
-	outcome, _ := points[0].Attributes.Value("outcome")
-	assert.Equal(t, "panic", outcome.AsString())
-	assert.EqualValues(t, 1, points[0].Value)
+	assert.Equal(t, map[string]int64{"panic": 1}, profiletest.MetricsBy(t, telemetry, "otelcol_receiver_pprof_files", "outcome")[""])
 	profiletest.Injected(t, "1 panics")
 }
