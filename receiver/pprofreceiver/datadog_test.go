@@ -155,15 +155,13 @@ func TestDatadogLabels(t *testing.T) {
 	next := newSink(t)
 	b := startTestReceiver(t, serverYAML, next)
 	require.Equal(t, http.StatusAccepted, b.sendForm(httpserver.DatadogPath, attached("auto.pprof", profiletest.Pprof(t, p)), event(goEvent)).status)
-	pd := next.only()
-	sample := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0)
-	assert.Equal(t, []uint64{uint64(p.TimeNanos + 1)}, sample.TimestampsUnixNano().AsRaw())
-	link := pd.Dictionary().LinkTable().At(int(sample.LinkIndex()))
-	assert.Equal(t, "0102030405060708090a0b0c0d0e0f10/0102030405060708", link.TraceID().String()+"/"+link.SpanID().String())
+	sample := profiletest.Expand(t, next.only())[0].Samples[0]
+	require.Len(t, sample.Points, 1)
+	assert.EqualValues(t, p.TimeNanos+1, sample.Points[0].Timestamp)
+	assert.Equal(t, "0102030405060708090a0b0c0d0e0f10/0102030405060708", sample.Link)
 	got := map[string]any{}
-	for _, i := range sample.AttributeIndices().All() {
-		a := pd.Dictionary().AttributeTable().At(int(i))
-		got[pd.Dictionary().StringTable().At(int(a.KeyStrindex()))] = a.Value().AsRaw()
+	for _, a := range sample.Attributes {
+		got[a.Key] = a.Value
 	}
 	assert.Equal(t, map[string]any{
 		"thread.id": int64(42), "thread.name": "worker", "trace endpoint": "GET /", "trace id": "0102030405060708090a0b0c0d0e0f10",

@@ -26,6 +26,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 )
 
@@ -39,25 +40,15 @@ func numbered(value int64) *profile.Profile {
 // arrivedValues are the values of the sample type samples, by the label id.
 func arrivedValues(t *testing.T, s *sink) map[int64]int64 {
 	t.Helper()
-	values := map[int64]int64{}
-	ids := map[pprofile.ProfileID]bool{}
-	for _, pd := range s.AllProfiles() {
-		table := pd.Dictionary().StringTable()
-		for _, p := range pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().All() {
-			assert.False(t, ids[p.ProfileID()], "%s came twice", p.ProfileID())
-			ids[p.ProfileID()] = true
-			if table.At(int(p.SampleType().TypeStrindex())) != "samples" {
-				continue
-			}
-			for _, sample := range p.Samples().All() {
-				for _, i := range sample.AttributeIndices().All() {
-					a := pd.Dictionary().AttributeTable().At(int(i))
-					if table.At(int(a.KeyStrindex())) == "id" {
-						id, err := strconv.ParseInt(a.Value().Str(), 10, 64)
-						require.NoError(t, err)
-						values[id] += sample.Values().At(0)
-					}
-				}
+	values, ids := map[int64]int64{}, map[string]bool{}
+	for _, p := range profiletest.Expand(t, s.AllProfiles()...) {
+		assert.False(t, ids[p.ProfileID], "%s came twice", p.ProfileID)
+		ids[p.ProfileID] = true
+		for _, sample := range p.Samples {
+			if p.Type == "samples" {
+				id, err := strconv.ParseInt(expand.Text(sample.Attributes, "id"), 10, 64)
+				require.NoError(t, err)
+				values[id] += sample.Sum.Int64()
 			}
 		}
 	}

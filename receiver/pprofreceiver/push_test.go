@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumertest"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -206,13 +205,10 @@ func TestConfiguredLabels(t *testing.T) {
 	b := startTestReceiver(t, serverYAML+"links: {trace_id: the trace, span_id: the span}\ntimestamp_label: at", next)
 	require.Equal(t, 204, b.push("", profiletest.Pprof(t, p)).status)
 
-	pd := next.only()
-	sample := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0)
-	require.EqualValues(t, 1, sample.LinkIndex())
-	link := pd.Dictionary().LinkTable().At(1)
-	assert.Equal(t, pcommon.TraceID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, link.TraceID())
-	assert.Equal(t, pcommon.SpanID{1, 2, 3, 4, 5, 6, 7, 8}, link.SpanID())
-	assert.Equal(t, []uint64{uint64(p.TimeNanos + 5)}, sample.TimestampsUnixNano().AsRaw())
+	sample := profiletest.Expand(t, next.only())[0].Samples[0]
+	assert.Equal(t, "0102030405060708090a0b0c0d0e0f10/0102030405060708", sample.Link)
+	require.Len(t, sample.Points, 1)
+	assert.EqualValues(t, p.TimeNanos+5, sample.Points[0].Timestamp)
 }
 
 // The labels of known libraries become links and remain attributes. An invalid pair becomes none.
@@ -242,14 +238,9 @@ func TestLinksOfKnownLabels(t *testing.T) {
 			next := newSink(t)
 			b := startTestReceiver(t, serverYAML, next)
 			require.Equal(t, 204, b.push("", profiletest.Pprof(t, p)).status)
-			pd := next.only()
-			sample := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0)
-			link := ""
-			if at := pd.Dictionary().LinkTable().At(int(sample.LinkIndex())); sample.LinkIndex() > 0 {
-				link = at.TraceID().String() + "/" + at.SpanID().String()
-			}
-			assert.Equal(t, row.link, link)
-			assert.Equal(t, len(row.labels)+len(row.numbers), sample.AttributeIndices().Len(), "all labels stay")
+			sample := profiletest.Expand(t, next.only())[0].Samples[0]
+			assert.Equal(t, row.link, sample.Link)
+			assert.Len(t, sample.Attributes, len(row.labels)+len(row.numbers), "all labels stay")
 		})
 	}
 }
@@ -330,13 +321,11 @@ func TestTimestampsOutside(t *testing.T) {
 	next := newSink(t)
 	b := startTestReceiver(t, serverYAML, next)
 	require.Equal(t, 204, b.push("", profiletest.Pprof(t, p)).status)
-	for _, p := range next.only().ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().All() {
-		assert.EqualValues(t, at[1], p.Time())
+	for _, p := range profiletest.Expand(t, next.only()) {
+		assert.EqualValues(t, at[1], p.Time)
 		var kept []int64
-		for _, s := range p.Samples().All() {
-			for _, timestamp := range s.TimestampsUnixNano().All() {
-				kept = append(kept, int64(timestamp))
-			}
+		for _, point := range p.Samples[0].Points {
+			kept = append(kept, int64(point.Timestamp))
 		}
 		assert.ElementsMatch(t, at, kept)
 	}

@@ -129,73 +129,23 @@ func (s *series) all() (all []received) {
 	return all
 }
 
-// stacks are the values of some sample types that the next consumer received, by stack
-// and labels, as google/pprof reads them.
-func (s *series) stacks(types ...string) map[string][]int64 {
-	found := map[string][]int64{}
-	for _, pd := range s.received {
-		pprofs, err := (&pproftranslator.Marshaler{}).ConvertProfiles(pd)
-		require.NoError(s.t, err)
-		for _, p := range pprofs {
-			for key, values := range sums(p, types...) {
-				found[key] = values
+// stacks are the values of some sample types that the next consumer received, by identity of the samples.
+func (s *series) stacks(types ...string) map[string]int64 {
+	return sums(profiletest.Expand(s.t, s.received...), types...)
+}
+
+// sums are the values of some sample types by identity, without zeros.
+func sums(profiles []expand.Profile, types ...string) map[string]int64 {
+	found := map[string]int64{}
+	for _, p := range expand.Normalize(profiles, expand.AsPprof) {
+		for _, sample := range p.Samples {
+			if slices.Contains(types, p.Type) {
+				found[p.Type+" "+sample.Identity()] += sample.Sum.Int64()
 			}
 		}
 	}
+	maps.DeleteFunc(found, func(_ string, n int64) bool { return n == 0 })
 	return found
-}
-
-// sums are the values of some sample types by stack and labels, without zeros.
-func sums(p *profile.Profile, types ...string) map[string][]int64 {
-	found := map[string][]int64{}
-	for _, sample := range p.Sample {
-		var key strings.Builder
-		for _, location := range sample.Location {
-			fmt.Fprintf(&key, "%x", location.Address)
-			if location.Mapping != nil {
-				fmt.Fprintf(&key, " of %s %s %x", location.Mapping.File, location.Mapping.BuildID, location.Mapping.Start)
-			}
-			for _, line := range location.Line {
-				fmt.Fprintf(&key, " %q %q:%d:%d", line.Function.Name, line.Function.Filename, line.Line, line.Column)
-			}
-			key.WriteByte('\n')
-		}
-		fmt.Fprint(&key, sample.Label, sample.NumLabel, sample.NumUnit)
-		values := found[key.String()]
-		if values == nil {
-			values = make([]int64, len(types))
-		}
-		for i, name := range types {
-			for column, of := range p.SampleType {
-				if of.Type == name {
-					values[i] += sample.Value[column]
-				}
-			}
-		}
-		found[key.String()] = values
-	}
-	return withoutZeros(found)
-}
-
-func withoutZeros(all map[string][]int64) map[string][]int64 {
-	for key, values := range all {
-		if !slices.ContainsFunc(values, func(n int64) bool { return n != 0 }) {
-			delete(all, key)
-		}
-	}
-	return all
-}
-
-func minus(a, b map[string][]int64) map[string][]int64 {
-	result := map[string][]int64{}
-	for key, values := range a {
-		values = slices.Clone(values)
-		for i := range b[key] {
-			values[i] -= b[key][i]
-		}
-		result[key] = values
-	}
-	return withoutZeros(result)
 }
 
 func parsed(t *testing.T, payload []byte) *profile.Profile {
@@ -216,13 +166,18 @@ func requireDeltas(t *testing.T, payloads [][]byte) {
 		p := parsed(t, payload)
 		got := s.scrape(payload, at.Add(time.Duration(i)*time.Minute))
 		require.Zero(t, s.restarts(), "profile %d", i)
-		assert.Equal(t, sums(p, inuseTypes...), s.stacks(inuseTypes...), "profile %d", i)
+		assert.Equal(t, sums(expand.Pprof(p), inuseTypes...), s.stacks(inuseTypes...), "profile %d", i)
 		if i == 0 {
 			require.Len(t, got, 2, "there is no delta yet")
 			continue
 		}
 		before := parsed(t, payloads[i-1])
-		want := minus(sums(p, allocTypes...), sums(before, allocTypes...))
+		want := sums(expand.Pprof(p), allocTypes...)
+		for key, n := range sums(expand.Pprof(before), allocTypes...) {
+			if want[key] -= n; want[key] == 0 {
+				delete(want, key)
+			}
+		}
 		assert.Equal(t, want, s.stacks(allocTypes...), "profile %d", i)
 		total += len(want)
 		if len(want) > 0 {
@@ -344,7 +299,7 @@ func TestRestartsAreDetected(t *testing.T) {
 			}
 			assert.Len(t, got, want)
 			assert.Equal(t, test.restarted, s.restarts() == 1)
-			assert.Equal(t, sums(next, inuseTypes...), s.stacks(inuseTypes...))
+			assert.Equal(t, sums(expand.Pprof(next), inuseTypes...), s.stacks(inuseTypes...))
 			next.Sample[0].Value[0] += 5
 			next.Sample[0].Value[1] += 50
 			got = s.scrape(profiletest.Pprof(t, next), time.Now())
