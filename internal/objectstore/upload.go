@@ -75,11 +75,11 @@ type Uploader struct {
 	retry   *backoff.ExponentialBackOff
 	closed  chan struct{}
 	listed  bool
-	expired time.Time // when old objects were removed last
+	expired time.Time             // when old objects were removed last
+	times   map[string]*fileTimes // of files that wait, by names below the directory
 
-	mu    sync.Mutex           // guards the following, which are by names below the directory
-	done  map[string]bool      // files that are in the bucket, or are too old for it
-	times map[string]fileTimes // of files that wait
+	mu   sync.Mutex
+	done map[string]bool // files that are in the bucket, or are too old for it, by names below the directory
 }
 
 // fileTimes say when something happened to a file that waits; zero is never.
@@ -102,7 +102,7 @@ func NewUploader(options UploadOptions) (*Uploader, error) {
 	}
 	retry := backoff.NewExponentialBackOff()
 	retry.InitialInterval, retry.MaxInterval = min(time.Second, options.Interval), time.Minute
-	return &Uploader{options: options, bucket: b, retry: retry, closed: make(chan struct{}, 1), done: map[string]bool{}, times: map[string]fileTimes{}}, nil
+	return &Uploader{options: options, bucket: b, retry: retry, closed: make(chan struct{}, 1), done: map[string]bool{}}, nil
 }
 
 // Run uploads until ctx ends.
@@ -165,8 +165,9 @@ func (u *Uploader) pass(ctx context.Context) error {
 	}
 	waiting := u.waiting(files)
 	u.options.Waiting(len(waiting))
-	left, failures := len(waiting), make(chan error, len(waiting))
 	var counting sync.Mutex
+	var first error // of the directory
+	left := len(waiting)
 	group, all := errgroup.WithContext(ctx)
 	group.SetLimit(u.options.Concurrency)
 	for _, f := range waiting {
@@ -181,7 +182,7 @@ func (u *Uploader) pass(ctx context.Context) error {
 			case archive.IsStorageError(err):
 				return err
 			case err != nil:
-				failures <- err
+				first = cmp.Or(first, err)
 			case uploaded:
 				left--
 				u.options.Waiting(left)
@@ -195,11 +196,7 @@ func (u *Uploader) pass(ctx context.Context) error {
 	if err := u.expire(ctx); err != nil {
 		return err
 	}
-	select {
-	case failed = <-failures:
-	default:
-	}
-	return failed
+	return cmp.Or(first, failed)
 }
 
 // localFile is a closed file.
@@ -207,7 +204,8 @@ type localFile struct {
 	name string // below the directory, with slashes
 	recordfile.Name
 	manifest []byte
-	replaces []string // names of other files
+	replaces []string   // names of other files
+	times    *fileTimes // if it waits
 }
 
 // scan returns the closed files of the directory that no other one replaces, the oldest first.
@@ -312,16 +310,15 @@ func (u *Uploader) setDone(name string) {
 func (u *Uploader) waiting(files []localFile) (waiting []localFile) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	done, times := make(map[string]bool, len(files)), map[string]fileTimes{}
+	done, times := make(map[string]bool, len(files)), map[string]*fileTimes{}
 	for _, f := range files {
 		if u.done[f.name] || u.isOld(f.Time) {
 			done[f.name] = true
 			continue
 		}
+		f.times = cmp.Or(u.times[f.name], &fileTimes{})
+		times[f.name] = f.times
 		waiting = append(waiting, f)
-		if at, ok := u.times[f.name]; ok {
-			times[f.name] = at
-		}
 	}
 	if u.times = times; len(u.done) > 2*len(done)+1000 {
 		u.done = done
@@ -337,10 +334,10 @@ func (u *Uploader) isOld(t time.Time) bool {
 // upload uploads a file after its index, so that readers find the index of each file that has one. uploaded is false if the file
 // must wait, is gone, or can never be uploaded.
 func (u *Uploader) upload(ctx context.Context, f *localFile) (uploaded bool, err error) {
-	switch times, now := u.timesOf(f.name), u.options.Now(); {
-	case now.Sub(times.conflict) < conflictInterval, now.Sub(times.stored) < replaceTime:
+	switch now := u.options.Now(); {
+	case now.Sub(f.times.conflict) < conflictInterval, now.Sub(f.times.stored) < replaceTime:
 		return false, nil
-	case !times.stored.IsZero():
+	case !f.times.stored.IsZero():
 		return true, u.finish(ctx, f)
 	}
 	file, err := regularfile.Open(u.path(f.name))
@@ -358,7 +355,7 @@ func (u *Uploader) upload(ctx context.Context, f *localFile) (uploaded bool, err
 	if err != nil {
 		return false, err
 	}
-	index, wait := u.index(f.name, info.Size())
+	index, wait := u.index(f, info.Size())
 	if wait {
 		return false, nil
 	}
@@ -373,7 +370,7 @@ func (u *Uploader) upload(ctx context.Context, f *localFile) (uploaded bool, err
 	}
 	if _, isConflict := errors.AsType[*ConflictError](err); isConflict {
 		u.options.Failed(err, 0)
-		u.setTime(f.name, func(t *fileTimes) { t.conflict = u.options.Now() })
+		f.times.conflict = u.options.Now()
 		return false, nil
 	}
 	if err != nil {
@@ -381,40 +378,24 @@ func (u *Uploader) upload(ctx context.Context, f *localFile) (uploaded bool, err
 	}
 	u.options.Uploaded(u.path(f.name), info.Size()+int64(len(index)))
 	if f.manifest != nil {
-		u.setTime(f.name, func(t *fileTimes) { t.stored = u.options.Now() })
+		f.times.stored = u.options.Now()
 		return false, nil
 	}
 	return true, u.finish(ctx, f)
 }
 
-func (u *Uploader) timesOf(name string) fileTimes {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.times[name]
-}
-
-func (u *Uploader) setTime(name string, set func(*fileTimes)) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	times := u.times[name]
-	set(&times)
-	u.times[name] = times
-}
-
 // index reads the index of a file of size bytes. It is nil if there is none, and wait is set if it may be written soon.
-func (u *Uploader) index(name string, size int64) (data []byte, wait bool) {
-	data, err := readFile(u.path(name)+recordfile.IndexSuffix, maxIndex)
+func (u *Uploader) index(f *localFile, size int64) (data []byte, wait bool) {
+	data, err := readFile(u.path(f.name)+recordfile.IndexSuffix, maxIndex)
 	if err == nil {
 		if _, err = recordfile.ParseIndex(data, size, maxIndex); err == nil {
 			return data, false
 		}
 	}
-	since := u.timesOf(name).noIndex
-	if since.IsZero() {
-		since = u.options.Now()
-		u.setTime(name, func(t *fileTimes) { t.noIndex = since })
+	if f.times.noIndex.IsZero() {
+		f.times.noIndex = u.options.Now()
 	}
-	return nil, u.options.Now().Sub(since) < indexTime
+	return nil, u.options.Now().Sub(f.times.noIndex) < indexTime
 }
 
 // expire removes old objects, each before its index.
