@@ -363,22 +363,24 @@ func (d *directory) compact(ctx context.Context) (err error) {
 func (d *directory) bucket(ctx context.Context, level Level, start time.Time, inputs []recordfile.Name) error {
 	for len(inputs) > 0 {
 		m := &maker{directory: d, level: level, inputs: inputs}
-		bad, err := m.make(ctx, start)
-		if err = errors.Join(err, d.clean()); err != nil || len(bad) == 0 {
+		err := m.make(ctx, start)
+		bad, isInput := errors.AsType[*inputError](err)
+		if isInput {
+			err = nil
+		}
+		if err = errors.Join(err, d.clean()); err != nil || !isInput {
 			return err
 		}
-		for _, b := range bad {
-			inputs = slices.DeleteFunc(slices.Clone(inputs), func(n recordfile.Name) bool { return slices.Contains(b.names, n) })
-			if b.err == nil {
-				continue
-			}
-			paths := make([]string, len(b.names))
-			for i, name := range b.names {
-				paths[i] = filepath.Join(d.path, name.String())
-				d.skipped[paths[i]] = true
-			}
-			d.options.Skipped(paths, b.err)
+		inputs = slices.DeleteFunc(slices.Clone(inputs), func(n recordfile.Name) bool { return slices.Contains(bad.names, n) })
+		if bad.err == nil {
+			continue
 		}
+		paths := make([]string, len(bad.names))
+		for i, name := range bad.names {
+			paths[i] = filepath.Join(d.path, name.String())
+			d.skipped[paths[i]] = true
+		}
+		d.options.Skipped(paths, bad.err)
 	}
 	return nil
 }

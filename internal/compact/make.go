@@ -40,10 +40,9 @@ type maker struct {
 	options    *merge.Options
 	window     *merge.Window
 	partitions []string // of the window, in order
-	checking   bool     // the window is lost, and inputs are only checked
 }
 
-// inputError says that some inputs must stay as they are.
+// inputError says that some inputs must stay as they are. Others may be made without them.
 type inputError struct {
 	names []recordfile.Name
 	err   error // nil if they were removed
@@ -51,8 +50,8 @@ type inputError struct {
 
 func (e *inputError) Error() string { return e.err.Error() }
 
-// make writes the result and gives it its name, or returns the inputs that must be left out.
-func (m *maker) make(ctx context.Context, start time.Time) (bad []*inputError, err error) {
+// make writes the result and gives it its name. The error is an *inputError if inputs must be left out.
+func (m *maker) make(ctx context.Context, start time.Time) (err error) {
 	began := m.directory.options.Now()
 	m.options = &merge.Options{
 		SlotLength: m.level.Resolution, SlotByStart: true, Snapshots: merge.SnapshotsLatest,
@@ -65,41 +64,34 @@ func (m *maker) make(ctx context.Context, start time.Time) (bad []*inputError, e
 		Failed:     func(err error) { m.failed = err },
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	result := Result{Inputs: len(m.inputs)}
 	for _, name := range m.inputs {
 		size, err := m.add(ctx, name)
-		of, isInput := errors.AsType[*inputError](err)
-		switch {
-		case isInput:
-			bad, m.checking = append(bad, of), true
-		case errors.Is(err, fs.ErrNotExist): // by retention
-			bad, m.checking = append(bad, &inputError{names: []recordfile.Name{name}}), true
-		case err != nil:
-			return nil, errors.Join(err, m.writer.Close())
+		if errors.Is(err, fs.ErrNotExist) { // by retention
+			err = &inputError{names: []recordfile.Name{name}}
+		}
+		if err != nil {
+			return errors.Join(err, m.writer.Close())
 		}
 		result.Before += size
 	}
-	if m.checking {
-		_ = m.writer.Close() // its file is not needed
-		return bad, nil
-	}
 	if err := errors.Join(m.flush(ctx), m.writer.Close(), m.failed, m.made.IndexError); err != nil {
-		return nil, err
+		return err
 	}
 	if m.made.Records == 0 {
-		return []*inputError{{m.inputs, errors.New("they have no profiles")}}, nil
+		return &inputError{m.inputs, errors.New("they have no profiles")}
 	}
 	if _, err := m.dir.Lstat(m.temporary() + recordfile.IndexSuffix); errors.Is(err, fs.ErrNotExist) {
-		return []*inputError{{m.inputs, errIndex}}, nil
+		return &inputError{m.inputs, errIndex}
 	}
 	if result.Path, err = m.commit(start); err != nil {
-		return nil, err
+		return err
 	}
 	result.Records, result.After, result.Duration = m.made.Records, m.made.Size, m.directory.options.Now().Sub(began)
 	m.directory.options.Compacted(result)
-	return nil, nil
+	return nil
 }
 
 // errIndex concerns files with too many resources for one index. Each of them has one.
@@ -149,9 +141,6 @@ func (m *maker) addRecord(ctx context.Context, record *archive.Record) error {
 	payload, err := merge.Check(pd, m.options)
 	if err != nil {
 		return record.Fail(err)
-	}
-	if m.checking {
-		return nil
 	}
 	if int64(m.window.Size()) > m.directory.options.MaxMemory/4 {
 		if err := m.flush(ctx); err != nil {
