@@ -311,19 +311,9 @@ func (p *payload) setFlag(m pprofile.Mapping, key string) {
 			kept = append(kept, i)
 		}
 	}
-	attributes.FromRaw(append(kept, p.trueAttribute(key)))
-}
-
-// trueAttribute returns the index of the attribute KEY=true.
-func (p *payload) trueAttribute(key string) int32 {
-	table := p.dictionary.AttributeTable()
-	for i, a := range table.All() {
-		if k, value := p.attribute(int32(i)); k == key && a.UnitStrindex() == 0 && value.Type() == pcommon.ValueTypeBool && value.Bool() {
-			return int32(i)
-		}
-	}
-	a := table.AppendEmpty()
-	a.SetKeyStrindex(p.string(key))
-	a.Value().SetBool(true)
-	return int32(table.Len()) - 1
+	flag := pprofile.NewKeyValueAndUnit()
+	flag.SetKeyStrindex(p.string(key))
+	flag.Value().SetBool(true)
+	index, _ := pprofile.SetAttribute(p.dictionary.AttributeTable(), flag) // an error would be of its size
+	attributes.FromRaw(append(kept, index))
 }

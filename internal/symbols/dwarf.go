@@ -4,7 +4,6 @@
 package symbols
 
 import (
-	"bytes"
 	"cmp"
 	"debug/dwarf"
 	"debug/elf"
@@ -162,9 +161,9 @@ func (r *dwarfReader) resolveStrings(e *dwarf.Entry) {
 		if !ok || f.Class != dwarf.ClassStringAlt || r.alt == nil || offset < 0 || offset > int64(len(r.alt.str)) || r.budget.err != nil {
 			continue
 		}
-		text, _, _ := bytes.Cut(r.alt.str[offset:min(int64(len(r.alt.str)), offset+maxString)], []byte{0})
+		text := textAt(r.alt.str, uint64(offset))
 		r.budget.step(1 + len(text)/8)
-		e.Field[i].Val = string(text)
+		e.Field[i].Val = text
 	}
 }
 

@@ -120,7 +120,7 @@ func (b *builder) readFunction(t *pclntab, i uint64, addSymbol bool) error {
 	}
 	c.data = t.data[place:]
 	c.uint32() // entry
-	name := t.text0(t.names, c.uint32())
+	name := textAt(t.names, uint64(c.uint32()))
 	c.skip(12) // arguments, deferreturn, pcsp
 	files, lines := c.uint32(), c.uint32()
 	c.uint32() // number of other tables
@@ -137,7 +137,7 @@ func (b *builder) readFunction(t *pclntab, i uint64, addSymbol bool) error {
 		file, line := fileAt.at(at), lineAt.at(at)
 		r := lineRange{start: at, node: node, line: uint32(max(0, line))}
 		if offset := 4 * (uint64(unit) + uint64(uint32(file))); file >= 0 && offset+4 <= uint64(len(t.units)) {
-			r.file = b.strings.intern(t.text0(t.files, t.order.Uint32(t.units[offset:])))
+			r.file = b.strings.intern(textAt(t.files, uint64(t.order.Uint32(t.units[offset:]))))
 		}
 		ranges = append(ranges, r)
 		at = min(end, fileAt.end, lineAt.end)
@@ -149,9 +149,9 @@ func (b *builder) readFunction(t *pclntab, i uint64, addSymbol bool) error {
 	return nil
 }
 
-// text0 returns the text at an offset that ends with 0.
-func (t *pclntab) text0(data []byte, offset uint32) string {
-	if uint64(offset) >= uint64(len(data)) {
+// textAt returns the text at an offset that ends with 0, "" beyond the end.
+func textAt(data []byte, offset uint64) string {
+	if offset >= uint64(len(data)) {
 		return ""
 	}
 	data = data[offset:]
