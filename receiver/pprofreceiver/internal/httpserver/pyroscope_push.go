@@ -14,11 +14,11 @@ import (
 const PushPath = "/push.v1.PusherService/Push"
 
 func readPush(r *Request) (push Push, err error) {
-	read, memory, contentType := readPushRequest, memoryOfLabels, r.MediaType
-	switch contentType {
+	read, memory := readPushRequest, memoryOfLabels
+	switch r.MediaType {
 	case mediaTypeConnectProto:
 	case mediaTypeJSON:
-		read, memory, push.Response = readPushRequestJSON, memoryOfJSON, []byte("{}")
+		read, memory = readPushRequestJSON, memoryOfJSON
 	default:
 		return push, unsupported("Content-Type: must be %s or %s, as in unary calls of the Connect protocol", mediaTypeConnectProto, mediaTypeJSON)
 	}
@@ -29,7 +29,6 @@ func readPush(r *Request) (push Push, err error) {
 	if err != nil {
 		return push, err
 	}
-	push.ContentType = contentType
 	if err := r.Reserve(memory(message)); err != nil {
 		return push, err
 	}

@@ -52,7 +52,7 @@ var contentEncodings = []string{"", "gzip", "zstd"}
 type Protocol struct {
 	Path    string
 	Success int  // status
-	Connect bool // errors are those of the Connect protocol
+	Connect bool // responses are those of the Connect protocol
 
 	// Read reads the profiles of a request, without decompressing or translating them.
 	Read func(r *Request) (Push, error)
@@ -70,9 +70,6 @@ var protocols = []Protocol{
 type Push struct {
 	Profiles []Profile
 	Skipped  map[string]int // parts that are not profiles, by the attribute attachment
-
-	ContentType string // of the response of success; none if it is empty
-	Response    []byte
 }
 
 // Profile is one profile of a request. Its Data may be compressed.
@@ -241,11 +238,14 @@ func (s *Server) serve(p Protocol, w http.ResponseWriter, r *http.Request) (err 
 		s.settings.Metrics.ReceiverPprofSkippedAttachments.Add(r.Context(), int64(n), s.settings.Metrics.Attributes(
 			attribute.String("endpoint", p.Path), attribute.String("attachment", attachment)))
 	}
-	if push.ContentType == "" {
+	switch {
+	case !p.Connect:
 		w.WriteHeader(p.Success)
-		return nil
+	case request.MediaType == mediaTypeJSON:
+		writeResponse(w, p.Success, mediaTypeJSON, []byte("{}"))
+	default:
+		writeResponse(w, p.Success, request.MediaType, nil)
 	}
-	writeResponse(w, p.Success, push.ContentType, push.Response)
 	return nil
 }
 
