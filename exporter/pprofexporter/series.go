@@ -168,11 +168,6 @@ func hasValues(sp pprofile.ScopeProfiles, profiles []int) bool {
 func compressed(p *profile.Profile) ([]byte, error) {
 	var buf bytes.Buffer
 	w := gzip.NewWriter(&buf)
-	if err := pproftranslator.WritePprof(w, p); err != nil {
-		return nil, err
-	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	return buf.Bytes(), nil
+	err := errors.Join(pproftranslator.WritePprof(w, p), w.Close())
+	return buf.Bytes(), err
 }
