@@ -151,7 +151,6 @@ func (c *checker) attributes(s pcommon.Int32Slice, drop []bool, place string, ar
 
 func (c *checker) dictionary(d pprofile.ProfilesDictionary) {
 	n := c.lengths
-	texts, locations, functions, stacks := d.StringTable(), d.LocationTable(), d.FunctionTable(), d.StackTable()
 	for i, a := range d.AttributeTable().All() { // before the sets of them
 		c.index(a.KeyStrindex(), n.strings, "string", "attribute_table[%d].key_strindex", i)
 		c.index(a.UnitStrindex(), n.strings, "string", "attribute_table[%d].unit_strindex", i)
@@ -160,42 +159,45 @@ func (c *checker) dictionary(d pprofile.ProfilesDictionary) {
 		c.index(m.FilenameStrindex(), n.strings, "string", "mapping_table[%d].filename_strindex", i)
 		c.attributes(m.AttributeIndices(), nil, "mapping_table[%d]", i)
 	}
-	content := 0 // of strings, lines and stacks
-	for i := range n.strings {
-		content += maxText(texts.At(i))
+	content := c.locations(d.LocationTable()) // and of strings and stacks
+	for _, s := range d.StringTable().All() {
+		content += maxText(s)
 	}
-	for i := range n.locations {
-		l := locations.At(i)
-		lines := l.Lines()
-		if m := l.MappingIndex(); bad(m, n.mappings) {
-			c.index(m, n.mappings, "mapping", "location_table[%d].mapping_index", i)
-		}
-		content += maxLine * lines.Len()
-		for j := range lines.Len() {
-			if f := lines.At(j).FunctionIndex(); bad(f, n.functions) {
-				c.index(f, n.functions, "function", "location_table[%d].lines[%d].function_index", i, j)
-			}
-		}
-		if attributes := l.AttributeIndices(); c.mayBeBad(attributes) {
-			c.attributes(attributes, nil, "location_table[%d]", i)
-		}
-	}
-	for i := range n.functions {
-		f := functions.At(i)
+	for i, f := range d.FunctionTable().All() {
 		if bad(f.NameStrindex(), n.strings) || bad(f.SystemNameStrindex(), n.strings) || bad(f.FilenameStrindex(), n.strings) {
 			c.index(f.NameStrindex(), n.strings, "string", "function_table[%d].name_strindex", i)
 			c.index(f.SystemNameStrindex(), n.strings, "string", "function_table[%d].system_name_strindex", i)
 			c.index(f.FilenameStrindex(), n.strings, "string", "function_table[%d].filename_strindex", i)
 		}
 	}
-	for i := range n.stacks {
-		indices := stacks.At(i).LocationIndices()
+	for i, s := range d.StackTable().All() {
+		indices := s.LocationIndices()
 		content += maxIndex * indices.Len()
 		if j := firstBad(indices, n.locations); j >= 0 {
 			c.index(indices.At(j), n.locations, "location", "stack_table[%d].location_indices[%d]", i, j)
 		}
 	}
 	c.growth.Content += content
+}
+
+// locations returns the most bytes that lines take. As a part of dictionary it takes 30 % more instructions.
+func (c *checker) locations(table pprofile.LocationSlice) (content int) {
+	mappings, functions := c.lengths.mappings, c.lengths.functions
+	for i, l := range table.All() {
+		if m := l.MappingIndex(); bad(m, mappings) {
+			c.index(m, mappings, "mapping", "location_table[%d].mapping_index", i)
+		}
+		content += maxLine * l.Lines().Len()
+		for j, line := range l.Lines().All() {
+			if f := line.FunctionIndex(); bad(f, functions) {
+				c.index(f, functions, "function", "location_table[%d].lines[%d].function_index", i, j)
+			}
+		}
+		if attributes := l.AttributeIndices(); c.mayBeBad(attributes) {
+			c.attributes(attributes, nil, "location_table[%d]", i)
+		}
+	}
+	return content
 }
 
 // maxText is the most bytes that a string takes: each of its own may become the three of U+FFFD.
@@ -249,23 +251,24 @@ func (c *checker) profile(p pprofile.Profile, i, j, k int) {
 	c.index(p.PeriodType().TypeStrindex(), n.strings, "string", profilePlace+".period_type.type_strindex", i, j, k)
 	c.index(p.PeriodType().UnitStrindex(), n.strings, "string", profilePlace+".period_type.unit_strindex", i, j, k)
 	c.attributes(p.AttributeIndices(), nil, profilePlace, i, j, k)
-	samples := p.Samples()
-	for s := range samples.Len() {
-		sample := samples.At(s)
-		if bad(sample.StackIndex(), n.stacks) || bad(sample.LinkIndex(), n.links) {
-			c.index(sample.StackIndex(), n.stacks, "stack", profilePlace+".samples[%d].stack_index", i, j, k, s)
-			c.index(sample.LinkIndex(), n.links, "link", profilePlace+".samples[%d].link_index", i, j, k, s)
+	c.samples(p.Samples(), i, j, k)
+}
+
+// samples checks those of the Profile at this place.
+func (c *checker) samples(samples pprofile.SampleSlice, i, j, k int) {
+	stacks, links := c.lengths.stacks, c.lengths.links
+	for s, sample := range samples.All() {
+		if bad(sample.StackIndex(), stacks) || bad(sample.LinkIndex(), links) {
+			c.index(sample.StackIndex(), stacks, "stack", profilePlace+".samples[%d].stack_index", i, j, k, s)
+			c.index(sample.LinkIndex(), links, "link", profilePlace+".samples[%d].link_index", i, j, k, s)
 		}
 		if attributes := sample.AttributeIndices(); c.mayBeBad(attributes) {
 			c.attributes(attributes, c.drop, profilePlace+".samples[%d]", i, j, k, s)
 		}
 		values, times := sample.Values().Len(), sample.TimestampsUnixNano().Len()
-		if values > 0 && times > 0 && values != times && c.err == nil {
+		if times > 0 && values > 0 && values != times && c.err == nil {
 			c.err = fmt.Errorf("%s has %d values and %d timestamps, which must be equally many",
 				placeOf(profilePlace+".samples[%d]", []int{i, j, k, s}), values, times)
-		}
-		if c.err != nil {
-			return
 		}
 	}
 }

@@ -239,12 +239,9 @@ func (a *addition) profile(to *scope, from *Profile, place int, in *partition) {
 		to.samples.Grow(a.countSamples(samples))
 	}
 	var plain *column // of samples with values alone
-	for i := range samples.Len() {
+	for i := a.next(samples, 0); i < samples.Len(); i = a.next(samples, i+1) {
 		s := samples.At(i)
 		values, times := s.Values(), s.TimestampsUnixNano()
-		if a.options.DropZeroSamples && isZeroSample(values, times) {
-			continue
-		}
 		row := to.samples.Number(a.remap.Sample(s, a.payload.dropped))
 		switch {
 		case times.Len() == 0 && values.Len() == 0: // it says nothing
@@ -279,28 +276,31 @@ func (a *addition) profile(to *scope, from *Profile, place int, in *partition) {
 
 // countSamples is the number of samples that are not dropped for being zero.
 func (a *addition) countSamples(samples pprofile.SampleSlice) (n int) {
-	if !a.options.DropZeroSamples {
-		return samples.Len()
-	}
-	for i := range samples.Len() {
-		if s := samples.At(i); !isZeroSample(s.Values(), s.TimestampsUnixNano()) {
-			n++
-		}
+	for i := a.next(samples, 0); i < samples.Len(); i = a.next(samples, i+1) {
+		n++
 	}
 	return n
 }
 
-// isZeroSample reports whether the values of a sample are all 0 and it has no timestamps.
-func isZeroSample(values pcommon.Int64Slice, times pcommon.UInt64Slice) bool {
-	if values.Len() == 0 || times.Len() > 0 {
-		return false
+// next is the first index from i on of a sample that is not dropped for being zero: its values are all 0 and it has no
+// timestamps. It is samples.Len() if there is none. A loop of its own takes half the instructions.
+func (a *addition) next(samples pprofile.SampleSlice, i int) int {
+	if !a.options.DropZeroSamples {
+		return i
 	}
-	for i := range values.Len() {
-		if values.At(i) != 0 {
-			return false
+	for ; i < samples.Len(); i++ {
+		s := samples.At(i)
+		values := s.Values()
+		if values.Len() == 0 || s.TimestampsUnixNano().Len() > 0 {
+			return i
+		}
+		for n := range values.Len() {
+			if values.At(n) != 0 {
+				return i
+			}
 		}
 	}
-	return true
+	return i
 }
 
 func (a *addition) keyOf(profile *Profile) profileKey {
