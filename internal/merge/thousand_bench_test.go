@@ -12,10 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // merger is a way to merge payloads into one, with what it has taken so far.
