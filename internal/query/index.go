@@ -66,25 +66,47 @@ func (s *Source) selectedParts(ctx context.Context, file archive.File, sel *Sele
 	return parts
 }
 
-// indexed returns the selected summaries of a file from its index. ok is false if the file must be read, because it has
-// no index or that cannot tell what is selected.
-func (s *Source) indexed(ctx context.Context, file archive.File, sel *Selection) (selected []recordfile.Summary, ok bool) {
-	if sel.SelectsSamples() {
-		return nil, false
-	}
-	x := s.Options.StoredIndex(ctx, file)
-	if x == nil {
-		return nil, false
-	}
-	for _, of := range x.Totals {
-		all, none := sel.timeOf(&of)
+// selectedOf returns those summaries of an index that are selected. ok is false if the time range has a part of one: then
+// the file must be read.
+func (s *Selection) selectedOf(summaries []recordfile.Summary) (selected []recordfile.Summary, ok bool) {
+	for _, of := range summaries {
+		all, none := s.timeOf(&of)
 		switch {
-		case none || !sel.MatchesKey(&of.Key):
-		case !all: // a part of the records
+		case none || !s.MatchesKey(&of.Key):
+		case !all:
 			return nil, false
 		default:
 			selected = append(selected, of)
 		}
 	}
 	return selected, true
+}
+
+// eachIndexed calls use with the index of each file, in order, and read with a file that has none, or whose index use
+// reports as not sufficient. A selection of parts of Profiles by more than their time is read without indexes.
+func (s *Source) eachIndexed(ctx context.Context, sel *Selection, use func(*recordfile.Index) (sufficient bool, err error), read func(*Source) error) error {
+	if sel.SelectsSamples() {
+		return read(s)
+	}
+	for files := range slices.Chunk(s.Files, archive.FilesAhead) {
+		s.Options.FetchIndexes(ctx, files)
+		for _, file := range files {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			sufficient, err := false, error(nil)
+			if x := s.Options.StoredIndex(ctx, file); x != nil {
+				sufficient, err = use(x)
+			}
+			if !sufficient && err == nil {
+				one := *s
+				one.Files = []archive.File{file}
+				err = read(&one)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

@@ -70,24 +70,20 @@ func (s *Source) List(ctx context.Context, sel *Selection) ([]Row, error) {
 			rest.Labels = append(rest.Labels, m)
 		}
 	}
-	for file, err := range s.withIndexes(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		if summaries, ok := s.indexed(ctx, file, sel); ok {
-			err = all.add(summaries, sel)
-		} else {
-			err = s.eachIn(ctx, file, &rest, func(record *archive.Record, pd pprofile.Profiles) error {
-				summaries, err := recordfile.Summarize(pd)
-				if err != nil {
-					return record.Fail(err)
-				}
-				return all.add(summaries, sel)
-			})
-		}
-		if err != nil {
-			return nil, err
-		}
+	err := s.eachIndexed(ctx, sel, func(x *recordfile.Index) (bool, error) {
+		selected, ok := sel.selectedOf(x.Totals)
+		return ok, all.add(selected, sel)
+	}, func(files *Source) error {
+		return files.Each(ctx, &rest, func(record *archive.Record, pd pprofile.Profiles) error {
+			summaries, err := recordfile.Summarize(pd)
+			if err != nil {
+				return record.Fail(err)
+			}
+			return all.add(summaries, sel)
+		})
+	})
+	if err != nil {
+		return nil, err
 	}
 	return all.rows(), nil
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -52,13 +51,6 @@ func (s *Source) Each(ctx context.Context, sel *Selection, visit func(*archive.R
 	return nil
 }
 
-// eachIn is Each for one file.
-func (s *Source) eachIn(ctx context.Context, file archive.File, sel *Selection, visit func(*archive.Record, pprofile.Profiles) error) error {
-	one := *s
-	one.Files = []archive.File{file}
-	return one.Each(ctx, sel, visit)
-}
-
 // eachOf is Each for parts of a file.
 func (s *Source) eachOf(ctx context.Context, file archive.File, parts []archive.Part, sel *Selection, visit func(*archive.Record, pprofile.Profiles) error) error {
 	for _, part := range parts {
@@ -77,20 +69,6 @@ func (s *Source) eachOf(ctx context.Context, file archive.File, parts []archive.
 		}
 	}
 	return nil
-}
-
-// withIndexes yields the files in order, with the indexes of the next ones fetched. The error is that of ctx.
-func (s *Source) withIndexes(ctx context.Context) iter.Seq2[archive.File, error] {
-	return func(yield func(archive.File, error) bool) {
-		for files := range slices.Chunk(s.Files, archive.FilesAhead) {
-			s.Options.FetchIndexes(ctx, files)
-			for _, file := range files {
-				if err := ctx.Err(); !yield(file, err) || err != nil {
-					return
-				}
-			}
-		}
-	}
 }
 
 // report returns an error that ends reading: that of a file or record goes to Failed.

@@ -6,7 +6,6 @@ package query
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/hex"
 	"maps"
 	"slices"
 	"strconv"
@@ -22,14 +21,10 @@ import (
 // returns, its payload has the dictionary of pd.
 func EachSpan(pd pprofile.Profiles, visit func(pcommon.SpanID, pprofile.Profiles) error) error {
 	for _, id := range spansOf(pd) {
-		var sel Selection
-		if err := sel.Set("span_id", hex.EncodeToString(id[:])); err != nil {
-			return err
-		}
 		part := pprofile.NewProfiles()
 		pd.ResourceProfiles().CopyTo(part.ResourceProfiles())
 		pd.Dictionary().MoveTo(part.Dictionary())
-		sel.Filter(part)
+		(&Selection{SpanIDs: []pcommon.SpanID{id}}).Filter(part)
 		err := visit(id, part)
 		part.Dictionary().MoveTo(pd.Dictionary())
 		if err != nil {

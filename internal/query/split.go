@@ -16,6 +16,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 // EachGroup is Each, with the parts of each payload that have the same values of the labels by, none of which is a
@@ -143,46 +144,27 @@ func copyWithoutSamples(rp, to pprofile.ResourceProfiles) {
 // the file. They take at most a quarter of the memory limit.
 func (s *Source) Labels(ctx context.Context, sel *Selection) (*labels.Set, error) {
 	found := labels.NewSet(s.Options.MaxMemory / windowShare)
-	for file, err := range s.withIndexes(ctx) {
-		if err != nil {
-			return nil, err
+	err := s.eachIndexed(ctx, sel, func(x *recordfile.Index) (bool, error) {
+		selected, ok := sel.selectedOf(x.Totals)
+		if !ok || len(selected) < len(x.Totals) || !x.Labels.IsComplete() { // its labels are those of all profiles
+			return false, nil
 		}
-		if of, ok := s.indexedLabels(ctx, file, sel); ok {
-			found.Merge(of)
-			continue
-		}
-		err = s.eachIn(ctx, file, sel, func(record *archive.Record, pd pprofile.Profiles) error {
+		found.Merge(&x.Labels)
+		return true, nil
+	}, func(files *Source) error {
+		return files.Each(ctx, sel, func(record *archive.Record, pd pprofile.Profiles) error {
 			pd, err := Resolve(record, pd)
 			if err == nil {
 				found.AddProfiles(pd)
 			}
 			return err
 		})
-		if err != nil {
-			return nil, err
-		}
+	})
+	if err != nil {
+		return nil, err
 	}
 	if _, complete := found.Names(); !complete {
 		return nil, fmt.Errorf("the labels take more than %d MiB of memory, a quarter of the memory limit; %s", s.Options.MaxMemory/windowShare>>20, narrow)
 	}
 	return found, nil
-}
-
-// indexedLabels returns the attributes of a file from its index, if all of its profiles are selected and the index has all
-// attributes.
-func (s *Source) indexedLabels(ctx context.Context, file archive.File, sel *Selection) (of *labels.Set, ok bool) {
-	if sel.SelectsSamples() {
-		return nil, false
-	}
-	x := s.Options.StoredIndex(ctx, file)
-	if x == nil || !x.Labels.IsComplete() {
-		return nil, false
-	}
-	for i := range x.Totals {
-		all, _ := sel.timeOf(&x.Totals[i])
-		if !all || !sel.MatchesKey(&x.Totals[i].Key) {
-			return nil, false
-		}
-	}
-	return &x.Labels, true
 }

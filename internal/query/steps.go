@@ -11,7 +11,6 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
@@ -50,54 +49,34 @@ func (s *Source) EachStep(ctx context.Context, sel *Selection, steps Steps, by [
 			})
 		})
 	}
-	if len(by) > 0 || sel.SelectsSamples() {
+	if len(by) > 0 {
 		return read(s)
 	}
-	for file, err := range s.withIndexes(ctx) {
-		if err != nil {
-			return err
-		}
-		if records, ok := s.indexedSteps(ctx, file, sel, steps); ok {
-			for i := range records {
-				if err := visit(steps.of(records[i].Start), nil, &records[i]); err != nil {
-					return err
-				}
+	return s.eachIndexed(ctx, sel, func(x *recordfile.Index) (bool, error) {
+		summaries, ok := steps.indexed(x, sel)
+		for i := range summaries {
+			if err := visit(steps.of(summaries[i].Start), nil, &summaries[i]); err != nil {
+				return false, err
 			}
-			continue
 		}
-		one := *s
-		one.Files = []archive.File{file}
-		if err := read(&one); err != nil {
-			return err
-		}
-	}
-	return nil
+		return ok, nil
+	}, read)
 }
 
-// indexedSteps returns the selected summaries of the records of a file, each of one step, from its index. ok is false if the
-// file must be read.
-func (s *Source) indexedSteps(ctx context.Context, file archive.File, sel *Selection, steps Steps) (selected []recordfile.Summary, ok bool) {
-	x := s.Options.StoredIndex(ctx, file)
-	if x == nil {
-		return nil, false
-	}
+// indexed returns the selected summaries of the records of a file, each of one step. ok is false if the file must be read.
+func (s Steps) indexed(x *recordfile.Index, sel *Selection) (all []recordfile.Summary, ok bool) {
 	records, err := x.Records()
 	if err != nil {
 		return nil, false
 	}
 	for _, record := range records {
-		for _, of := range record.Summaries {
-			all, none := sel.timeOf(&of)
-			switch {
-			case none || !sel.MatchesKey(&of.Key):
-			case !all || steps.of(of.Start) != steps.of(of.Latest):
-				return nil, false
-			default:
-				selected = append(selected, of)
-			}
+		selected, ok := sel.selectedOf(record.Summaries)
+		if !ok || slices.ContainsFunc(selected, func(of recordfile.Summary) bool { return s.of(of.Start) != s.of(of.Latest) }) {
+			return nil, false
 		}
+		all = append(all, selected...)
 	}
-	return selected, true
+	return all, true
 }
 
 // split calls visit with the part of pd in each step that has one. pd has nothing outside of the steps.
