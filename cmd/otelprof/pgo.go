@@ -4,10 +4,10 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"slices"
@@ -51,11 +51,7 @@ the size of the file does not grow with the number of stacks.`,
 		if share := calls.withoutStart(); share > 0 {
 			a.note("%.2g %% of the calls are of functions without a start line, which the compiler ignores", share*100)
 		}
-		var data bytes.Buffer
-		if err := query.WritePprof(&data, calls.pprof()); err != nil {
-			return err
-		}
-		return a.write(*output, data.Bytes())
+		return a.writeTo(*output, func(w io.Writer) error { return query.WritePprof(w, calls.pprof()) })
 	}
 	return c
 }
