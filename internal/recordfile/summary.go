@@ -99,13 +99,13 @@ func Summarize(pd pprofile.Profiles) ([]Summary, error) {
 	expected := min(pd.ProfileCount(), 4*pd.ResourceProfiles().Len()) // Profiles of a resource often have a Key in common
 	s := summarizer{
 		dict: pd.Dictionary(), strings: pd.Dictionary().StringTable(),
-		summaries: make([]Summary, 0, expected), covered: make([]sampletypes.Spans, 0, expected), places: make(map[uint64]int, expected),
+		summaries: make([]Summary, 0, expected), covered: map[int]*sampletypes.Spans{}, places: make(map[uint64]int, expected),
 	}
 	for _, rp := range pd.ResourceProfiles().All() {
 		s.addResource(rp)
 	}
-	for i := range s.summaries {
-		s.summaries[i].Covered = s.covered[i].Length()
+	for i, covered := range s.covered {
+		s.summaries[i].Covered = covered.Length()
 	}
 	return s.summaries, nil
 }
@@ -115,8 +115,8 @@ type summarizer struct {
 	dict      pprofile.ProfilesDictionary
 	strings   pcommon.StringSlice
 	summaries []Summary
-	covered   []sampletypes.Spans // by the Profiles of each summary
-	places    map[uint64]int      // in summaries, by a hash of key and minute: a map of keys would take more memory than they do
+	covered   map[int]*sampletypes.Spans // by the Profiles of summaries that have several
+	places    map[uint64]int             // in summaries, by a hash of key and minute: a map of keys would take more memory than they do
 
 	service, profileType string // of the scope
 	origin               []byte // of the scope: what its snapshots have in common; nil until it is needed
@@ -158,14 +158,17 @@ func (s *summarizer) add(rp pprofile.ResourceProfiles, sp pprofile.ScopeProfiles
 	}
 	hash := xxhash.Sum64(s.buffer)
 	i, known := s.places[hash]
-	if known && s.summaries[i].Key == key {
-		s.summaries[i].add(&measured, true)
-	} else {
-		i = len(s.summaries)
-		s.places[hash] = i
-		s.summaries, s.covered = append(s.summaries, measured), append(s.covered, sampletypes.Spans{})
+	if !known || s.summaries[i].Key != key {
+		s.places[hash] = len(s.summaries)
+		s.summaries = append(s.summaries, measured)
+		return
+	}
+	if s.covered[i] == nil {
+		s.covered[i] = &sampletypes.Spans{}
+		s.covered[i].Add(s.summaries[i].Start, s.summaries[i].End)
 	}
 	s.covered[i].Add(measured.Start, measured.End)
+	s.summaries[i].add(&measured, true)
 }
 
 // derived are the attributes of scopes that are derived from the Profiles.
@@ -227,4 +230,5 @@ func measure(s *Total, p pprofile.Profile) {
 	}
 	s.Profiles, s.Samples, s.Timestamps, s.Sum = 1, samples.Len(), stamped, sum
 	s.Start, s.Latest, s.End = start, latest, max(end, latest)
+	s.Covered = s.End - s.Start
 }
