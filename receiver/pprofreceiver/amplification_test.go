@@ -108,7 +108,7 @@ func TestBombsOfOneRequestShareTheLimit_R2(t *testing.T) {
 		for i := range many {
 			parts = append(parts, attached(fmt.Sprintf("%d.pprof", i), bomb))
 		}
-		allocated := allocatedBy(func() {
+		allocated := profiletest.AllocatedBy(func() {
 			assert.Equal(t, 413, b.sendForm(httpserver.DatadogPath, parts...).status, name)
 		})
 		// Twice the limit, each with its first attempts, other memory and, of lz4, blocks of

@@ -142,7 +142,7 @@ func TestBombsAreRejected_R2(t *testing.T) {
 		for name, bomb := range all {
 			t.Run(w.name+", "+name, func(t *testing.T) {
 				var got answer
-				allocated := allocatedBy(func() { got = b.sendBy(w, bomb) })
+				allocated := profiletest.AllocatedBy(func() { got = b.sendBy(w, bomb) })
 				profiletest.Injected(t, "1 bombs")
 				assert.Contains(t, []int{w.tooLarge(), http.StatusTooManyRequests}, got.status, got.body)
 				assert.Contains(t, got.body, "limit of 4194304")

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -243,13 +242,4 @@ func (b *testReceiver) assertPanicLogged(n int) {
 	for _, entry := range logged {
 		assert.Contains(b.t, entry.ContextMap()["stack"], "pprofreceiver.explode")
 	}
-}
-
-// allocatedBy is how many bytes are allocated meanwhile, in the whole process.
-func allocatedBy(work func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	work()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
 }
