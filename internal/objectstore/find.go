@@ -150,8 +150,22 @@ func filesOf(objects map[string]*object, directory string) []archive.File {
 		}
 		files = append(files, file)
 	}
-	slices.SortFunc(files, func(a, b archive.File) int {
-		return slices.Compare(strings.Split(a.Path, "/"), strings.Split(b.Path, "/"))
-	})
+	slices.SortFunc(files, func(a, b archive.File) int { return comparePaths(a.Path, b.Path) })
 	return files
+}
+
+// comparePaths compares element by element.
+func comparePaths(a, b string) int {
+	for i := range min(len(a), len(b)) {
+		switch {
+		case a[i] == b[i]:
+		case a[i] == '/':
+			return -1
+		case b[i] == '/':
+			return 1
+		default:
+			return int(a[i]) - int(b[i])
+		}
+	}
+	return len(a) - len(b)
 }
