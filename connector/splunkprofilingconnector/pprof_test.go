@@ -6,7 +6,6 @@ package splunkprofilingconnector
 import (
 	"bytes"
 	"math"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -148,12 +147,9 @@ func TestMemoryOfPprof(t *testing.T) {
 	} {
 		limit, err := memoryOfPprof(data)
 		require.NoError(t, err, name)
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		_, _ = completePprof(data, true, true)
-		runtime.ReadMemStats(&after)
-		t.Logf("%s: %d bytes, at most %d, %d allocated", name, len(data), limit, after.TotalAlloc-before.TotalAlloc)
-		assert.True(t, profiletest.RaceEnabled || after.TotalAlloc-before.TotalAlloc <= uint64(limit), name)
+		allocated := profiletest.AllocatedBy(func() { _, _ = completePprof(data, true, true) })
+		t.Logf("%s: %d bytes, at most %d, %d allocated", name, len(data), limit, allocated)
+		assert.True(t, profiletest.RaceEnabled || allocated <= uint64(limit), name)
 	}
 }
 

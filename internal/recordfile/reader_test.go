@@ -8,7 +8,6 @@ import (
 	"encoding/binary"
 	"io"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"syscall"
 	"testing"
@@ -201,17 +200,16 @@ func TestBombs(t *testing.T) {
 }
 
 func requireLittleMemory(t *testing.T, data []byte, format Format) {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	r := NewReader(bytes.NewReader(data), int64(len(data)), format, 1<<20)
-	_, err := r.Next()
-	var damage *DamageError
-	require.ErrorAs(t, err, &damage)
-	_, err = r.Next()
-	require.ErrorIs(t, err, io.EOF)
-	r.Close()
-	runtime.ReadMemStats(&after)
-	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(24<<20))
+	allocated := profiletest.AllocatedBy(func() {
+		r := NewReader(bytes.NewReader(data), int64(len(data)), format, 1<<20)
+		_, err := r.Next()
+		var damage *DamageError
+		require.ErrorAs(t, err, &damage)
+		_, err = r.Next()
+		require.ErrorIs(t, err, io.EOF)
+		r.Close()
+	})
+	assert.Less(t, allocated, uint64(24<<20))
 }
 
 // TestReaderOfBrokenDisk: a disk on which all reads fail is not a damaged file, and no reason to try forever.

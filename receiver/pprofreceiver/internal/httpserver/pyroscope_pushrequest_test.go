@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -57,11 +56,7 @@ func TestPushRequestJSONAllocatesWhatIsReserved_R3(t *testing.T) {
 		"notes":              `{"series":[{"annotations":[` + strings.Repeat(`{"key":"`+long+`"},`, 20) + `{}]}]}`,
 	} {
 		body := []byte(message)
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		_, _ = readPushRequestJSON(body)
-		runtime.ReadMemStats(&after)
-		allocated := after.TotalAlloc - before.TotalAlloc
+		allocated := profiletest.AllocatedBy(func() { _, _ = readPushRequestJSON(body) })
 		t.Logf("%s: %d KiB of a message of %d KiB, %d KiB reserved", name, allocated>>10, len(body)>>10, memoryOfJSON(body)>>10)
 		profiletest.Injected(t, "1 requests in JSON")
 		most := memoryOfJSON(body) + 64<<10
