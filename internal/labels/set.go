@@ -107,10 +107,24 @@ func (s *Set) Merge(other *Set) {
 			s.dropValues(key)
 			continue
 		}
-		for _, value := range slices.Sorted(maps.Keys(v.all)) {
+		for _, value := range v.without(s.of(key)) {
 			s.add(key, value)
 		}
 	}
+}
+
+// without returns the values that known lacks, sorted, or none if there is no room for them.
+func (v *values) without(known *values) (missing []string) {
+	if known == nil || known.all == nil {
+		return nil
+	}
+	for value := range v.all {
+		if _, found := known.all[value]; !found {
+			missing = append(missing, value)
+		}
+	}
+	slices.Sort(missing)
+	return missing
 }
 
 // Of returns the attributes of a payload.

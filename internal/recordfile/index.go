@@ -178,7 +178,7 @@ func (b *IndexBuilder) Add(offset, length int64, summaries []Summary, of *labels
 	start, size := len(b.lines), -b.labels.Size()
 	b.labels.Merge(of)
 	size += b.labels.Size()
-	b.lines = fmt.Appendf(b.lines, "%d %d", offset, length)
+	b.appendNumbers(offset, length)
 	for i := range summaries {
 		s := &summaries[i]
 		place, known := b.places[s.Key]
@@ -194,16 +194,22 @@ func (b *IndexBuilder) Add(offset, length int64, summaries []Summary, of *labels
 			b.places[own.Key] = place
 			b.totals = append(b.totals, own)
 		}
-		b.lines = fmt.Appendf(b.lines, " %d %d %d %d %d %d %d %d", place, int64(s.Start), int64(s.Latest-s.Start), int64(s.End-s.Start), int64(s.Covered),
-			s.Profiles, s.Samples, s.Sum)
+		b.appendNumbers(place, int64(s.Start), int64(s.Latest-s.Start), int64(s.End-s.Start), int64(s.Covered), int64(s.Profiles), int64(s.Samples), s.Sum)
 	}
-	b.lines = append(b.lines, lineFeed)
+	b.lines[len(b.lines)-1] = lineFeed
 	size += 2 * int64(len(b.lines)-start) // with the growth of the slice
 	if !b.memory.TryAcquire(size) {
 		b.Release()
 		return
 	}
 	b.reserved += size
+}
+
+// appendNumbers appends numbers to the line of a record, with a space after each. fmt takes four times as long.
+func (b *IndexBuilder) appendNumbers(numbers ...int64) {
+	for _, n := range numbers {
+		b.lines = append(strconv.AppendInt(b.lines, n, 10), ' ')
+	}
 }
 
 // Release releases the memory. There is no index then.
