@@ -108,35 +108,38 @@ func TestLoadConfig(t *testing.T) {
 
 func TestWrongConfigurationsAreRejected_D3(t *testing.T) {
 	profiletest.CheckConfigs(t, createDefaultConfig, map[string]string{
-		"directory: ''":                                                                 "directory is \"\": must be the path",
-		"directory: $HOME/x":                                                            `directory is "$HOME/x": must be written with ${env:HOME}: $HOME is not replaced`,
-		"directory: /data/$NAME":                                                        "must be written with ${env:NAME}",
-		"directory: ~/x":                                                                "must be written with ${env:HOME}: ~ is not replaced",
-		"{}":                                                                            "directory is \"\": must be the path",
-		`directory: "a\0b"`:                                                             `directory is "a\x00b": must be the path`,
-		"{directory: d, format: ''}":                                                    "format is \"\": must be proto or json",
-		"{directory: d, format: pprof}":                                                 "format is \"pprof\": must be proto or json (for single pprof files use otelprof convert, or /api/profile",
-		"{directory: d, framing: none}":                                                 "framing is set: must be left out (protobuf records are preceded by their length",
-		"{directory: d, compression: snappy}":                                           "compression is \"snappy\": must be one of none, gzip, zstd",
-		"{directory: d, sync: always}":                                                  "sync is \"always\": must be one of none, interval, record",
-		"{directory: d, sync_interval: 0s}":                                             "sync_interval is 0s: must be 1ms or more",
-		"{directory: d, sync_interval: -1s, sync: none}":                                "sync_interval is -1s: must be 1ms or more",
-		"{directory: d, rotation: {max_size: -1}}":                                      "rotation::max_size is \"-1\": must be a whole number of bytes",
-		"{directory: d, rotation: {max_age: -1s}}":                                      "rotation::max_age is -1s: must be 0 (no limit), or 1ms or more",
-		"{directory: d, rotation: {max_records: -1}}":                                   "rotation::max_records is -1: must be 0 (no limit) or more",
-		"{directory: d, retention: {max_files: -1}}":                                    "retention::max_files is -1: must be 0 (no limit) or more",
-		"{directory: d, retention: {max_total_size: 1MiB}}":                             "retention::max_total_size is 1MiB: must be rotation::max_size, which is 64MiB, or more",
-		"{directory: d, retention: {max_total_size: -1}}":                               "is \"-1\": must be",
-		"{directory: d, group_by: ['']}":                                                "group_by[0] is \"\": must be profile.type or the key of a resource attribute",
-		"{directory: d, group_by: [a, a]}":                                              "group_by[1] is \"a\": must be different",
-		"{directory: d, group_by: [a, b, c, d, e, f, g, h, i]}":                         "must be at most 8 keys",
-		"{directory: d, max_groups: 0}":                                                 "max_groups is 0: must be 1 or more",
-		"{directory: d, max_open_files: 0}":                                             "max_open_files is 0: must be 1 or more",
-		"{directory: d, sending_queue: {batch: {}}}":                                    "sending_queue::batch is \"set\": must be left out",
-		"{directory: d, sending_queue: {sizer: requests}}":                              "sending_queue::sizer is \"requests\": must be bytes",
-		"{directory: d, sending_queue: {queue_size: 1000}}":                             "sending_queue::queue_size is 1000: must be at least 1MiB (it counts bytes",
-		"{directory: d, sending_queue: {}, sync: record}":                               "sync is \"record\": must be none or interval with a sending_queue in memory; or set sending_queue::storage",
-		"{directory: d, sending_queue: {storage: file_storage, wait_for_result: true}}": "`wait_for_result` is not supported with a persistent queue",
+		"directory: ''":                                                                       "directory is \"\": must be the path",
+		"directory: $HOME/x":                                                                  `directory is "$HOME/x": must be written with ${env:HOME}: $HOME is not replaced`,
+		"directory: /data/$NAME":                                                              "must be written with ${env:NAME}",
+		"directory: ~/x":                                                                      "must be written with ${env:HOME}: ~ is not replaced",
+		"{}":                                                                                  "directory is \"\": must be the path",
+		`directory: "a\0b"`:                                                                   `directory is "a\x00b": must be the path`,
+		"{directory: d, format: ''}":                                                          "format is \"\": must be proto or json",
+		"{directory: d, format: pprof}":                                                       "format is \"pprof\": must be proto or json (for single pprof files use otelprof convert, or /api/profile",
+		"{directory: d, framing: none}":                                                       "framing is set: must be left out (protobuf records are preceded by their length",
+		"{directory: d, compression: snappy}":                                                 "compression is \"snappy\": must be one of none, gzip, zstd",
+		"{directory: d, sync: always}":                                                        "sync is \"always\": must be one of none, interval, record",
+		"{directory: d, sync_interval: 0s}":                                                   "sync_interval is 0s: must be 1ms or more",
+		"{directory: d, sync_interval: -1s, sync: none}":                                      "sync_interval is -1s: must be 1ms or more",
+		"{directory: d, rotation: {max_size: -1}}":                                            "rotation::max_size is \"-1\": must be a whole number of bytes",
+		"{directory: d, rotation: {max_age: -1s}}":                                            "rotation::max_age is -1s: must be 0 (no limit), or 1ms or more",
+		"{directory: d, rotation: {max_records: -1}}":                                         "rotation::max_records is -1: must be 0 (no limit) or more",
+		"{directory: d, retention: {max_files: -1}}":                                          "retention::max_files is -1: must be 0 (no limit) or more",
+		"{directory: d, retention: {max_total_size: 1MiB}}":                                   "retention::max_total_size is 1MiB: must be rotation::max_size, which is 64MiB, or more",
+		"{directory: d, retention: {max_total_size: -1}}":                                     "is \"-1\": must be",
+		"{directory: d, rotation: {max_age: 24h}, retention: {max_age: 1h}}":                  "retention::max_age is 1h0m0s: must be rotation::max_age, which is 24h0m0s, or more",
+		"{directory: d, rotation: {max_age: 24h}, retention: {max_age: 24h}}":                 "",
+		"{directory: d, rotation: {max_size: 0}, retention: {max_total_size: 1}}":             "rotation::max_size is 0B: must be more than 0 with a retention::max_total_size",
+		"{directory: d, group_by: ['']}":                                                      "group_by[0] is \"\": must be profile.type or the key of a resource attribute",
+		"{directory: d, group_by: [a, a]}":                                                    "group_by[1] is \"a\": must be different",
+		"{directory: d, group_by: [a, b, c, d, e, f, g, h, i]}":                               "must be at most 8 keys",
+		"{directory: d, max_groups: 0}":                                                       "max_groups is 0: must be 1 or more",
+		"{directory: d, max_open_files: 0}":                                                   "max_open_files is 0: must be 1 or more",
+		"{directory: d, sending_queue: {batch: {}}}":                                          "sending_queue::batch is \"set\": must be left out",
+		"{directory: d, sending_queue: {sizer: requests}}":                                    "sending_queue::sizer is \"requests\": must be bytes",
+		"{directory: d, sending_queue: {queue_size: 1000}}":                                   "sending_queue::queue_size is 1000: must be at least 1MiB (it counts bytes",
+		"{directory: d, sending_queue: {}, sync: record}":                                     "sync is \"record\": must be none or interval with a sending_queue in memory; or set sending_queue::storage",
+		"{directory: d, sending_queue: {storage: file_storage, wait_for_result: true}}":       "`wait_for_result` is not supported with a persistent queue",
 		"{directory: d, sending_queue: {enabled: true}, retry_on_failure: {enabled: false}}":  "retry_on_failure::enabled is false: must be true with a sending_queue",
 		"{directory: d, retry_on_failure: {initial_interval: -1s}}":                           "initial_interval",
 		"{directory: d, object_storage: {prefix: p}}":                                         `object_storage::bucket is "": must be the name of a bucket`,
@@ -153,18 +156,6 @@ func TestWrongConfigurationsAreRejected_D3(t *testing.T) {
 		"{directory: d, format: json}":                                                        "",
 		"{directory: d, object_storage: {endpoint: 'http://localhost:9000', bucket: profiles, prefix: prod/host-1/, region: eu-west-1, timeout: 1m, retention: {max_age: 720h}}}": "",
 	})
-}
-
-// TestRetentionThatKeepsNothing is rejected, with both keys.
-func TestRetentionThatKeepsNothing(t *testing.T) {
-	cfg := createDefaultConfig().(*Config)
-	cfg.Directory = "d"
-	cfg.Rotation.MaxAge, cfg.Retention.MaxAge = 24*time.Hour, time.Hour
-	assert.ErrorContains(t, cfg.Validate(), "retention::max_age is 1h0m0s: must be rotation::max_age, which is 24h0m0s, or more")
-	cfg.Retention.MaxAge = 24 * time.Hour
-	require.NoError(t, cfg.Validate())
-	cfg.Rotation.MaxSize, cfg.Retention.MaxTotalSize = 0, 1
-	assert.ErrorContains(t, cfg.Validate(), "rotation::max_size is 0B: must be more than 0 with a retention::max_total_size")
 }
 
 // The caller of a queue that waits for the result sends the profiles again.

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/exporter/xexporter"
@@ -87,27 +88,12 @@ func withRetriesAndQueue(t testing.TB, own *fileExporter) xexporter.Profiles {
 	set.Logger = own.logger
 	e, err := own.withHelper(context.Background(), set)
 	require.NoError(t, err)
-	return &shutOnce{Profiles: e}
-}
-
-// shutOnce may be shut down again: the helper's exporters may not.
-type shutOnce struct {
-	xexporter.Profiles
-	done bool
-}
-
-func (e *shutOnce) Shutdown(ctx context.Context) error {
-	if e.done {
-		return nil
-	}
-	e.done = true
-	return e.Profiles.Shutdown(ctx)
+	return e
 }
 
 func startExporter(t testing.TB, cfg *Config) (xexporter.Profiles, *observer.ObservedLogs) {
 	e, logs := newExporter(t, cfg)
 	require.NoError(t, e.Start(context.Background(), componenttest.NewNopHost()))
-	t.Cleanup(func() { _ = e.Shutdown(context.Background()) })
 	return e, logs
 }
 
@@ -217,6 +203,8 @@ func TestRetryAfterFileSystemError(t *testing.T) {
 			err := e.ConsumeProfiles(t.Context(), pd)
 			require.ErrorContains(t, err, cfg.Directory)
 			require.False(t, consumererror.IsPermanent(err), "an error of the disk is retryable")
+			_, partial := errors.AsType[xconsumererror.Profiles](err)
+			require.False(t, partial, "without groups there are no parts")
 		}
 		require.NoError(t, os.Remove(cfg.Directory))
 		require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
@@ -370,19 +358,7 @@ func TestFileIsClosedByAge(t *testing.T) {
 		assert.Equal(t, zapcore.InfoLevel, started[0].Level)
 		assert.Equal(t, "Writing profiles to files", started[0].Message)
 		assert.Equal(t, map[string]any{"directory": cfg.Directory, "format": "proto"}, started[0].ContextMap())
-		pd := profiletest.GenerateProfiles(profiletest.NewRand(4))
-		summaries, err := recordfile.Summarize(pd)
-		require.NoError(t, err)
-		profiles, samples := pd.ProfileCount(), pd.SampleCount()
-		names := func(of func(recordfile.Summary) string) []any {
-			all := []any{}
-			for _, s := range summaries {
-				if name := of(s); name != "" && !slices.Contains(all, any(name)) {
-					all = append(all, name)
-				}
-			}
-			return all
-		}
+		pd := typed(t, []string{"a", "b"}, "cpu", "heap")
 		for range 3 {
 			require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
 		}
@@ -405,10 +381,8 @@ func TestFileIsClosedByAge(t *testing.T) {
 		delete(fields, "uncompressed_bytes")
 		assert.Equal(t, map[string]any{
 			"path": filepath.Join(cfg.Directory, name), "reason": "age", "records": int64(3),
-			"profiles": int64(3 * profiles), "samples": int64(3 * samples), "bytes": info.Size(),
-			"services":      names(func(s recordfile.Summary) string { return s.Service }),
-			"profile_types": names(func(s recordfile.Summary) string { return s.Type }),
-			"sample_types":  names(func(s recordfile.Summary) string { return s.SampleType }),
+			"profiles": int64(12), "samples": int64(12), "bytes": info.Size(),
+			"services": []any{"a", "b"}, "profile_types": []any{"cpu", "heap"}, "sample_types": []any{"cpu"},
 		}, fields)
 		require.NoError(t, e.Shutdown(t.Context()))
 	})
@@ -418,7 +392,8 @@ func TestStartLogsTheAbsolutePath(t *testing.T) {
 	t.Chdir(t.TempDir())
 	cfg := newConfig(t)
 	cfg.Directory = "relative"
-	_, logs := startExporter(t, cfg)
+	e, logs := startExporter(t, cfg)
+	require.NoError(t, e.Shutdown(t.Context()))
 	want, err := filepath.Abs("relative")
 	require.NoError(t, err)
 	assert.Equal(t, want, logs.All()[0].ContextMap()["directory"])

@@ -153,6 +153,7 @@ func TestGroupRefusesWhatRefersToNothing(t *testing.T) {
 	err := e.ConsumeProfiles(t.Context(), pd)
 	require.ErrorContains(t, err, "resource_profiles[0].scope_profiles[0].profiles[0].samples[0].stack_index is 7: stack_table has 0 entries")
 	assert.True(t, consumererror.IsPermanent(err))
+	require.NoError(t, e.Shutdown(t.Context()))
 	assert.Empty(t, list(t, cfg.Directory))
 }
 

@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -60,24 +61,29 @@ func valuesIn(pd pprofile.Profiles) (values []int64) {
 	return values
 }
 
-// A retry has the profile types whose directory took nothing, and no other.
-func TestErrorCarriesUnwrittenProfileTypes(t *testing.T) {
+// TestErrorCarriesUnwrittenProfiles: a retry has the groups whose directory took nothing, and no other, however often it fails.
+func TestErrorCarriesUnwrittenProfiles(t *testing.T) {
 	cfg := newConfig(t, "profile.type")
 	cfg.Sync = syncNone
 	e, _, _ := observed(t, cfg)
 	require.NoError(t, e.start(t.Context(), nil))
-	unblock := block(t, cfg, "heap")
-	pd := typed(t, []string{"a", "b"}, "cpu", "heap", "mutex")
+	unblock := []func(){block(t, cfg, "heap"), block(t, cfg, "mutex")}
+	pd, err := consume(t.Context(), e, typed(t, []string{"a", "b"}, "cpu", "heap", "mutex"))
+	require.ErrorContains(t, err, "2 of 3 records failed")
+	require.ErrorIs(t, err, syscall.EROFS)
 	for range 2 {
-		var err error
-		pd, err = consume(t.Context(), e, pd)
-		require.Error(t, err)
 		require.False(t, consumererror.IsPermanent(err))
-		require.Equal(t, []int64{2, 12}, valuesIn(pd))
-		require.Equal(t, []string{"a", "b"}, servicesOf(t, pd))
+		require.Equal(t, []int64{2, 12, 3, 13}, valuesIn(pd))
+		require.Equal(t, []string{"a", "b", "a", "b"}, servicesOf(t, pd))
+		pd, err = consume(t.Context(), e, pd)
+		require.ErrorContains(t, err, "2 of 2 records failed")
 	}
-	unblock()
-	_, err := consume(t.Context(), e, pd)
+	unblock[0]()
+	pd, err = consume(t.Context(), e, pd)
+	require.ErrorContains(t, err, filepath.Join(cfg.Directory, "mutex"))
+	require.Equal(t, []int64{3, 13}, valuesIn(pd))
+	unblock[1]()
+	_, err = consume(t.Context(), e, pd)
 	require.NoError(t, err)
 	require.NoError(t, e.shutdown(t.Context()))
 	for typ, want := range map[string][]int64{"cpu": {1, 11}, "heap": {2, 12}, "mutex": {3, 13}} {

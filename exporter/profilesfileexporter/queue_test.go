@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -124,32 +123,6 @@ func servicesOf(t testing.TB, pd pprofile.Profiles) (services []string) {
 	return services
 }
 
-// TestErrorCarriesUnwrittenProfiles: a retry writes what was not written.
-func TestErrorCarriesUnwrittenProfiles(t *testing.T) {
-	cfg := newConfig(t, "service.name")
-	e, _, _ := observed(t, cfg)
-	require.NoError(t, e.start(t.Context(), nil))
-	unblock := []func(){block(t, cfg, "b"), block(t, cfg, "c")}
-	pd, err := consume(t.Context(), e, numbered(7, "a", "b", "c", "b", "d"))
-	require.ErrorContains(t, err, "2 of 4 records failed")
-	require.ErrorIs(t, err, syscall.EROFS)
-	for range 3 {
-		require.False(t, consumererror.IsPermanent(err))
-		require.ElementsMatch(t, []string{"b", "b", "c"}, servicesOf(t, pd))
-		pd, err = consume(t.Context(), e, pd)
-		require.ErrorContains(t, err, "2 of 2 records failed")
-	}
-	unblock[0]()
-	pd, err = consume(t.Context(), e, pd)
-	require.ErrorContains(t, err, filepath.Join(cfg.Directory, "c"))
-	require.Equal(t, []string{"c"}, servicesOf(t, pd))
-	unblock[1]()
-	_, err = consume(t.Context(), e, pd)
-	require.NoError(t, err)
-	require.NoError(t, e.shutdown(t.Context()))
-	assert.Equal(t, map[string][]int{"a": {7}, "b": {7, 7}, "c": {7}, "d": {7}}, numbersIn(t, cfg.Directory))
-}
-
 // TestPermanentErrorsAreNotRetried: a record that no file can hold keeps no other from
 // being tried again, and is not tried again itself.
 func TestPermanentErrorsAreNotRetried(t *testing.T) {
@@ -254,39 +227,16 @@ func TestTooLargeForTheQueue(t *testing.T) {
 			q.QueueSize = int64(size)
 			change(q)
 		})
-		e, _ := newExporter(t, cfg)
+		own, telemetry, _ := observed(t, cfg)
+		e := withRetriesAndQueue(t, own)
 		require.NoError(t, e.Start(t.Context(), stored.Host()))
 		require.NoError(t, e.ConsumeProfiles(t.Context(), numbered(1, text)), "as large as the queue")
 		err := e.ConsumeProfiles(t.Context(), numbered(1, text, "b"))
 		require.ErrorContains(t, err, "bytes exceeds sending_queue::queue_size (1048576)")
 		assert.True(t, consumererror.IsPermanent(err))
+		assert.Equal(t, int64(1), sum(t, telemetry, "errors", "too_large"))
 		require.NoError(t, e.Shutdown(t.Context()))
 	}
-	cfg := newConfig(t)
-	cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) { q.QueueSize, q.WaitForResult = int64(size), true })
-	e, telemetry, _ := observed(t, cfg)
-	profiles, err := e.withHelper(t.Context(), exportertest.NewNopSettings(metadata.Type))
-	require.NoError(t, err)
-	require.Error(t, profiles.ConsumeProfiles(t.Context(), numbered(1, text, "b")))
-	assert.Equal(t, int64(1), sum(t, telemetry, "errors", "too_large"))
-}
-
-func TestWaitForResult(t *testing.T) {
-	cfg := createDefaultConfig().(*Config)
-	cfg.Directory, cfg.Sync = t.TempDir(), syncRecord
-	cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) { q.WaitForResult = true })
-	e, _ := startExporter(t, cfg)
-	var group sync.WaitGroup
-	for i := range 20 {
-		group.Go(func() { assert.NoError(t, e.ConsumeProfiles(t.Context(), numbered(i, "a"))) })
-	}
-	group.Wait()
-	// Without a shutdown: what is acknowledged is in the file.
-	data, err := os.ReadFile(filepath.Join(cfg.Directory, list(t, cfg.Directory)[0]))
-	require.NoError(t, err)
-	assert.NotEmpty(t, data)
-	require.NoError(t, e.Shutdown(t.Context()))
-	assert.Len(t, numbersIn(t, cfg.Directory)["a"], 20)
 }
 
 // TestGivenUpIsNotWritten: a caller who has gone sends again, and would have its
@@ -430,43 +380,6 @@ func storedItem(t testing.TB, pd pprofile.Profiles) []byte {
 	item, err := request.MarshalProfiles(t.Context(), pd)
 	require.NoError(t, err)
 	return item
-}
-
-// TestEncodingOfGarbage: what is stored may be cut or changed.
-func TestEncodingOfGarbage(t *testing.T) {
-	cfg := newConfig(t)
-	e, _, _ := observed(t, cfg)
-	encoded := storedItem(t, numbered(3, "a", "b"))
-	for cut := range encoded {
-		_, _, _ = queueEncoding(e).Unmarshal(encoded[:cut]) // no panic
-	}
-	random := rand.New(rand.NewPCG(profiletest.Seed(t), 0))
-	for at := range encoded {
-		changed := slices.Clone(encoded)
-		changed[at] ^= byte(1 + random.IntN(255))
-		_, _, _ = queueEncoding(e).Unmarshal(changed) // no panic
-	}
-}
-
-// TestErrorOfWholePayload: without groups there are no parts, and a payload that refers to
-// nothing is not looked into.
-func TestErrorOfWholePayload(t *testing.T) {
-	cfg := createDefaultConfig().(*Config)
-	cfg.Directory = filepath.Join(t.TempDir(), "profiles")
-	e, _, _ := observed(t, cfg)
-	require.NoError(t, e.start(t.Context(), nil))
-	require.NoError(t, os.Remove(cfg.Directory))
-	require.NoError(t, os.WriteFile(cfg.Directory, nil, 0o600))
-	pd := numbered(1, "a")
-	pd.Dictionary().AttributeTable().AppendEmpty().SetKeyStrindex(77)
-	for range 2 {
-		err := e.consume(t.Context(), pd)
-		require.Error(t, err)
-		require.False(t, consumererror.IsPermanent(err))
-		_, partial := errors.AsType[xconsumererror.Profiles](err)
-		require.False(t, partial)
-	}
-	require.NoError(t, e.shutdown(t.Context()))
 }
 
 // TestUndecodableQueueItemIsReported_E14: an item of the queue that cannot be restored is

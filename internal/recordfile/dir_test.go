@@ -4,7 +4,6 @@
 package recordfile
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -14,27 +13,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
-
-func TestRenameNeverReplaces(t *testing.T) {
-	path := t.TempDir()
-	dir, err := OpenDir(path)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, dir.Close()) }()
-	for _, name := range []string{"a", "b"} {
-		require.NoError(t, os.WriteFile(filepath.Join(path, name), []byte(name), 0o600))
-	}
-	require.ErrorIs(t, dir.Rename("a", "b"), fs.ErrExist)
-	require.ErrorIs(t, dir.Rename("missing", "c"), fs.ErrNotExist)
-	require.NoError(t, dir.Rename("a", "c"))
-	assert.Equal(t, []string{"b", "c"}, list(t, path))
-	data, err := os.ReadFile(filepath.Join(path, "b"))
-	require.NoError(t, err)
-	assert.Equal(t, "b", string(data))
-	// An earlier Rename could not remove the first name.
-	require.NoError(t, os.Link(filepath.Join(path, "c"), filepath.Join(path, "d")))
-	require.NoError(t, dir.Rename("c", "d"))
-	assert.Equal(t, []string{"b", "d"}, list(t, path))
-}
 
 func TestDirReachesNothingOutside(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "dir")
@@ -75,19 +53,4 @@ func TestDirectoryIsMadeAgainUntilItIsSynced_E4(t *testing.T) {
 	require.NoError(t, opened.Close())
 	assert.DirExists(t, filepath.Join(path, "group"))
 	profiletest.Injected(t, "2 failing syncs of a directory")
-}
-
-func TestLockIsOfOneOpenFile(t *testing.T) {
-	dir, err := OpenDir(t.TempDir())
-	require.NoError(t, err)
-	defer func() { require.NoError(t, dir.Close()) }()
-	first, err := dir.Create("file")
-	require.NoError(t, err)
-	second, err := dir.Open("file")
-	require.NoError(t, err)
-	require.NoError(t, first.Lock())
-	require.ErrorIs(t, second.Lock(), ErrLocked)
-	require.NoError(t, first.Close())
-	require.NoError(t, second.Lock())
-	require.NoError(t, second.Close())
 }

@@ -299,13 +299,3 @@ func TestGroupsThatCannotBeClosedStay(t *testing.T) {
 	require.NoError(t, s.Close())
 	assert.Equal(t, want, readTree(t, dir, size))
 }
-
-func TestInvalidGroupsAreRejected(t *testing.T) {
-	dir := t.TempDir()
-	s := openTestWriter(t, dir, Options{Format: allFormats[0], Levels: 1, MaxOpen: 1})
-	require.ErrorIs(t, s.Append(Record{Group: []string{"a"}, Data: []byte("text")}), ErrInvalidRecord)
-	for _, name := range []string{"", "..", "a/b", "/"} {
-		require.ErrorIs(t, s.Append(plainRecord(OTLPProto, 1, 1, "a", name)), ErrInvalidRecord, name)
-	}
-	assert.Empty(t, list(t, dir), "nothing is made for a record that is none")
-}

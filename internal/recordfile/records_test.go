@@ -17,7 +17,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
@@ -154,22 +153,4 @@ func readDamaged(t testing.TB, data []byte, format Format, size int) (ids []int,
 		require.Greater(t, r.Offset(), last, "it goes on")
 		last = r.Offset()
 	}
-}
-
-// flips accounts for the records of files of which one byte each was changed.
-type flips struct{ files, records, readable, changed int }
-
-// Add takes a file of n records. Those that are not there were reported; those that
-// have no checksum may be changed instead.
-func (f *flips) Add(n int, ids []int, changed int) {
-	f.files++
-	f.records += n
-	f.readable += len(ids) + changed
-	f.changed += changed
-}
-
-// Account prints them for the table of faults.
-func (f *flips) Account(t *testing.T) {
-	t.Helper()
-	profiletest.Account(t, fmt.Sprintf("%d flipped bytes, %d changed records without a checksum", f.files, f.changed), f.records, f.readable, f.records-f.readable)
 }

@@ -150,56 +150,42 @@ func TestIndexThatCannotBeWrittenFailsNoRecord(t *testing.T) {
 	}
 }
 
-func TestRetentionRemovesIndexes(t *testing.T) {
-	dir, now := t.TempDir(), time.Unix(1_700_000_000, 0)
+// TestRetentionCountsAndRemovesIndexes: they are a part of their files' sizes. One without a file is removed.
+func TestRetentionCountsAndRemovesIndexes(t *testing.T) {
+	dir, now, removed := t.TempDir(), time.Unix(1_700_000_000, 0), int64(0)
 	w := openTestWriter(t, dir, Options{
-		Format: allFormats[0], Levels: 1, Rotation: Rotation{MaxRecords: 1}, Retention: Retention{MaxFiles: 2}, Now: func() time.Time { return now },
-	})
-	for id := range 4 {
-		now = now.Add(time.Second)
-		require.NoError(t, w.Append(indexedRecord(OTLPProto, id, 100)))
-	}
-	grouped := indexedRecord(OTLPProto, 9, 100)
-	grouped.Group = []string{"a"}
-	now = now.Add(-time.Hour)
-	w2 := openTestWriter(t, dir, Options{Format: allFormats[0], Levels: 1, Rotation: Rotation{MaxRecords: 1}, Now: func() time.Time { return now }})
-	require.NoError(t, w2.Append(grouped))
-	require.NoError(t, w2.Close())
-	orphan := strings.Replace(list(t, dir)[1], "20231114", "20221114", 1)
-	for _, name := range []string{orphan, "notes.index"} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600))
-	}
-	w.Maintain()
-	names := list(t, dir)
-	require.Len(t, names, 5, "two files, their indexes and the file of another name: %v", names)
-	assert.Equal(t, "notes.index", names[0])
-	assert.Equal(t, names[1]+IndexSuffix, names[2])
-	assert.Equal(t, names[3]+IndexSuffix, names[4])
-	assert.Equal(t, []int{2, 3}, readAll(t, dir, 100))
-}
-
-func TestTotalSizeIncludesIndexes(t *testing.T) {
-	dir, now := t.TempDir(), time.Unix(1_700_000_000, 0)
-	removed := int64(0)
-	w := openTestWriter(t, dir, Options{
-		Format: allFormats[0], Rotation: Rotation{MaxRecords: 1}, Now: func() time.Time { return now },
+		Format: allFormats[0], Levels: 1, Rotation: Rotation{MaxRecords: 1}, MaxOpen: 2, Now: func() time.Time { return now },
 		FileRemoved: func(_ string, size int64) { removed += size },
 	})
+	for id, group := range [][]string{{"a"}, nil, nil, nil} {
+		record := indexedRecord(OTLPProto, id, 100)
+		record.Group = group
+		require.NoError(t, w.Append(record))
+		now = now.Add(time.Second)
+	}
 	total := func() (size int64) {
-		for _, name := range list(t, dir) {
-			info, err := os.Stat(filepath.Join(dir, name))
+		require.NoError(t, filepath.WalkDir(dir, func(_ string, entry os.DirEntry, err error) error {
 			require.NoError(t, err)
-			size += info.Size()
-		}
+			if info, err := entry.Info(); err == nil && !entry.IsDir() {
+				size += info.Size()
+			}
+			return nil
+		}))
 		return size
 	}
-	for id := range 4 {
-		now = now.Add(time.Second)
-		require.NoError(t, w.Append(indexedRecord(OTLPProto, id, 100)))
-	}
 	before := total()
-	w.options.Retention.MaxTotalSize = before - 1
+	w.options.Retention.MaxTotalSize = before * 3 / 4
+	orphan := strings.Replace(list(t, dir)[2], "20231114", "20221114", 1)
+	for _, name := range []string{orphan, "notes.index"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+	}
 	w.Maintain()
-	assert.Equal(t, []int{1, 2, 3}, readAll(t, dir, 100))
 	assert.Equal(t, before-removed, total())
+	names := list(t, dir)
+	require.Len(t, names, 7, "three files, their indexes and the file of another name: %v", names)
+	assert.Equal(t, "notes.index", names[0])
+	for i := 1; i < len(names); i += 2 {
+		assert.Equal(t, names[i]+IndexSuffix, names[i+1])
+	}
+	assert.Equal(t, []int{1, 2, 3}, readAll(t, dir, 100))
 }

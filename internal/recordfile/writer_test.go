@@ -101,10 +101,14 @@ func TestClosedFileNamesWhatIsInIt(t *testing.T) {
 func TestNoFileWithoutARecord(t *testing.T) {
 	forEachFormat(t, func(t *testing.T, format Format) {
 		dir := t.TempDir()
-		w := openTestWriter(t, dir, Options{Format: format})
+		w := openTestWriter(t, dir, Options{Format: format, Levels: 2})
 		w.Tick()
 		for _, record := range [][]byte{nil, {}, []byte("\n"), []byte("{\n}"), []byte("\x08\x01"), []byte("\x0a\x05abc"), []byte("text")} {
 			require.ErrorIs(t, w.Append(Record{Data: record}), ErrInvalidRecord, "%q", record)
+			require.ErrorIs(t, w.Append(Record{Data: record, Group: []string{"a"}}), ErrInvalidRecord, "%q", record)
+		}
+		for _, name := range []string{"", "..", "a/b", "/"} {
+			require.ErrorIs(t, w.Append(plainRecord(format.Content, 1, 1, "a", name)), ErrInvalidRecord, name)
 		}
 		require.NoError(t, w.Close())
 		assert.Empty(t, list(t, dir))
