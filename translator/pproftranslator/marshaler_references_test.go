@@ -15,14 +15,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// fromJSON reads OTLP/JSON, in which attribute values can be written that pdata's
-// own setters cannot make.
-func fromJSON(t *testing.T, text string) pprofile.Profiles {
-	t.Helper()
-	pd := profiletest.UnmarshalJSON(t, []byte(text))
-	return pd
-}
-
+// withReferences has attribute values that pdata's own setters cannot make.
 const withReferences = `{
 	"resourceProfiles": [{"scopeProfiles": [{"profiles": [
 		{"sampleType": {"typeStrindex": 1}, "samples": [{"attributeIndices": [1, 2, 3], "values": ["7"]}]}
@@ -40,7 +33,7 @@ const withReferences = `{
 }`
 
 func TestAttributeValuesThatAreReferences(t *testing.T) {
-	pd := fromJSON(t, withReferences)
+	pd := profiletest.UnmarshalJSON(t, []byte(withReferences))
 	before := pprofile.NewProfiles()
 	pd.CopyTo(before)
 	p := convertOne(t, otlp{pd, pd.Dictionary()})
@@ -50,27 +43,29 @@ func TestAttributeValuesThatAreReferences(t *testing.T) {
 	require.Equal(t, 1, pd.ResourceProfiles().Len())
 }
 
+// withList are withReferences with another value of the attribute "list".
+func withList(t *testing.T, value string) pprofile.Profiles {
+	t.Helper()
+	const list = `{"arrayValue": {"values": [{"stringValueStrindex": 3}, {"intValue": "1"}]}}`
+	return profiletest.UnmarshalJSON(t, []byte(strings.Replace(withReferences, list, value, 1)))
+}
+
 func TestReferencesOutsideTheStringTable(t *testing.T) {
 	for _, index := range []int32{6, 7, -1, math.MaxInt32, math.MinInt32} {
-		text := strings.Replace(withReferences, `[{"stringValueStrindex": 3}`, fmt.Sprintf(`[{"stringValueStrindex": %d}`, index), 1)
-		_, err := Marshaler{}.ConvertProfiles(fromJSON(t, text))
-		require.EqualError(t, err, fmt.Sprintf("a string reference in attribute_table[2].value is %d: string_table has 6 entries", index))
+		for _, value := range []string{`{"arrayValue": {"values": [{"stringValueStrindex": %d}]}}`, `{"kvlistValue": {"values": [{"keyStrindex": %d}]}}`} {
+			_, err := Marshaler{}.ConvertProfiles(withList(t, fmt.Sprintf(value, index)))
+			require.EqualError(t, err, fmt.Sprintf("a string reference in attribute_table[2].value is %d: string_table has 6 entries", index))
+		}
 	}
 }
 
 func TestKeysThatAreReferences(t *testing.T) {
-	withKeys := func(index int) pprofile.Profiles {
-		return fromJSON(t, strings.Replace(withReferences, `{"arrayValue": {"values": [{"stringValueStrindex": 3}, {"intValue": "1"}]}}`,
-			fmt.Sprintf(`{"kvlistValue": {"values": [{"keyStrindex": %d, "value": {"doubleValue": 0.5}}, {"key": "own", "value": {"stringValueStrindex": 3}}]}}`, index), 1))
+	for index, key := range map[int]string{0: "", 5: "nothing"} {
+		pd := withList(t, fmt.Sprintf(`{"kvlistValue": {"values": [
+			{"keyStrindex": %d, "value": {"doubleValue": 0.5}}, {"key": "own", "value": {"stringValueStrindex": 3}}]}}`, index))
+		p := convertOne(t, otlp{pd, pd.Dictionary()})
+		require.Equal(t, []string{`{"` + key + `":0.5,"own":"text"}`}, p.Sample[0].Label["list"])
 	}
-	pd := withKeys(5)
-	p := convertOne(t, otlp{pd, pd.Dictionary()})
-	require.Equal(t, []string{`{"nothing":0.5,"own":"text"}`}, p.Sample[0].Label["list"])
-	_, err := Marshaler{}.ConvertProfiles(withKeys(6))
-	require.EqualError(t, err, "a string reference in attribute_table[2].value is 6: string_table has 6 entries")
-	pd = withKeys(0)
-	p = convertOne(t, otlp{pd, pd.Dictionary()})
-	require.Equal(t, []string{`{"":0.5,"own":"text"}`}, p.Sample[0].Label["list"])
 }
 
 // Marshalling makes references of the strings of a resource, which pdata can no

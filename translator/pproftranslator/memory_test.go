@@ -38,15 +38,6 @@ func ofTinySamples(n, types int, value uint64) message {
 	return m
 }
 
-// ofSparseFunctions is a profile of so many functions with large IDs.
-func ofSparseFunctions(n int) message {
-	m, inner := message(nil).strings(""), make(message, 0, 100)
-	for i := range n {
-		m = m.bytes(profileFunction, inner.varint(functionID, uint64(i+1)<<30))
-	}
-	return m
-}
-
 func heap() int64 {
 	runtime.GC()
 	runtime.GC()
@@ -97,58 +88,16 @@ func TestMemoryIsThatOfTheTranslation_M1(t *testing.T) {
 	}
 }
 
-// repeated are small profiles in which a sample, or all of them, refer to one long text many times.
-func repeated() map[string]message {
-	const n = 1000
-	strs := []string{"", "cpu", "nanoseconds", strings.Repeat("a", 1<<20)}
-	for i := range n {
-		strs = append(strs, fmt.Sprint("k", i))
-	}
-	head := message(nil).strings(strs...).bytes(profileSampleType, message(nil).varint(1, 1).varint(2, 2)).
-		bytes(profileLocation, message(nil).varint(1, 1).varint(3, 0x1000))
-	const long, first = 3, 4 // strings
-	text := func(key uint64) message { return message(nil).varint(labelKey, key).varint(labelString, long) }
-	ofSample := func(label func(i uint64) message) message {
-		sample := message(nil).packed(1, 1).packed(2, 5)
-		for i := range uint64(n) {
-			sample = sample.bytes(sampleLabel, label(i))
-		}
-		return slices.Concat(head, message(nil).bytes(profileSample, sample))
-	}
-	samples := slices.Clone(head)
-	for i := range uint64(n) {
-		samples = samples.bytes(profileSample, message(nil).packed(1, 1).packed(2, 5).bytes(sampleLabel, text(first+i)))
-	}
-	return map[string]message{
-		"labels of a sample": ofSample(func(i uint64) message { return text(first + i) }),
-		"values of a label":  ofSample(func(uint64) message { return text(first) }),
-		"pairs of values":    ofSample(func(i uint64) message { return text(first + i/2) }),
-		"units": ofSample(func(i uint64) message {
-			return message(nil).varint(labelKey, first+i).varint(labelNumber, 7).varint(labelNumUnit, long)
-		}),
-		"keys":    ofSample(func(i uint64) message { return message(nil).varint(labelKey, long).varint(labelNumber, i) }),
-		"samples": samples,
-	}
-}
-
-// Adversarial profiles take no more than Memory says: few bytes that are many long texts, once compressed, and tiny
-// entries.
-func TestAdversarialProfilesTakeTheirMemory_M3(t *testing.T) {
-	profiles := repeated()
-	profiles["tiny samples"] = ofTinySamples(100_000, 2, 1)
-	profiles["tiny zeros"] = ofTinySamples(10_000, 64, 0)
-	profiles["empty strings"] = slices.Repeat(message(nil).strings(""), 1<<20)
-	profiles["ids of functions"] = ofSparseFunctions(1 << 17)
-	for name, data := range profiles {
-		expected := (&Unmarshaler{}).Memory(data)
-		var err error
-		heap() // without decoders of before
-		allocated := profiletest.AllocatedBy(func() { _, _, err = (&Unmarshaler{}).UnmarshalReport(data) })
-		t.Logf("%s: %d bytes, expected %d, allocated %d, %v", name, len(data), expected, allocated, err)
-		// What is allocated in total is more than what is held at once: slices grow.
-		assert.LessOrEqual(t, int64(allocated), 3*expected+1<<20, name)
-		profiletest.Injected(t, "1 profiles of tiny entries")
-	}
+// requireItsMemory holds what a translation allocates against what Memory says. In total that is more than what is held at once, as
+// slices grow.
+func requireItsMemory(t *testing.T, data message) (allocated int, err error) {
+	t.Helper()
+	expected := (&Unmarshaler{}).Memory(data)
+	heap() // without decoders of before
+	allocated = int(profiletest.AllocatedBy(func() { _, _, err = (&Unmarshaler{}).UnmarshalReport(data) }))
+	t.Logf("%d bytes, expected %d, allocated %d, %v", len(data), expected, allocated, err)
+	require.LessOrEqual(t, int64(allocated), 3*max(expected, int64(len(data)))+1<<20)
+	return allocated, err
 }
 
 // A field that may be packed takes a value in two bytes of the payload and eight in memory
@@ -182,33 +131,46 @@ func TestMappingsOfOneLongNameAreNotCopied(t *testing.T) {
 
 // A string may be that of many entries, and a payload of a long one compresses to a few bytes.
 func TestOneLongTextOfManyEntriesIsRejected_R2(t *testing.T) {
-	const long, short, entries = 3, 1, 1000
-	start := func() message {
-		return message(nil).strings("", "cpu", "nanoseconds", strings.Repeat("a", 256<<10), "key", strings.Repeat("a", 256<<10-1)).
-			bytes(profileSampleType, message(nil).varint(1, 1).varint(2, 2))
+	const short, long, key = 1, 3, 5 // strings: two are long, then come keys
+	strs := []string{"", "cpu", "nanoseconds", strings.Repeat("a", 224<<10), strings.Repeat("a", 224<<10-1)}
+	for i := range 1000 {
+		strs = append(strs, fmt.Sprint("k", i))
 	}
-	label := func(key, text uint64) message { return message(nil).varint(labelKey, key).varint(labelString, text) }
-	comments, builds, different := start(), start(), start()
-	values, keys := message(nil).varint(sampleValue, 1), message(nil).varint(sampleValue, 1)
-	for i := range uint64(entries) {
-		comments = comments.varint(profileComment, long)
-		builds = builds.bytes(profileMapping, message(nil).varint(mappingID, i+1).varint(mappingBuildID, long)).
-			bytes(profileLocation, message(nil).varint(locationID, i+1).varint(locationMapping, i+1)).
-			bytes(profileSample, message(nil).packed(sampleLocation, i+1).varint(sampleValue, 1))
-		values = values.bytes(sampleLabel, label(4, long))
-		keys = keys.bytes(sampleLabel, label(long+2*(i%2), short))
-		different = different.bytes(profileSample, message(nil).varint(sampleValue, 1).bytes(sampleLabel, label(4, long)).
-			bytes(sampleLabel, label(4, short)).bytes(sampleLabel, message(nil).varint(labelKey, 1).varint(labelNumber, i+1)))
+	head := message(nil).strings(strs...).bytes(profileSampleType, message(nil).varint(1, 1).varint(2, 2))
+	one := message(nil).varint(sampleValue, 1)
+	text := func(key, text uint64) message { return message(nil).varint(labelKey, key).varint(labelString, text) }
+	number := func(key, number, unit uint64) message {
+		return message(nil).varint(labelKey, key).varint(labelNumber, number).varint(labelNumUnit, unit)
 	}
-	for name, data := range map[string]message{
-		"comments": comments, "build ids": builds, "values of one key": start().bytes(profileSample, values),
-		"keys": start().bytes(profileSample, keys), "labels of different samples": different,
-	} {
-		var err error
-		allocated := profiletest.AllocatedBy(func() { _, err = (&Unmarshaler{}).UnmarshalProfiles(data) })
-		var tooLarge *LimitError
-		require.ErrorAs(t, err, &tooLarge, name)
-		require.Less(t, allocated, uint64(32<<20), name)
+	profiles, ofSample := map[string]message{}, map[string]message{}
+	for i := range uint64(1000) {
+		for name, entries := range map[string]message{
+			"comments": message(nil).varint(profileComment, long),
+			"build ids": message(nil).bytes(profileMapping, message(nil).varint(mappingID, i+1).varint(mappingBuildID, long)).
+				bytes(profileLocation, message(nil).varint(locationID, i+1).varint(locationMapping, i+1)).
+				bytes(profileSample, message(nil).packed(sampleLocation, i+1).varint(sampleValue, 1)),
+			"samples": message(nil).bytes(profileSample, one.bytes(sampleLabel, text(key+i, long))),
+			"labels of different samples": message(nil).bytes(profileSample, one.bytes(sampleLabel, text(key, long)).
+				bytes(sampleLabel, text(key, short)).bytes(sampleLabel, number(short, i+1, 0))),
+		} {
+			profiles[name] = append(profiles[name], entries...)
+		}
+		for name, label := range map[string]message{
+			"labels": text(key+i, long), "values of a key": text(key, long), "pairs of values": text(key+i/2, long),
+			"keys": text(long+i%2, short), "accepted: units": number(key+i, 7, long), "accepted: one key": number(long, i, 0),
+		} {
+			ofSample[name] = ofSample[name].bytes(sampleLabel, label)
+		}
+	}
+	for name, labels := range ofSample {
+		profiles[name] = message(nil).bytes(profileSample, labels.varint(sampleValue, 1))
+	}
+	for name, entries := range profiles {
+		t.Run(name, func(t *testing.T) {
+			allocated, err := requireItsMemory(t, slices.Concat(head, entries))
+			require.NotEqual(t, strings.HasPrefix(name, "accepted"), isLimit(err), "%v", err)
+			require.Less(t, allocated, 32<<20)
+		})
 	}
 }
 

@@ -52,3 +52,17 @@ func TestEmptyLabelsSurvive(t *testing.T) {
 	options := expand.Options{IgnoreEntities: true}
 	require.Empty(t, expand.Diff(expand.Normalize(want, options), expand.Normalize(got, options)))
 }
+
+func TestWritePprofChangesNothing(t *testing.T) {
+	r := profiletest.NewRand(profiletest.Seed(t))
+	for range profiletest.Rounds(t, 200, 5000) {
+		p := profiletest.GeneratePprof(r)
+		before := profiletest.Pprof(t, p)
+		var written bytes.Buffer
+		require.NoError(t, WritePprof(&written, p))
+		require.Equal(t, before, profiletest.Pprof(t, p))
+		read, err := profile.ParseUncompressed(written.Bytes())
+		require.NoError(t, err)
+		require.Empty(t, expand.Diff(expand.Pprof(p), expand.Pprof(read)))
+	}
+}
