@@ -45,7 +45,6 @@ type decoder struct {
 	negative  int         // times and durations below 0
 	invalid   int         // texts of labels that are not UTF-8
 	texts     int         // bytes of text that were read for attribute values
-	nextCheck int         // how many of these there may be before the size of the result is checked
 
 	ids       []uint64 // of the locations of the current sample
 	labels    labelReader
@@ -68,7 +67,7 @@ func (d *decoder) reset(data []byte) {
 	d.events.reset()
 	d.labels.keyNumbers, d.labels.keys = d.labels.keyNumbers[:0], d.labels.keys[:0]
 	clear(d.frameTypes[:])
-	d.negative, d.invalid, d.texts, d.nextCheck = 0, 0, 0, 0
+	d.negative, d.invalid, d.texts = 0, 0, 0
 }
 
 // The entries that samples reach are converted kind by kind, in the order of the payload:

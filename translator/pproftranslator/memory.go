@@ -117,14 +117,9 @@ func (d *decoder) checkSize() error {
 	return d.checkExpansion(d.size(d.matrix.kept) + valueSize*len(d.matrix.values))
 }
 
-// takeText rejects so many bytes of text before they go into the result if that may not be so large. Small texts are
-// checked together.
+// takeText rejects so many bytes of text before they go into the result if that may not be so large.
 func (d *decoder) takeText(size int) error {
-	const mostTexts = 64 << 10 // bytes of text without a check
-	if d.texts += size; d.texts < d.nextCheck {
-		return nil
-	}
-	d.nextCheck = d.texts + mostTexts
+	d.texts += size
 	return d.checkExpansion(d.size(0) + size)
 }
 

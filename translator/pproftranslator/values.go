@@ -4,9 +4,8 @@
 package pproftranslator
 
 import (
-	"math"
-
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // valueMatrix sums values: a row for each identity, a column for each sample type.
@@ -40,21 +39,14 @@ func (m *valueMatrix) add(s *sample, values []uint64) {
 	}
 	sums := m.values[start:][:len(values)]
 	for i, v := range values {
-		sum, v := int64(sums[i]), int64(v)
-		if sum == 0 && v != 0 {
+		if sums[i] == 0 && v != 0 {
 			m.kept++
 		}
-		switch {
-		case v > 0 && sum > math.MaxInt64-v:
-			sum = math.MaxInt64
+		sum := uint64(sampletypes.AddSaturated(int64(sums[i]), int64(v)))
+		if sum != sums[i]+v {
 			m.saturated++
-		case v < 0 && sum < math.MinInt64-v:
-			sum = math.MinInt64
-			m.saturated++
-		default:
-			sum += v
 		}
-		sums[i] = uint64(sum)
+		sums[i] = sum
 	}
 }
 
