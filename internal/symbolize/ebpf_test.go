@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbolize"
@@ -41,6 +42,19 @@ func TestProfilesOfTheEBPFProfilerGetFunctions(t *testing.T) {
 		}
 	}
 	assert.Equal(t, ebpfFrames, got)
+}
+
+// lines returns the frames of each location.
+func lines(d pprofile.ProfilesDictionary) (all []string) {
+	for _, l := range d.LocationTable().All() {
+		frames := ""
+		for _, line := range l.Lines().All() {
+			f := d.FunctionTable().At(int(line.FunctionIndex()))
+			frames += fmt.Sprintf("%s %s:%d\n", d.StringTable().At(int(f.NameStrindex())), d.StringTable().At(int(f.FilenameStrindex())), line.Line())
+		}
+		all = append(all, frames)
+	}
+	return all
 }
 
 const ebpfNative = 10 // locations of the program

@@ -66,13 +66,10 @@ func Profiles(ctx context.Context, store *Store, pd pprofile.Profiles, demangleA
 			p.outcomes[NoBuildID] += len(byMapping[mapping])
 			continue
 		}
-		rest := byMapping[mapping]
-		outcome := store.with(ids[mapping], func(t *symbols.Table) (err error) {
-			rest, err = p.symbolize(t, mapping, rest)
-			return err
-		})
-		if outcome != Symbolized { // a table that cannot be read may have served some
-			p.outcomes[outcome] += len(rest)
+		locations := byMapping[mapping]
+		outcome := store.with(ids[mapping], func(t *symbols.Table) error { return p.symbolize(t, mapping, locations) })
+		if outcome != Symbolized {
+			p.outcomes[outcome] += len(locations)
 		}
 	}
 	p.replaceLeaves()
@@ -179,13 +176,18 @@ func (p *payload) text(i int32) string {
 	return dictionary.ValidString(p.dictionary.StringTable(), i)
 }
 
-// symbolize adds lines to locations of one mapping. With an error, it returns those that are left.
-func (p *payload) symbolize(t *symbols.Table, mapping int32, locations []int32) (rest []int32, err error) {
+// symbolize adds lines to locations of one mapping. The error is the first one of the table, which may have served some.
+func (p *payload) symbolize(t *symbols.Table, mapping int32, locations []int32) (err error) {
 	m := p.dictionary.MappingTable().At(int(mapping))
 	place := symbols.Mapping{Start: m.MemoryStart(), Limit: m.MemoryLimit(), Offset: m.FileOffset()}
+	lookUp := func(frames []symbols.Frame, address uint64) []symbols.Frame {
+		frames, failed := t.Frames(frames[:0], address)
+		err = cmp.Or(err, failed)
+		return frames
+	}
 	var frames, leaf []symbols.Frame
 	var has flags
-	for n, i := range locations {
+	for _, i := range locations {
 		location := p.dictionary.LocationTable().At(int(i))
 		address, ok := t.Address(place, location.Address())
 		if !ok {
@@ -193,40 +195,35 @@ func (p *payload) symbolize(t *symbols.Table, mapping int32, locations []int32) 
 			continue
 		}
 		if p.callers[i] {
-			address--
+			frames = lookUp(frames, address-1)
 		}
-		if frames, err = t.Frames(frames[:0], address); err != nil {
-			return locations[n:], err
-		}
-		if p.callers[i] && len(frames) == 0 { // a signal interrupted the function at its start
-			if frames, err = t.Frames(frames, address+1); err != nil {
-				return locations[n:], err
-			}
+		if !p.callers[i] || len(frames) == 0 { // a signal interrupted the function at its start
+			frames = lookUp(frames, address)
 		}
 		if p.callers[i] && p.leaves[i] {
-			if leaf, err = t.Frames(leaf[:0], address+1); err != nil {
-				return locations[n:], err
-			}
-			if !slices.Equal(leaf, frames) {
+			if leaf = lookUp(leaf, address); !slices.Equal(leaf, frames) {
+				p.copies[i] = int32(p.dictionary.LocationTable().Len())
 				copied := p.dictionary.LocationTable().AppendEmpty()
-				p.dictionary.LocationTable().At(int(i)).CopyTo(copied)
-				p.copies[i] = int32(p.dictionary.LocationTable().Len()) - 1
+				location.CopyTo(copied)
 				has.add(p.addLines(copied, leaf))
 			}
 		}
-		if len(frames) == 0 {
+		switch {
+		case len(frames) > 0:
+			p.outcomes[Symbolized]++
+			has.add(p.addLines(location, frames))
+		case err != nil:
+			p.outcomes[Failed]++
+		default:
 			p.outcomes[Unknown]++
-			continue
 		}
-		p.outcomes[Symbolized]++
-		has.add(p.addLines(p.dictionary.LocationTable().At(int(i)), frames))
 	}
 	for i, flag := range sampletypes.MappingFlags {
 		if has[i] {
 			p.setFlag(m, flag)
 		}
 	}
-	return nil, nil
+	return err
 }
 
 // flags say which of sampletypes.MappingFlags are true.

@@ -32,7 +32,7 @@ type Options struct {
 	CacheSize int64
 	// MaxFileSize limits a file that is downloaded, and the sections of a file, decompressed.
 	MaxFileSize int64
-	// MaxMemory limits the memory of one file that is read and of open tables, half of it each.
+	// MaxMemory limits the memory of reading a file, one at a time.
 	MaxMemory int64
 	// Built is called when the search for a file has ended: the error is nil, ErrNotFound, an *IncompleteError if there is
 	// a table all the same, or says what is wrong with the file. It is called by several goroutines.
@@ -63,7 +63,7 @@ const (
 // validID are build IDs, which become parts of paths and URLs.
 var validID = regexp.MustCompile(`^[0-9a-f]{8,128}$`)
 
-// Store has symbol tables by build ID. It is safe for concurrent use.
+// Store has symbol tables by build ID, as files. It is safe for concurrent use.
 type Store struct {
 	options     Options
 	directories directories
@@ -75,18 +75,15 @@ type Store struct {
 	mu    sync.Mutex
 	known map[string]*entry
 	busy  int
-	open  int64 // memory of open tables
 }
 
 // entry is what is known of a build ID.
 type entry struct {
 	done chan struct{} // closed when the search has ended
 	// These are set when done is closed, and from then on guarded by mu.
+	path    string // of the table
 	err     error
-	partial bool      // there was an IncompleteError, and the name of the file of the table says so
-	expires time.Time // of err and partial
-	used    time.Time
-	table   *symbols.Table // nil if it is not open
+	expires time.Time // zero if the table is complete
 }
 
 // NewStore creates the directory of the cache, and removes what earlier processes have left in it unfinished.
@@ -100,15 +97,10 @@ func NewStore(o Options) (*Store, error) {
 	return s, s.limitCache()
 }
 
-// Close ends all searches, and closes the tables.
+// Close ends all searches.
 func (s *Store) Close() {
 	s.stop()
 	s.builds.Wait()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, e := range s.known {
-		s.closeTable(e)
-	}
 }
 
 // prepare starts the search for the files of build IDs, and waits until all have ended, or ctx is done.
@@ -134,7 +126,7 @@ func (s *Store) start(id string) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.known[id]
-	if e != nil && !(ended(e) && (e.err != nil || e.partial) && time.Now().After(e.expires)) {
+	if e != nil && !(ended(e) && !e.expires.IsZero() && time.Now().After(e.expires)) {
 		return e.done
 	}
 	if s.busy == maxBusy || s.ctx.Err() != nil {
@@ -145,28 +137,26 @@ func (s *Store) start(id string) <-chan struct{} {
 			s.forget(other)
 		}
 	}
-	if e != nil {
-		s.closeTable(e)
-	}
 	e = &entry{done: make(chan struct{})}
 	s.known[id] = e
 	s.busy++
 	s.builds.Go(func() {
-		err := s.build(id)
+		path, err := s.build(id)
 		if s.ctx.Err() == nil {
 			s.options.Built(id, err)
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.busy--
-		if _, e.partial = errors.AsType[*IncompleteError](err); !e.partial {
-			e.err = err
-		}
+		e.path = path
+		_, incomplete := errors.AsType[*IncompleteError](err)
 		switch {
-		case e.partial || errors.Is(err, ErrNotFound):
+		case incomplete:
 			e.expires = time.Now().Add(retryNotFound)
+		case errors.Is(err, ErrNotFound):
+			e.err, e.expires = err, time.Now().Add(retryNotFound)
 		case err != nil:
-			e.expires = time.Now().Add(retryFailed)
+			e.err, e.expires = err, time.Now().Add(retryFailed)
 		}
 		close(e.done)
 	})
@@ -185,7 +175,6 @@ func ended(e *entry) bool {
 // forget drops the outcome of a search that has ended, so that the table is made again when it is needed.
 func (s *Store) forget(id string) {
 	if e := s.known[id]; e != nil && ended(e) {
-		s.closeTable(e)
 		delete(s.known, id)
 	}
 }
@@ -204,106 +193,69 @@ const (
 	BadMapping Outcome = "bad_mapping" // the mapping does not lead into the code of the file
 )
 
-// with calls f with the table of a build ID. Tables are used by one goroutine at a time. f is not called unless the
-// outcome is Symbolized.
+// with calls f with the table of a build ID, unless the outcome is another one than Symbolized. One table is open at a time. A
+// table that cannot be read is removed, so that it is made again.
 func (s *Store) with(id string, f func(*symbols.Table) error) Outcome {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.known[id]
-	if e == nil || !ended(e) {
-		return Pending
-	}
-	if e.err == nil && e.table == nil {
-		e.err = s.openTable(id, e)
-	}
-	if e.err == nil {
-		e.used = time.Now()
-		e.err = f(e.table)
-	}
 	switch {
+	case e == nil || !ended(e):
+		return Pending
 	case errors.Is(e.err, ErrNotFound):
 		return NotFound
 	case e.err != nil:
-		s.closeTable(e)
 		return Failed
 	}
-	return Symbolized
-}
-
-func (s *Store) tablePath(id string) string { return filepath.Join(s.options.Cache, id+tableSuffix) }
-
-// openTable opens a table, and closes those that were not used for longest if all take too much memory. A table that
-// cannot be opened is removed, so that it is made again.
-func (s *Store) openTable(id string, e *entry) error {
-	path := s.tablePath(id)
-	if e.partial {
-		path = s.tablePath(id + partialSuffix)
+	outcome := Failed
+	table, err := symbols.Open(e.path)
+	if err == nil {
+		defer table.Close()
+		now := time.Now()
+		_ = os.Chtimes(e.path, now, now) // the cache drops the tables that were not used for longest
+		err, outcome = f(table), Symbolized
 	}
-	table, err := symbols.Open(path)
 	if err != nil {
-		return errors.Join(fmt.Errorf("%s: %w", path, err), os.Remove(path))
+		e.err, e.expires = errors.Join(err, os.Remove(e.path)), time.Now()
 	}
-	now := time.Now()
-	_ = os.Chtimes(path, now, now) // the cache drops the tables that were not used for longest
-	e.table, e.used = table, now
-	s.open += e.table.Memory()
-	for s.open > s.options.MaxMemory/2 {
-		var oldest *entry
-		for _, other := range s.known {
-			if other != e && ended(other) && other.table != nil && (oldest == nil || other.used.Before(oldest.used)) {
-				oldest = other
-			}
-		}
-		if oldest == nil {
-			break
-		}
-		s.closeTable(oldest)
-	}
-	return nil
+	return outcome
 }
 
-func (s *Store) closeTable(e *entry) {
-	if e.table != nil {
-		s.open -= e.table.Memory()
-		e.table.Close()
-		e.table = nil
-	}
-}
-
-// build makes the table of a build ID unless it is in the cache.
-func (s *Store) build(id string) error {
-	if info, err := os.Stat(s.tablePath(id)); err == nil && info.Mode().IsRegular() {
-		return nil
+// build makes the table of a build ID unless it is in the cache, and returns its path.
+func (s *Store) build(id string) (path string, err error) {
+	path = filepath.Join(s.options.Cache, id+tableSuffix)
+	if symbols.Check(path) == nil {
+		return path, nil
 	}
 	found, err := s.find(id)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer found.close()
 	select {
 	case s.building <- struct{}{}:
 		defer func() { <-s.building }()
 	case <-s.ctx.Done():
-		return s.ctx.Err()
+		return "", s.ctx.Err()
 	}
 	table, err := os.CreateTemp(s.options.Cache, temporaryPrefix)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer os.Remove(table.Name())
-	o := symbols.Options{Directory: s.options.Cache, MaxMemory: s.options.MaxMemory / 2, MaxFileSize: s.options.MaxFileSize}
+	o := symbols.Options{Directory: s.options.Cache, MaxMemory: s.options.MaxMemory, MaxFileSize: s.options.MaxFileSize}
 	err = errors.Join(symbols.Build(s.ctx, found.Files, o, table), table.Close())
 	if err != nil {
 		if err = fmt.Errorf("%s: %w", found, err); found.missing != nil {
 			err = fmt.Errorf("%w; %s", err, found.missing.Error())
 		}
-		return err
+		return "", err
 	}
 	if found.missing != nil {
-		id += partialSuffix
+		path = filepath.Join(s.options.Cache, id+partialSuffix+tableSuffix)
 	}
-	if err := errors.Join(os.Rename(table.Name(), s.tablePath(id)), s.limitCache()); err != nil {
-		return err
+	if err := errors.Join(os.Rename(table.Name(), path), s.limitCache()); err != nil {
+		return "", err
 	}
-	return found.missing
+	return path, found.missing
 }

@@ -4,7 +4,6 @@
 package symbols
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -64,8 +63,8 @@ func Build(ctx context.Context, from Files, o Options, w io.Writer) (err error) 
 		}
 	}
 	b.strings = stringTable{seed: maphash.MakeSeed(), numbers: map[uint64]uint32{}, budget: b.budget, ends: b.spills[partEnds], data: b.spills[partStrings]}
-	b.strings.ends.write(make([]byte, 4))
-	b.spills[partNodes].write(make([]byte, nodeSize))
+	b.strings.ends.put(uint32(0))
+	b.spills[partNodes].put(node{})
 	if err := b.read(from); err != nil {
 		return err
 	}
@@ -75,7 +74,7 @@ func Build(ctx context.Context, from Files, o Options, w io.Writer) (err error) 
 type builder struct {
 	budget   *budget
 	sections sections
-	spills   [parts + 1]*spill // of the parts of the table, and of found ranges
+	spills   [parts]*spill // of the parts of the table
 
 	segments []Segment
 	text     []span
@@ -83,18 +82,6 @@ type builder struct {
 	pieces   []piece
 	strings  stringTable
 }
-
-// foundRanges is the spill with the ranges of all pieces, in the order in which they were found.
-const foundRanges = parts
-
-// piece is a contiguous run of found ranges.
-type piece struct {
-	start, end uint64
-	offset     int64
-	count      uint32
-}
-
-const pieceSize = 32
 
 func (b *builder) close() {
 	b.sections.close()
@@ -213,62 +200,53 @@ func (b *builder) sortSymbols() {
 
 // addRanges adds sorted ranges, the last of which is a gap. What lies outside of the executable sections is left out.
 func (b *builder) addRanges(ranges []lineRange) {
-	open := false
-	for i, r := range ranges {
-		gap := r.node == 0 && r.file == 0 && r.line == 0 || !inText(b.text, r.start)
-		switch {
-		case gap && open:
-			b.pieces[len(b.pieces)-1].end, open = r.start, false
+	lines := b.spills[partLines]
+	var p piece
+	var last lineRange // of p
+	for _, r := range ranges {
+		switch gap := (r == lineRange{start: r.start}) || !inText(b.text, r.start); {
+		case gap && p.count > 0:
+			p.end = r.start
+			b.budget.take(2 * pieceSize)
+			b.pieces = append(b.pieces, p)
+			p = piece{}
 			continue
 		case gap:
 			continue
-		case !open:
-			if b.budget.take(2 * pieceSize); b.budget.err != nil {
-				return
-			}
-			b.pieces = append(b.pieces, piece{start: r.start, offset: b.spills[foundRanges].size})
-			open = true
-		case i > 0 && sameLine(ranges[i-1], r):
+		case p.count == 0:
+			p.start, p.first = r.start, uint32(lines.size/entrySize)
+		case r == lineRange{r.start, last.node, last.file, last.line}:
 			continue
 		}
-		b.spills[foundRanges].write(r.append(b.spills[foundRanges].w.AvailableBuffer()))
-		b.pieces[len(b.pieces)-1].count++
+		lines.put(r)
+		last = r
+		p.count++
 	}
 }
-
-func sameLine(a, b lineRange) bool { return a.node == b.node && a.file == b.file && a.line == b.line }
 
 // addNode returns the number of a node.
 func (b *builder) addNode(n node) uint32 {
 	nodes := b.spills[partNodes]
 	number := uint32(nodes.size / nodeSize)
-	nodes.write(n.append(nodes.w.AvailableBuffer()))
+	nodes.put(n)
 	return number
 }
 
 // write writes the table.
 func (b *builder) write(w io.Writer) error {
 	for _, s := range b.segments {
-		guessed := uint64(0)
-		if s.Guessed {
-			guessed = 1
-		}
-		for _, v := range [...]uint64{s.Offset, s.FileSize, s.Address, s.Size, guessed} {
-			b.spills[partSegments].write(binary.LittleEndian.AppendUint64(nil, v))
-		}
+		b.spills[partSegments].put(s)
 	}
 	for _, s := range b.text {
-		b.spills[partText].write(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, s.start), s.end))
+		b.spills[partText].put(s)
 	}
-	if err := b.writeLines(b.spills[partLines]); err != nil {
-		return err
-	}
+	b.writePieces()
 	for _, s := range b.symbols {
-		b.spills[partSymbols].write(s.append(b.spills[partSymbols].w.AvailableBuffer()))
+		b.spills[partSymbols].put(s)
 	}
 	header, offset := []byte(magic), int64(headerSize)
 	var all []io.Reader
-	for _, s := range b.spills[:parts] {
+	for _, s := range b.spills {
 		r, err := s.reader()
 		if err != nil {
 			return err
@@ -289,48 +267,16 @@ func (b *builder) write(w io.Writer) error {
 	return err
 }
 
-// writeLines writes the ranges of all pieces, sorted. Of pieces that overlap, the first counts where both are.
-func (b *builder) writeLines(to *spill) error {
-	slices.SortStableFunc(b.pieces, func(a, b piece) int { return cmp.Compare(a.start, b.start) })
-	found, err := b.spills[foundRanges].reader()
-	if err != nil {
-		return err
-	}
-	rows, row := bufio.NewReader(nil), make([]byte, entrySize)
+// writePieces writes the pieces, sorted. Of those that overlap, the first counts where both are.
+func (b *builder) writePieces() {
+	slices.SortStableFunc(b.pieces, func(a, b piece) int { return compareSpans(a.span, b.span) })
 	var end uint64 // of what is written
-	for i, p := range b.pieces {
-		if p.end <= end {
-			continue
+	for _, p := range b.pieces {
+		if p.start = max(p.start, end); p.start < p.end {
+			b.spills[partPieces].put(p)
+			end = p.end
 		}
-		if i > 0 && end < p.start {
-			to.write(lineRange{start: end}.append(nil))
-		}
-		at := max(end, p.start)
-		emit := func(r lineRange, rangeEnd uint64) {
-			if rangeEnd > at {
-				r.start = max(r.start, at)
-				to.write(r.append(to.w.AvailableBuffer()))
-			}
-		}
-		rows.Reset(io.NewSectionReader(found, p.offset, int64(p.count)*entrySize))
-		var current lineRange
-		for n := range p.count {
-			if _, err := io.ReadFull(rows, row); err != nil {
-				return err
-			}
-			r := rangeOf(row)
-			if n > 0 && r.start > current.start {
-				emit(current, r.start)
-			}
-			current = r
-		}
-		emit(current, p.end)
-		end = p.end
 	}
-	if len(b.pieces) > 0 {
-		to.write(lineRange{start: end}.append(nil))
-	}
-	return nil
 }
 
 // budget limits memory and steps. Its methods return no error: they set err, which ends each loop.

@@ -149,7 +149,7 @@ func (r *dwarfReader) readUnit(dies *dwarf.Reader, entry *dwarf.Entry) error {
 		}
 	}
 	if r.budget.err == nil {
-		r.addRanges(overlay(flatten(u.scopes), u.rows))
+		r.addRanges(overlay(u.scopes, u.rows))
 	}
 	return r.budget.err
 }
@@ -338,76 +338,43 @@ func (r *dwarfReader) nameAt(at dwarf.Offset, references int) uint32 {
 	return r.names[at]
 }
 
-// flatten returns ranges that do not overlap: at each address the node of the innermost scope. What reaches beyond the
-// scope around it is cut.
-func flatten(scopes []scope) []scope {
+// overlay returns ranges with the node of the innermost scope and the line of a row, the last of which is a gap. What
+// reaches beyond the scope around it is cut. Rows are sorted; of those that overlap, the first counts.
+func overlay(scopes []scope, rows []row) (all []lineRange) {
 	slices.SortStableFunc(scopes, func(a, b scope) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.depth, b.depth), cmp.Compare(b.end, a.end))
 	})
-	var flat, open []scope
-	var at uint64
-	upTo := func(address uint64) {
-		for len(open) > 0 && at < address {
-			top := open[len(open)-1]
-			end := min(top.end, address)
-			if at < end {
-				flat = append(flat, scope{span: span{at, end}, node: top.node})
-				at = end
-			}
-			if top.end > address {
-				break
-			}
+	const never = 1<<64 - 1
+	var open []scope // the innermost one last
+	for at, next := uint64(0), uint64(0); next != never; at = next {
+		for len(open) > 0 && open[len(open)-1].end <= at {
 			open = open[:len(open)-1]
 		}
-		at = address
-	}
-	for _, s := range scopes {
-		upTo(s.start)
-		for len(open) > 0 && open[len(open)-1].end <= s.start {
-			open = open[:len(open)-1]
+		for ; len(scopes) > 0 && scopes[0].start <= at; scopes = scopes[1:] {
+			s := scopes[0]
+			if len(open) > 0 {
+				s.end = min(s.end, open[len(open)-1].end)
+			}
+			open = append(open, s)
+		}
+		for len(rows) > 0 && rows[0].end <= at {
+			rows = rows[1:]
+		}
+		r := lineRange{start: at}
+		next = never
+		if len(scopes) > 0 {
+			next = scopes[0].start
 		}
 		if len(open) > 0 {
-			s.end = min(s.end, open[len(open)-1].end)
+			top := open[len(open)-1]
+			r.node, next = top.node, min(next, top.end)
 		}
-		open = append(open, s)
-	}
-	if len(open) > 0 {
-		upTo(open[0].end)
-	}
-	return flat
-}
-
-// overlay returns the ranges with the node of scopes and the line of rows. Both are sorted; of rows that overlap, the
-// first counts.
-func overlay(scopes []scope, rows []row) []lineRange {
-	var all []lineRange
-	var at uint64
-	for len(scopes) > 0 || len(rows) > 0 {
-		r := lineRange{}
-		next := uint64(1<<64 - 1)
-		if len(scopes) > 0 {
-			if s := scopes[0]; s.end <= at {
-				scopes = scopes[1:]
-				continue
-			} else if s.start <= at {
-				r.node, next = s.node, min(next, s.end)
-			} else {
-				next = min(next, s.start)
-			}
+		if len(rows) > 0 && rows[0].start > at {
+			next = min(next, rows[0].start)
+		} else if len(rows) > 0 {
+			r.file, r.line, next = rows[0].file, rows[0].line, min(next, rows[0].end)
 		}
-		if len(rows) > 0 {
-			if l := rows[0]; l.end <= at {
-				rows = rows[1:]
-				continue
-			} else if l.start <= at {
-				r.file, r.line, next = l.file, l.line, min(next, l.end)
-			} else {
-				next = min(next, l.start)
-			}
-		}
-		r.start = at
 		all = append(all, r)
-		at = next
 	}
-	return append(all, lineRange{start: at})
+	return all
 }

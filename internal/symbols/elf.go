@@ -63,21 +63,11 @@ func small(s *elf.Section) ([]byte, error) {
 	return s.Data()
 }
 
-// buildID returns GNU's build ID in hex, from the notes in sections or, without sections, in segments.
+// buildID returns GNU's build ID in hex.
 func buildID(f *elf.File) string {
 	for _, s := range f.Sections {
 		if s.Type == elf.SHT_NOTE {
 			if data, err := small(s); err == nil {
-				if id := gnuBuildID(data, f.ByteOrder); id != "" {
-					return id
-				}
-			}
-		}
-	}
-	for _, p := range f.Progs {
-		if p.Type == elf.PT_NOTE && p.Filesz <= 64<<10 {
-			data := make([]byte, p.Filesz)
-			if _, err := p.ReadAt(data, 0); err == nil {
 				if id := gnuBuildID(data, f.ByteOrder); id != "" {
 					return id
 				}
@@ -110,16 +100,11 @@ type span struct{ start, end uint64 }
 
 func compareSpans(a, b span) int { return cmp.Compare(a.start, b.start) }
 
-// textOf returns the executable sections, sorted. A file without sections has those of its segments.
+// textOf returns the executable sections, sorted.
 func textOf(f *elf.File) (text []span) {
 	for _, s := range f.Sections {
 		if s.Flags&elf.SHF_EXECINSTR != 0 && s.Flags&elf.SHF_ALLOC != 0 && s.Size > 0 && s.Addr+s.Size > s.Addr {
 			text = append(text, span{s.Addr, s.Addr + s.Size})
-		}
-	}
-	if len(text) == 0 {
-		for _, s := range segmentsOf(f) {
-			text = append(text, span{s.Address, s.Address + s.Size})
 		}
 	}
 	slices.SortFunc(text, compareSpans)

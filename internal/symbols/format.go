@@ -14,19 +14,21 @@ import (
 //	header   magic, then offset and size (uint64 each) of every part in the order of the constants below
 //	segments of the file with executable code: 5 uint64 each, see Segment
 //	text     executable sections: start and end (uint64 each), sorted
-//	lines    ranges of addresses, sorted: start (uint64), node, file and line (uint32 each); a range ends where
-//	         the next starts, and without node, file and line it is a gap
+//	pieces   contiguous ranges, sorted: start and end (uint64 each), number of the first range, count (uint32 each)
+//	lines    ranges of addresses, those of each piece sorted: start (uint64), node, file and line (uint32 each); a
+//	         range ends where the next of its piece starts
 //	symbols  sorted: start and size (uint64 each), name (uint32)
 //	nodes    of the tree of inlined calls: name, parent, file and line of the call in the parent, uint32 each;
 //	         the first is not used, and the parent of a function is 0
 //	ends     the end of each string in strings, uint32 each; the first string is empty
 //	strings  names of functions and files
 //	trailer  CRC-32C of everything before
-const magic = "otelsym3"
+const magic = "otelsym4"
 
 const (
 	partSegments = iota
 	partText
+	partPieces
 	partLines
 	partSymbols
 	partNodes
@@ -37,8 +39,9 @@ const (
 
 const (
 	headerSize  = len(magic) + parts*16
-	segmentSize = 40
+	segmentSize = 33
 	textSize    = 16
+	pieceSize   = 24
 	entrySize   = 20 // of a range or a symbol
 	nodeSize    = 16
 )
@@ -52,30 +55,26 @@ type node struct {
 	name, parent, callFile, callLine uint32
 }
 
-func (n node) append(to []byte) []byte {
-	for _, v := range [...]uint32{n.name, n.parent, n.callFile, n.callLine} {
-		to = binary.LittleEndian.AppendUint32(to, v)
-	}
-	return to
-}
-
 func nodeOf(b []byte) node {
 	u := binary.LittleEndian.Uint32
 	return node{u(b), u(b[4:]), u(b[8:]), u(b[12:])}
 }
 
-// lineRange is a range of addresses with one line and one node.
+// piece has ranges that follow each other. The last one ends where the piece does.
+type piece struct {
+	span
+	first, count uint32
+}
+
+func pieceOf(b []byte) piece {
+	u, v := binary.LittleEndian.Uint64, binary.LittleEndian.Uint32
+	return piece{span{u(b), u(b[8:])}, v(b[16:]), v(b[20:])}
+}
+
+// lineRange is a range of addresses with one line and one node. Without both, it is a gap.
 type lineRange struct {
 	start            uint64
 	node, file, line uint32
-}
-
-func (r lineRange) append(to []byte) []byte {
-	to = binary.LittleEndian.AppendUint64(to, r.start)
-	for _, v := range [...]uint32{r.node, r.file, r.line} {
-		to = binary.LittleEndian.AppendUint32(to, v)
-	}
-	return to
 }
 
 func rangeOf(b []byte) lineRange {
@@ -87,11 +86,6 @@ func rangeOf(b []byte) lineRange {
 type symbol struct {
 	start, size uint64
 	name        uint32
-}
-
-func (s symbol) append(to []byte) []byte {
-	to = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(to, s.start), s.size)
-	return binary.LittleEndian.AppendUint32(to, s.name)
 }
 
 func symbolOf(b []byte) symbol {

@@ -10,9 +10,6 @@ import (
 	"os"
 )
 
-// mapsFiles: mapFile takes no memory.
-const mapsFiles = false
-
 // mapFile reads the file: it is in memory here.
 func mapFile(f *os.File, size int) ([]byte, error) {
 	data := make([]byte, size)

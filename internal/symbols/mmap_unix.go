@@ -10,9 +10,6 @@ import (
 	"syscall"
 )
 
-// mapsFiles: mapFile takes no memory.
-const mapsFiles = true
-
 // mapFile returns the content of a file that nobody else changes, without taking memory for it.
 func mapFile(f *os.File, size int) ([]byte, error) {
 	return syscall.Mmap(int(f.Fd()), 0, size, syscall.PROT_READ, syscall.MAP_SHARED)

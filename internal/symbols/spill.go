@@ -31,6 +31,12 @@ func (s *spill) write(data []byte) {
 	s.size += int64(n)
 }
 
+// put writes a structure of integers.
+func (s *spill) put(v any) {
+	data, _ := binary.Append(s.w.AvailableBuffer(), binary.LittleEndian, v) // an error would be of its type
+	s.write(data)
+}
+
 // reader returns what was written. Nothing can be written after it.
 func (s *spill) reader() (*io.SectionReader, error) {
 	return io.NewSectionReader(s.file, 0, s.size), s.w.Flush()
@@ -59,6 +65,6 @@ func (t *stringTable) intern(s string) uint32 {
 	n := uint32(len(t.numbers)) + 1
 	t.numbers[hash] = n
 	t.data.write([]byte(s))
-	t.ends.write(binary.LittleEndian.AppendUint32(nil, uint32(t.data.size)))
+	t.ends.put(uint32(t.data.size))
 	return n
 }

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -96,21 +97,13 @@ func optimizedProgram(tb testing.TB) string {
 	return optimized.path
 }
 
-// build makes the table of a file of code and one of debug information, either of which may be "".
-func build(tb testing.TB, program, debugFile string) (*symbols.Table, error) {
-	tb.Helper()
-	return buildWithAlt(tb, program, debugFile, "")
-}
-
-func buildWithAlt(tb testing.TB, program, debugFile, alt string) (*symbols.Table, error) {
+// build makes the table of the files with code, debug information and what dwz shares, of which each may be "" or left out.
+func build(tb testing.TB, paths ...string) (*symbols.Table, error) {
 	tb.Helper()
 	var files [3]io.ReaderAt
-	for i, path := range []string{program, debugFile, alt} {
+	for i, path := range paths {
 		if path != "" {
-			f, err := os.Open(path)
-			require.NoError(tb, err)
-			defer f.Close()
-			files[i] = f
+			files[i] = openFile(tb, path)
 		}
 	}
 	return buildFrom(tb, symbols.Files{Program: files[0], Debug: files[1], Alt: files[2]})
@@ -118,23 +111,42 @@ func buildWithAlt(tb testing.TB, program, debugFile, alt string) (*symbols.Table
 
 func buildFrom(tb testing.TB, files symbols.Files) (*symbols.Table, error) {
 	tb.Helper()
-	var out bytes.Buffer
-	o := symbols.Options{Directory: tb.TempDir(), MaxMemory: 64 << 20, MaxFileSize: 1 << 30}
-	if err := symbols.Build(tb.Context(), files, o, &out); err != nil {
+	path, err := write(tb, files)
+	if err != nil {
 		return nil, err
 	}
-	return open(tb, filepath.Join(tb.TempDir(), "table"), out.Bytes())
-}
-
-// open opens a table that it writes to path. The test closes it.
-func open(tb testing.TB, path string, data []byte) (*symbols.Table, error) {
-	tb.Helper()
-	require.NoError(tb, os.WriteFile(path, data, 0o600))
+	require.NoError(tb, symbols.Check(path))
 	table, err := symbols.Open(path)
 	if err == nil {
 		tb.Cleanup(table.Close)
 	}
 	return table, err
+}
+
+// write writes the table of files.
+func write(tb testing.TB, files symbols.Files) (path string, err error) {
+	tb.Helper()
+	out, err := os.Create(filepath.Join(tb.TempDir(), "table"))
+	require.NoError(tb, err)
+	defer out.Close()
+	o := symbols.Options{Directory: tb.TempDir(), MaxMemory: 64 << 20, MaxFileSize: 1 << 30}
+	return out.Name(), symbols.Build(tb.Context(), files, o, out)
+}
+
+// openFile opens a file until the test ends.
+func openFile(tb testing.TB, path string) *os.File {
+	tb.Helper()
+	f, err := os.Open(path)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { f.Close() })
+	return f
+}
+
+func readInfo(t *testing.T, path string) symbols.Info {
+	t.Helper()
+	info, err := symbols.ReadInfo(openFile(t, path))
+	require.NoError(t, err)
+	return info
 }
 
 // oracle returns the frames that llvm-symbolizer prints for addresses of a program.
@@ -243,7 +255,7 @@ func TestFramesEqualThoseOfLLVMSymbolizer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			program := compile(t, c.compiler, c.args...)
-			table, err := build(t, program, "")
+			table, err := build(t, program)
 			require.NoError(t, err)
 			requireFrames(t, program, c.step, table)
 		})
@@ -263,7 +275,7 @@ func TestSeparateDebugInformationGivesTheSame(t *testing.T) {
 	for _, pie := range []string{"-pie", "-no-pie"} {
 		program := compile(t, "g++", "-O2", pie)
 		code, debugFile := separate(t, program)
-		whole, err := build(t, program, "")
+		whole, err := build(t, program)
 		require.NoError(t, err)
 		both, err := build(t, code, debugFile)
 		require.NoError(t, err)
@@ -276,19 +288,10 @@ func TestSeparateDebugInformationGivesTheSame(t *testing.T) {
 		assert.Equal(t, whole.Segments[0].Offset, alone.Segments[0].Offset)
 		assert.Equal(t, whole.Segments[0].Address, alone.Segments[0].Address)
 
-		f, err := os.Open(code)
-		require.NoError(t, err)
-		defer f.Close()
-		info, err := symbols.ReadInfo(f)
-		require.NoError(t, err)
+		info := readInfo(t, code)
 		assert.Len(t, info.BuildID, 40)
 		assert.Equal(t, symbols.Info{BuildID: info.BuildID, HasCode: true}, info)
-		d, err := os.Open(debugFile)
-		require.NoError(t, err)
-		defer d.Close()
-		ofDebug, err := symbols.ReadInfo(d)
-		require.NoError(t, err)
-		assert.Equal(t, symbols.Info{BuildID: info.BuildID, HasDWARF: true}, ofDebug)
+		assert.Equal(t, symbols.Info{BuildID: info.BuildID, HasDWARF: true}, readInfo(t, debugFile))
 	}
 }
 
@@ -309,21 +312,14 @@ func shared(t *testing.T, version string) (original, program, alt string) {
 func TestDebugInformationThatDwzSharesGivesTheSame(t *testing.T) {
 	for _, version := range []string{"-gdwarf-4", "-gdwarf-5"} {
 		original, program, alt := shared(t, version)
-		var ids [2]symbols.Info
-		for i, path := range []string{program, alt} {
-			f, err := os.Open(path)
-			require.NoError(t, err)
-			defer f.Close()
-			ids[i], err = symbols.ReadInfo(f)
-			require.NoError(t, err)
-		}
-		require.NotEmpty(t, ids[0].AltID)
-		require.Equal(t, ids[0].AltID, ids[1].BuildID)
-		table, err := buildWithAlt(t, program, "", alt)
+		id := readInfo(t, program).AltID
+		require.NotEmpty(t, id)
+		require.Equal(t, id, readInfo(t, alt).BuildID)
+		table, err := build(t, program, "", alt)
 		require.NoError(t, err)
 		requireFrames(t, original, 1, table)
 
-		alone, err := build(t, program, "")
+		alone, err := build(t, program)
 		require.NoError(t, err)
 		for _, address := range addressesOf(t, original, 7) {
 			want, err := table.Frames(nil, address)
@@ -335,7 +331,7 @@ func TestDebugInformationThatDwzSharesGivesTheSame(t *testing.T) {
 			}
 			require.Equal(t, []symbols.Frame{{Function: want[len(want)-1].Function}}, got, "the function, without lines")
 		}
-		_, err = buildWithAlt(t, program, "", source(t, "program.cc"))
+		_, err = build(t, program, "", source(t, "program.cc"))
 		require.ErrorContains(t, err, "the file of .gnu_debugaltlink")
 	}
 }
@@ -354,7 +350,7 @@ func TestDebugInformationOfOtherLinkersHasNoGuessedSegments(t *testing.T) {
 func TestGoWithoutDWARFHasFunctionsAndLinesOfPclntab(t *testing.T) {
 	for _, mode := range []string{"-buildmode=exe", "-buildmode=pie"} {
 		program := compile(t, "go", "-ldflags=-s -w", mode)
-		table, err := build(t, program, "")
+		table, err := build(t, program)
 		require.NoError(t, err)
 		f, err := elf.Open(program)
 		require.NoError(t, err)
@@ -381,7 +377,7 @@ func TestGoWithoutDWARFHasFunctionsAndLinesOfPclntab(t *testing.T) {
 
 func TestAddressesAreThoseOfTheFile(t *testing.T) {
 	program := optimizedProgram(t)
-	table, err := build(t, program, "")
+	table, err := build(t, program)
 	require.NoError(t, err)
 	s := table.Segments[0]
 	text := addressesOf(t, program, 64)[0]
@@ -412,10 +408,7 @@ func TestAddressesAreThoseOfTheFile(t *testing.T) {
 }
 
 func TestLimitsAreErrors(t *testing.T) {
-	program := optimizedProgram(t)
-	f, err := os.Open(program)
-	require.NoError(t, err)
-	defer f.Close()
+	f := openFile(t, optimizedProgram(t))
 	for name, o := range map[string]symbols.Options{
 		"max_memory allows":    {MaxMemory: 16 << 10, MaxFileSize: 1 << 30},
 		"largest allowed file": {MaxMemory: 1 << 30, MaxFileSize: 16 << 10},
@@ -435,10 +428,6 @@ func TestLimitsAreErrors(t *testing.T) {
 	assert.ErrorIs(t, symbols.Build(t.Context(), symbols.Files{}, symbols.Options{Directory: t.TempDir()}, io.Discard), symbols.ErrNoSymbols)
 }
 
-func tryDamaged(t *testing.T, data []byte) {
-	requireNoPanic(t, symbols.Files{Program: bytes.NewReader(data)})
-}
-
 // requireNoPanic builds a table of files that may be damaged, and looks up addresses.
 func requireNoPanic(t *testing.T, files symbols.Files) {
 	table, err := buildFrom(t, files)
@@ -454,57 +443,50 @@ func requireNoPanic(t *testing.T, files symbols.Files) {
 	}
 }
 
+// damaged returns copies of a file, of which some are cut and the others have bytes that are changed, half of them near the
+// starts and middles of the sections that are read.
+func damaged(t *testing.T, data []byte) (all [][]byte) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	f, err := elf.NewFile(bytes.NewReader(data))
+	require.NoError(t, err)
+	var places []uint64
+	for _, s := range f.Sections {
+		if s.Type == elf.SHT_SYMTAB || strings.HasPrefix(s.Name, ".debug") {
+			places = append(places, s.Offset, s.Offset+s.Size/2)
+		}
+	}
+	for i := range 120 {
+		changed := bytes.Clone(data)
+		for range 1 + i%4 {
+			at := random.Uint64N(uint64(len(data)))
+			if i%2 == 0 {
+				at = places[random.IntN(len(places))] + random.Uint64N(200)
+			}
+			changed[min(at, uint64(len(data)-1))] = byte(random.Uint32())
+		}
+		all = append(all, changed)
+		if i < 20 {
+			all = append(all, data[:random.IntN(len(data))])
+		}
+	}
+	return all
+}
+
 func TestDamagedFilesAreErrors(t *testing.T) {
 	for _, program := range []string{optimizedProgram(t), compile(t, "clang++", "-O1", "-gdwarf-4")} {
 		data, err := os.ReadFile(program)
 		require.NoError(t, err)
-		seed := rand.Uint64()
-		t.Logf("seed %d", seed)
-		random := rand.New(rand.NewPCG(seed, 0))
-		f, err := elf.NewFile(bytes.NewReader(data))
-		require.NoError(t, err)
-		var places []uint64 // half of the damage is in the sections that are read
-		for _, s := range f.Sections {
-			if s.Type == elf.SHT_SYMTAB || len(s.Name) > 6 && s.Name[:6] == ".debug" {
-				places = append(places, s.Offset, s.Offset+s.Size/2)
-			}
-		}
-		for i := range 120 {
-			damaged := bytes.Clone(data)
-			for range 1 + i%4 {
-				at := random.Uint64N(uint64(len(damaged)))
-				if i%2 == 0 {
-					at = places[random.IntN(len(places))] + random.Uint64N(200)
-				}
-				damaged[min(at, uint64(len(damaged)-1))] = byte(random.Uint32())
-			}
-			tryDamaged(t, damaged)
-			if i < 20 {
-				tryDamaged(t, data[:random.IntN(len(data))])
-			}
+		for _, file := range damaged(t, data) {
+			requireNoPanic(t, symbols.Files{Program: bytes.NewReader(file)})
 		}
 	}
-}
-
-// TestDamagedSharedDebugInformationIsAnError: a file that dwz made, whose parts do not fit.
-func TestDamagedSharedDebugInformationIsAnError(t *testing.T) {
 	_, program, alt := shared(t, "-gdwarf-5")
-	file, err := os.ReadFile(program)
-	require.NoError(t, err)
 	data, err := os.ReadFile(alt)
 	require.NoError(t, err)
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
-	for i := range 120 {
-		damaged := bytes.Clone(data)
-		for range 1 + i%4 {
-			damaged[random.IntN(len(damaged))] = byte(random.Uint32())
-		}
-		if i%4 == 0 {
-			damaged = damaged[:random.IntN(len(damaged))]
-		}
-		requireNoPanic(t, symbols.Files{Program: bytes.NewReader(file), Alt: bytes.NewReader(damaged)})
+	for _, file := range damaged(t, data) {
+		requireNoPanic(t, symbols.Files{Program: openFile(t, program), Alt: bytes.NewReader(file)})
 	}
 }
 
@@ -512,20 +494,17 @@ func FuzzBuild(f *testing.F) {
 	data, err := os.ReadFile(optimizedProgram(f))
 	require.NoError(f, err)
 	f.Add(data)
-	f.Fuzz(func(t *testing.T, data []byte) { tryDamaged(t, data) })
+	f.Fuzz(func(t *testing.T, data []byte) { requireNoPanic(t, symbols.Files{Program: bytes.NewReader(data)}) })
 }
 
 // TestTablesThatAreCutAreErrors: a file that another program cuts while it is mapped does not end this one.
 func TestTablesThatAreCutAreErrors(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "table")
-	f, err := os.Open(optimizedProgram(t))
+	path, err := write(t, symbols.Files{Program: openFile(t, optimizedProgram(t))})
 	require.NoError(t, err)
-	defer f.Close()
-	var out bytes.Buffer
-	require.NoError(t, symbols.Build(t.Context(), symbols.Files{Program: f}, symbols.Options{Directory: t.TempDir(), MaxMemory: 64 << 20, MaxFileSize: 1 << 30}, &out))
-	table, err := open(t, path, out.Bytes())
+	table, err := symbols.Open(path)
 	require.NoError(t, err)
-	address := addressesOf(t, f.Name(), 1)[0]
+	defer table.Close()
+	address := addressesOf(t, optimizedProgram(t), 1)[0]
 	frames, err := table.Frames(nil, address)
 	require.NoError(t, err)
 	require.NotEmpty(t, frames)
@@ -536,52 +515,27 @@ func TestTablesThatAreCutAreErrors(t *testing.T) {
 
 // TestDamagedTablesAreErrors: every flipped bit is noticed.
 func TestDamagedTablesAreErrors(t *testing.T) {
-	f, err := os.Open(optimizedProgram(t))
+	path, err := write(t, symbols.Files{Program: openFile(t, optimizedProgram(t))})
 	require.NoError(t, err)
-	defer f.Close()
-	var out bytes.Buffer
-	require.NoError(t, symbols.Build(t.Context(), symbols.Files{Program: f}, symbols.Options{Directory: t.TempDir(), MaxMemory: 64 << 20, MaxFileSize: 1 << 30}, &out))
-	path := filepath.Join(t.TempDir(), "table")
-	for at := range out.Len() {
+	table, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for at := range table {
 		if at > 200 && at%97 != 0 {
 			continue
 		}
-		damaged := bytes.Clone(out.Bytes())
-		damaged[at] ^= 1 << (at % 8)
-		_, err := open(t, path, damaged)
-		require.Error(t, err, at)
-		_, err = open(t, path, out.Bytes()[:at])
-		require.Error(t, err, at)
-	}
-}
-
-// BenchmarkBuild reads the program with debug information that SYMBOLS_FILE names, or this test.
-func BenchmarkBuild(b *testing.B) {
-	path := os.Getenv("SYMBOLS_FILE")
-	if path == "" {
-		path = compile(b, "go", "-ldflags=-compressdwarf=false")
-	}
-	f, err := os.Open(path)
-	require.NoError(b, err)
-	defer f.Close()
-	info, err := f.Stat()
-	require.NoError(b, err)
-	b.SetBytes(info.Size())
-	for b.Loop() {
-		out, err := os.Create(filepath.Join(b.TempDir(), "table"))
-		require.NoError(b, err)
-		require.NoError(b, symbols.Build(b.Context(), symbols.Files{Program: f}, symbols.Options{Directory: b.TempDir(), MaxMemory: 256 << 20, MaxFileSize: 8 << 30}, out))
-		size, err := out.Seek(0, io.SeekCurrent)
-		require.NoError(b, err)
-		out.Close()
-		b.ReportMetric(float64(size)/float64(info.Size()), "table/file")
+		flipped := bytes.Clone(table)
+		flipped[at] ^= 1 << (at % 8)
+		for _, data := range [][]byte{flipped, table[:at]} {
+			require.NoError(t, os.WriteFile(path, data, 0o600))
+			require.Error(t, symbols.Check(path), at)
+		}
 	}
 }
 
 // BenchmarkFrames looks up random addresses of a Go program, and those of llvm-symbolizer.
 func BenchmarkFrames(b *testing.B) {
 	program := compile(b, "go")
-	table, err := build(b, program, "")
+	table, err := build(b, program)
 	require.NoError(b, err)
 	s := table.Segments[0]
 	addresses := make([]uint64, 20_000)

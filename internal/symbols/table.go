@@ -32,9 +32,38 @@ const (
 	stringSize = 64        // bytes of a kept string without its text
 )
 
-// Open opens the table in a file, which stays as it is until Close. Its error says that the table is damaged, or is that of the
-// operating system.
-func Open(path string) (_ *Table, err error) {
+// Check reads all of the table in a file. Its error says that the table is damaged, or is that of the operating system.
+func Check(path string) (err error) {
+	data, err := mapTable(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unmapFile(data) }()
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer recoverDamage(&err)
+	end := len(data) - 4
+	if binary.LittleEndian.Uint32(data[end:]) != crc32.Checksum(data[:end], castagnoli) || string(data[:len(magic)]) != magic {
+		return errDamaged
+	}
+	return nil
+}
+
+// Open opens the table in a file that Build wrote or Check accepted, and that stays as it is until Close. Its error is
+// that of Check.
+func Open(path string) (*Table, error) {
+	data, err := mapTable(path)
+	if err != nil {
+		return nil, err
+	}
+	t := &Table{data: data, strings: map[uint32]string{}}
+	if err := t.open(); err != nil {
+		t.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+func mapTable(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -47,15 +76,7 @@ func Open(path string) (_ *Table, err error) {
 	if info.Size() < int64(headerSize)+4 {
 		return nil, errDamaged
 	}
-	t := &Table{strings: map[uint32]string{}}
-	if t.data, err = mapFile(file, int(info.Size())); err != nil {
-		return nil, err
-	}
-	if err := t.open(); err != nil {
-		t.Close()
-		return nil, err
-	}
-	return t, nil
+	return mapFile(file, int(info.Size()))
 }
 
 // Close ends the use of the file.
@@ -65,17 +86,12 @@ func (t *Table) open() (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer recoverDamage(&err)
 	u := binary.LittleEndian.Uint64
-	end := len(t.data) - 4
-	content := t.data[:end:end]
-	if binary.LittleEndian.Uint32(t.data[end:]) != crc32.Checksum(content, castagnoli) || string(content[:len(magic)]) != magic {
-		return errDamaged
-	}
 	for i := range parts {
-		at := content[len(magic)+16*i:]
-		t.parts[i] = content[u(at):][:u(at[8:])]
+		at := t.data[len(magic)+16*i:]
+		t.parts[i] = t.data[u(at):][:u(at[8:])]
 	}
 	for s := t.parts[partSegments]; len(s) >= segmentSize; s = s[segmentSize:] {
-		t.Segments = append(t.Segments, Segment{u(s), u(s[8:]), u(s[16:]), u(s[24:]), u(s[32:]) != 0})
+		t.Segments = append(t.Segments, Segment{u(s), u(s[8:]), u(s[16:]), u(s[24:]), s[32] != 0})
 	}
 	for s := t.parts[partText]; len(s) >= textSize; s = s[textSize:] {
 		t.text = append(t.text, span{u(s), u(s[8:])})
@@ -94,15 +110,6 @@ func recoverDamage(err *error) {
 	default:
 		panic(r)
 	}
-}
-
-// Memory returns the most bytes that the table takes, without the pages of the file.
-func (t *Table) Memory() int64 {
-	memory := int64(len(t.text))*textSize + maxStrings
-	if !mapsFiles {
-		memory += int64(len(t.data))
-	}
-	return memory
 }
 
 // Address returns the address in the file of one in the memory of a process, with the mapping that contains it. ok is
@@ -130,7 +137,7 @@ func (t *Table) Frames(frames []Frame, address uint64) (_ []Frame, err error) {
 	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer recoverDamage(&err)
-	line, name := rangeOf(t.find(partLines, address)), t.symbol(address)
+	line, name := t.line(address), t.symbol(address)
 	at, f := line.node, Frame{File: t.string(line.file), Line: int64(line.line)}
 	if at == 0 && name == 0 {
 		return frames, nil
@@ -151,19 +158,27 @@ func (t *Table) Frames(frames []Frame, address uint64) (_ []Frame, err error) {
 	return frames, nil
 }
 
-// find returns the last entry of a part that starts at or before an address, zeros if there is none.
-func (t *Table) find(part int, address uint64) []byte {
-	rows := t.parts[part]
-	n := sort.Search(len(rows)/entrySize, func(i int) bool { return binary.LittleEndian.Uint64(rows[i*entrySize:]) > address })
+// find returns the last entry that starts at or before an address, zeros if there is none.
+func find(entries []byte, size int, address uint64) []byte {
+	n := sort.Search(len(entries)/size, func(i int) bool { return binary.LittleEndian.Uint64(entries[i*size:]) > address })
 	if n == 0 {
-		return make([]byte, entrySize)
+		return make([]byte, size)
 	}
-	return rows[(n-1)*entrySize:]
+	return entries[(n-1)*size:]
+}
+
+// line returns the range at an address, a gap if there is none.
+func (t *Table) line(address uint64) lineRange {
+	p := pieceOf(find(t.parts[partPieces], pieceSize, address))
+	if address >= p.end {
+		return lineRange{}
+	}
+	return rangeOf(find(t.parts[partLines][int(p.first)*entrySize:][:int(p.count)*entrySize], entrySize, address))
 }
 
 // symbol returns the name of the symbol at an address, 0 if there is none.
 func (t *Table) symbol(address uint64) uint32 {
-	s := symbolOf(t.find(partSymbols, address))
+	s := symbolOf(find(t.parts[partSymbols], entrySize, address))
 	if s.size != 0 && address-s.start >= s.size {
 		return 0
 	}
