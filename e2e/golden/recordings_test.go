@@ -61,9 +61,9 @@ func newChunk(r *random) *jfrwriter.Chunk {
 }
 
 func recordAsync(r *random, c *jfrwriter.Chunk) {
-	text, number := jfrwriter.Field{Name: "name", Kind: "java.lang.String"}, jfrwriter.Long("id")
-	c.Simple("profiler.types.LogLevel", text)
-	c.Class("jdk.ActiveSetting", jfrwriter.StartTime, number, text, jfrwriter.Field{Name: "value", Kind: "java.lang.String"})
+	text, number := jfrwriter.Text("name"), jfrwriter.Long("id")
+	c.Class("profiler.types.LogLevel", text)
+	c.Class("jdk.ActiveSetting", jfrwriter.StartTime, number, text, jfrwriter.Text("value"))
 	for _, setting := range [][2]string{{"event", "cpu"}, {"interval", "5000000"}, {"wall", "100000000"}} {
 		c.Event("jdk.ActiveSetting", 1000, 1, setting[0], setting[1])
 	}
@@ -103,7 +103,7 @@ func recordDatadog(r *random, c *jfrwriter.Chunk) {
 	}
 	route := jfrwriter.Field{Name: "http.route", Kind: "profiler.types.AttributeValue", Constant: true}
 	weight := jfrwriter.Field{Name: "weight", Kind: "float"}
-	c.Simple("profiler.types.AttributeValue", jfrwriter.Field{Name: "value", Kind: "java.lang.String"})
+	c.Class("profiler.types.AttributeValue", jfrwriter.Text("value"))
 	c.Constant("profiler.types.AttributeValue", 1, "GET /cart")
 	c.Class("jdk.ExecutionSample", start, jfrwriter.Sampled, stack, state)
 	c.Class("datadog.DatadogProfilerConfig", start, milliseconds("cpuInterval"), milliseconds("wallInterval"))

@@ -31,7 +31,7 @@ import (
 // wait for a monitor.
 func jfrRecording() []byte {
 	c := jfrwriter.New()
-	c.Simple("profiler.types.LogLevel", jfrwriter.Field{Name: "name", Kind: "java.lang.String"})
+	c.Class("profiler.types.LogLevel", jfrwriter.Text("name"))
 	c.Class("jdk.ExecutionSample", jfrwriter.StartTime, jfrwriter.Sampled, jfrwriter.Stack, jfrwriter.State, jfrwriter.Long("contextId"))
 	c.Class("jdk.JavaMonitorEnter", jfrwriter.StartTime, jfrwriter.Duration, jfrwriter.Thread, jfrwriter.Stack)
 	c.Constant("jdk.types.FrameType", 1, "JIT compiled")

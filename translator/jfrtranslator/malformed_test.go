@@ -83,8 +83,8 @@ func TestUnmarshalSurvivesEveryPrefixAndBitFlips_J1(t *testing.T) {
 	}
 }
 
-// A decoder is used for many recordings. What it makes of one does not depend on those before, of which some were
-// malformed.
+// A decoder is used for many recordings, also at the same time. What it makes of one does not depend on those before, of
+// which some were malformed.
 func TestUnmarshalKeepsNothingOfTheRecordingBefore_J1(t *testing.T) {
 	var all [][]byte
 	for _, data := range small() {
@@ -95,23 +95,27 @@ func TestUnmarshalKeepsNothingOfTheRecordingBefore_J1(t *testing.T) {
 	all = append(all, c.Bytes())
 	c.State = 1
 	all = append(all, c.Bytes())
-	marshalled := func(n int, timestamps bool) string {
+	marshalled := func(t *testing.T, n int, timestamps bool) []byte {
 		pd, err := (&jfrtranslator.Unmarshaler{Timestamps: timestamps}).UnmarshalProfiles(all[n])
 		require.NoError(t, err)
-		data := profiletest.Proto(t, pd)
-		return string(data)
+		return profiletest.Proto(t, pd)
 	}
-	random, want := rand.New(rand.NewPCG(1, 2)), map[[2]int]string{}
-	for range 500 {
-		n, with := random.IntN(len(all)), random.IntN(2)
-		got, key := marshalled(n, with == 1), [2]int{n, with}
-		if _, known := want[key]; !known {
-			want[key] = got
-		}
-		require.Equal(t, want[key], got)
-		flipped := bytes.Clone(all[random.IntN(len(all))])
-		flipped[68+random.IntN(len(flipped)-68)] ^= 1 << random.IntN(8)
-		requireErrorOrConforming(t, flipped)
+	want := map[bool][][]byte{}
+	for n := range all {
+		want[true], want[false] = append(want[true], marshalled(t, n, true)), append(want[false], marshalled(t, n, false))
+	}
+	for seed := range uint64(4) {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			random := rand.New(rand.NewPCG(seed, 2))
+			for range 125 {
+				n, timestamps := random.IntN(len(all)), random.IntN(2) == 1
+				require.Equal(t, want[timestamps][n], marshalled(t, n, timestamps))
+				flipped := bytes.Clone(all[random.IntN(len(all))])
+				flipped[68+random.IntN(len(flipped)-68)] ^= 1 << random.IntN(8)
+				requireErrorOrConforming(t, flipped)
+			}
+		})
 	}
 }
 
@@ -307,8 +311,8 @@ func TestUnmarshalDoesNotDecodeLongStrings_J2(t *testing.T) {
 	const size = 16 << 20
 	for name, value := range map[string]any{
 		"surrogate pairs": strings.Repeat("x", size) + "\xed\xa0\xbd\xed\xb8\x80",
-		"UTF-16":          jfrwriter.Text{Encoding: 4, Value: strings.Repeat("x", size) + "ä"},
-		"Latin-1":         jfrwriter.Text{Encoding: 5, Value: strings.Repeat("ä", size)},
+		"UTF-16":          jfrwriter.String{Encoding: 4, Value: strings.Repeat("x", size) + "ä"},
+		"Latin-1":         jfrwriter.String{Encoding: 5, Value: strings.Repeat("ä", size)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := java()
@@ -419,8 +423,8 @@ func repeated() map[string][]byte {
 	fields, nameFields := []jfrwriter.Field{jfrwriter.StartTime, jfrwriter.Stack}, []jfrwriter.Field{jfrwriter.StartTime, jfrwriter.Stack}
 	refs, texts := []any{1000, 0}, []any{1000, 0}
 	for i := range n {
-		fields, refs = append(fields, jfrwriter.Field{Name: fmt.Sprint("a", i), Kind: "java.lang.String"}), append(refs, jfrwriter.Ref(1))
-		nameFields, texts = append(nameFields, jfrwriter.Field{Name: long, Kind: "java.lang.String"}), append(texts, "x")
+		fields, refs = append(fields, jfrwriter.Text(fmt.Sprint("a", i))), append(refs, jfrwriter.Ref(1))
+		nameFields, texts = append(nameFields, jfrwriter.Text(long)), append(texts, "x")
 	}
 	attributes.Class("datadog.ExecutionSample", fields...)
 	attributes.Constant("java.lang.String", 1, long)
@@ -430,7 +434,7 @@ func repeated() map[string][]byte {
 
 	settings := jfrwriter.New()
 	settings.Class("profiler.Log", jfrwriter.StartTime)
-	settings.Class("jdk.ActiveSetting", jfrwriter.StartTime, jfrwriter.Field{Name: "name", Kind: "java.lang.String"}, jfrwriter.Field{Name: "value", Kind: "java.lang.String"})
+	settings.Class("jdk.ActiveSetting", jfrwriter.StartTime, jfrwriter.Text("name"), jfrwriter.Text("value"))
 	settings.Constant("java.lang.String", 1, long)
 	for range n {
 		settings.Event("jdk.ActiveSetting", 1000, jfrwriter.Ref(1), jfrwriter.Ref(1))

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"math/rand/v2"
 	"sort"
@@ -56,9 +57,9 @@ func executionSample(c *jfrwriter.Chunk, more ...jfrwriter.Field) {
 
 // async makes c a chunk of async-profiler with these settings.
 func async(c *jfrwriter.Chunk, settings ...string) *jfrwriter.Chunk {
-	c.Simple("profiler.types.LogLevel", jfrwriter.Field{Name: "name", Kind: "java.lang.String"})
+	c.Class("profiler.types.LogLevel", jfrwriter.Text("name"))
 	c.Class("jdk.ActiveSetting", jfrwriter.StartTime, jfrwriter.Long("id"),
-		jfrwriter.Field{Name: "name", Kind: "java.lang.String"}, jfrwriter.Field{Name: "value", Kind: "java.lang.String"})
+		jfrwriter.Text("name"), jfrwriter.Text("value"))
 	for i := 0; i < len(settings); i += 2 {
 		c.Event("jdk.ActiveSetting", 1000, 1, settings[i], settings[i+1])
 	}
@@ -84,8 +85,25 @@ func recording(chunks ...*jfrwriter.Chunk) (data []byte) {
 	return data
 }
 
-func newReader(data []byte) *jfrtranslator.Reader {
-	return (&jfrtranslator.Unmarshaler{}).NewReader(bytes.NewReader(data), int64(len(data)))
+// read yields what a Reader makes of each chunk, with at most so many bytes of memory.
+func read(data []byte, memory int64) iter.Seq2[pprofile.Profiles, error] {
+	return func(yield func(pprofile.Profiles, error) bool) {
+		r := (&jfrtranslator.Unmarshaler{}).NewReader(bytes.NewReader(data), int64(len(data)))
+		for {
+			pd, _, err := r.Next(memory)
+			if errors.Is(err, io.EOF) || !yield(pd, err) {
+				return
+			}
+		}
+	}
+}
+
+// starts returns the times of the first Profile of each scope.
+func starts(pd pprofile.Profiles) (times []int64) {
+	for _, sp := range pd.ResourceProfiles().At(0).ScopeProfiles().All() {
+		times = append(times, int64(sp.Profiles().At(0).Time()))
+	}
+	return times
 }
 
 func unmarshal(t testing.TB, u jfrtranslator.Unmarshaler, chunks ...*jfrwriter.Chunk) (pprofile.Profiles, jfrtranslator.Report) {
@@ -281,7 +299,7 @@ func TestUnmarshalReadsEachEvent_J4(t *testing.T) {
 			c := java()
 			c.Class(test.event, test.fields...)
 			c.Event(test.event, test.values...)
-			c.Class("vendor.Unknown", start, jfrwriter.Field{Name: "text", Kind: "java.lang.String"})
+			c.Class("vendor.Unknown", start, jfrwriter.Text("text"))
 			c.Event("vendor.Unknown", 1000, "something")
 			pd, report := unmarshal(t, jfrtranslator.Unmarshaler{SampleRate: 20}, c)
 			assert.Equal(t, test.want, totals(t, pd))
@@ -295,8 +313,8 @@ func TestUnmarshalReadsEachEvent_J4(t *testing.T) {
 // ddprof returns a chunk of Datadog's library.
 func ddprof() *jfrwriter.Chunk {
 	c := java()
-	c.Simple("profiler.types.AttributeValue", jfrwriter.Field{Name: "value", Kind: "java.lang.String"})
-	c.Simple("datadog.types.ExecutionMode", jfrwriter.Field{Name: "name", Kind: "java.lang.String"})
+	c.Class("profiler.types.AttributeValue", jfrwriter.Text("value"))
+	c.Class("datadog.types.ExecutionMode", jfrwriter.Text("name"))
 	c.Constant("profiler.types.AttributeValue", 5, "GET /cart")
 	c.Constant("datadog.types.ExecutionMode", 1, "JAVA")
 	c.Class("datadog.DatadogProfilerConfig", jfrwriter.StartTime, jfrwriter.Duration, jfrwriter.Thread,
@@ -400,8 +418,8 @@ func TestUnmarshalReadsEachEncodingOfStrings(t *testing.T) {
 	executionSample(c)
 	c.Constant("java.lang.String", 1<<40, "from the pool")
 	for id, name := range []any{
-		jfrwriter.Null, jfrwriter.Text{Encoding: 1}, jfrwriter.Ref(1 << 40), "UTF-8 ä",
-		jfrwriter.Text{Encoding: 4, Value: "UTF-16 ä😀"}, jfrwriter.Text{Encoding: 5, Value: "Latin-1 ä"}, "bad \xff", jfrwriter.Ref(99),
+		jfrwriter.Null, jfrwriter.String{Encoding: 1}, jfrwriter.Ref(1 << 40), "UTF-8 ä",
+		jfrwriter.String{Encoding: 4, Value: "UTF-16 ä😀"}, jfrwriter.String{Encoding: 5, Value: "Latin-1 ä"}, "bad \xff", jfrwriter.Ref(99),
 		"a pair \xed\xa0\xbd\xed\xb8\x80, 한, half \xed\xa0\xbd, half \xed\xb8\x80\xed",
 	} {
 		c.Constant("java.lang.Thread", uint64(id), jfrwriter.Null, 0, name, id+1)
@@ -437,11 +455,7 @@ cpu cpu/nanoseconds period 10000000 cpu/nanoseconds
    10000000 thread.id=5 thread.name=worker
   other.Place.meet 10000000 thread.id=5 thread.name=worker
 `, got)
-	times := []uint64{}
-	for _, sp := range pd.ResourceProfiles().At(0).ScopeProfiles().All() {
-		times = append(times, uint64(sp.Profiles().At(0).Time()))
-	}
-	assert.Equal(t, []uint64{uint64(first.Start), uint64(second.Start)}, times)
+	assert.Equal(t, []int64{first.Start, second.Start}, starts(pd))
 }
 
 func TestUnmarshalConvertsTicks_J3(t *testing.T) {
@@ -502,21 +516,16 @@ func TestReaderReadsChunkByChunk_J3(t *testing.T) {
 	second.Start += 10e9
 	damaged := cpu()
 	damaged.Raw([]byte{0})
-	r := newReader(recording(first, damaged, second))
-	var times []uint64
-	for {
-		pd, _, err := r.Next(math.MaxInt64)
-		if errors.Is(err, io.EOF) {
-			break
-		}
+	var times []int64
+	for pd, err := range read(recording(first, damaged, second), math.MaxInt64) {
 		if err != nil {
 			assert.ErrorContains(t, err, "jfr: chunk 2, byte ")
 			continue
 		}
 		profiletest.RequireConforms(t, pd)
-		times = append(times, uint64(pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Time()))
+		times = append(times, starts(pd)...)
 	}
-	assert.Equal(t, []uint64{uint64(first.Start), uint64(second.Start)}, times)
+	assert.Equal(t, []int64{first.Start, second.Start}, times)
 }
 
 // A chunk that needs more memory than there ever is does not keep the others from being read.
@@ -526,20 +535,16 @@ func TestReaderLeavesOutAChunkThatIsTooLarge_J2(t *testing.T) {
 		large.Event("jdk.ExecutionSample", 1000+i, 1, 1, 1)
 	}
 	last.Start += 10e9
-	r := newReader(recording(first, large, last))
-	const memory = 300 << 10
-	var tooLarge *jfrtranslator.LimitError
-	for _, start := range []int64{first.Start, 0, last.Start} {
-		pd, _, err := r.Next(memory)
-		if start == 0 {
+	var times []int64
+	for pd, err := range read(recording(first, large, last), 300<<10) {
+		if err != nil {
+			var tooLarge *jfrtranslator.LimitError
 			require.ErrorAs(t, err, &tooLarge)
 			continue
 		}
-		require.NoError(t, err)
-		assert.EqualValues(t, start, pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Time())
+		times = append(times, starts(pd)...)
 	}
-	_, _, err := r.Next(memory)
-	assert.Equal(t, io.EOF, err)
+	assert.Equal(t, []int64{first.Start, last.Start}, times)
 }
 
 // A JVM that ends after jcmd JFR.dump writes all chunks again into the file of the dump.
@@ -553,12 +558,8 @@ func TestRepeatedChunksAreLeftOut(t *testing.T) {
 	assert.Equal(t, 2, got.SampleCount())
 	assert.Equal(t, profiletest.Proto(t, want), profiletest.Proto(t, got))
 
-	r, samples := newReader(recording(twice...)), []int{}
-	for {
-		pd, _, err := r.Next(math.MaxInt64)
-		if errors.Is(err, io.EOF) {
-			break
-		}
+	var samples []int
+	for pd, err := range read(recording(twice...), math.MaxInt64) {
 		require.NoError(t, err)
 		samples = append(samples, pd.SampleCount())
 	}
@@ -569,7 +570,7 @@ func TestRepeatedChunksAreLeftOut(t *testing.T) {
 func TestReaderTakesTheMemoryOfOneChunk_J2(t *testing.T) {
 	other := java()
 	for i := range 200 {
-		other.Class(fmt.Sprintf("a.b.C%d", i), jfrwriter.Long("x"), jfrwriter.Field{Name: "text", Kind: "java.lang.String"})
+		other.Class(fmt.Sprintf("a.b.C%d", i), jfrwriter.Long("x"), jfrwriter.Text("text"))
 	}
 	c := ddprof()
 	for i := range 2000 {
@@ -582,12 +583,7 @@ func TestReaderTakesTheMemoryOfOneChunk_J2(t *testing.T) {
 		data[39] = i // the start of the chunk: one that is repeated is left out
 		all = append(all, data...)
 	}
-	r := newReader(all)
-	for {
-		_, _, err := r.Next(4 << 20)
-		if errors.Is(err, io.EOF) {
-			break
-		}
+	for _, err := range read(all, 4<<20) {
 		require.NoError(t, err)
 	}
 }
@@ -604,22 +600,6 @@ func TestUnmarshalLinksDatadogsSpansWithATrace_J4(t *testing.T) {
 	assert.Equal(t, `cpu samples/count
   `+javaStack+` 2 local root span id=70`+mainThread+onCPU+` link 00000000000000010000000000000002/000000000000004d
   `+javaStack+` 3 local root span id=70 span id=77`+mainThread+onCPU+"\n", show(t, pd))
-}
-
-func TestUnmarshalIsSafeForConcurrentUse(t *testing.T) {
-	u := &jfrtranslator.Unmarshaler{}
-	want, _ := unmarshal(t, *u, cpu())
-	text := show(t, want)
-	for range 4 {
-		t.Run("", func(t *testing.T) {
-			t.Parallel()
-			for range 50 {
-				pd, err := u.UnmarshalProfiles(cpu().Bytes())
-				require.NoError(t, err)
-				require.Equal(t, text, show(t, pd))
-			}
-		})
-	}
 }
 
 // Integers of one to nine bytes, and stacks that end alike, in frames or only in bytes.

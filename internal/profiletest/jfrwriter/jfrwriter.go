@@ -19,9 +19,8 @@ import (
 type Field struct {
 	Name, Kind      string
 	Constant, Array bool
-	// Unit is the value of the annotation Timespan or, if Time is set, Timestamp.
+	// Unit is the value of an annotation, such as Timespan.
 	Unit string
-	Time bool
 }
 
 // Chunk is a chunk under construction. The exported fields are those of its header.
@@ -37,9 +36,8 @@ type Chunk struct {
 }
 
 type class struct {
-	name, super string
-	simple      bool
-	fields      []Field
+	name   string
+	fields []Field
 }
 
 type constant struct {
@@ -47,8 +45,8 @@ type constant struct {
 	value []byte
 }
 
-// Text is a string of the given encoding: 0 null, 1 empty, 3 UTF-8, 4 UTF-16, 5 Latin-1.
-type Text struct {
+// String is a string of the given encoding: 0 null, 1 empty, 3 UTF-8, 4 UTF-16, 5 Latin-1.
+type String struct {
 	Encoding byte
 	Value    string
 }
@@ -63,7 +61,7 @@ type List []any
 type Struct []any
 
 // Null is the string null.
-var Null = Text{}
+var Null = String{}
 
 // New returns a chunk with the types that every recording has. Its ticks are nanoseconds.
 func New() *Chunk {
@@ -71,14 +69,11 @@ func New() *Chunk {
 	for _, name := range []string{"boolean", "byte", "char", "short", "int", "long", "float", "double", "java.lang.String"} {
 		c.Class(name)
 	}
-	c.annotation("jdk.jfr.Timespan")
-	c.annotation("jdk.jfr.Timestamp")
-	c.Simple("jdk.types.Symbol", Field{Name: "string", Kind: "java.lang.String"})
-	c.Simple("jdk.types.ThreadState", Field{Name: "name", Kind: "java.lang.String"})
-	c.Simple("jdk.types.FrameType", Field{Name: "description", Kind: "java.lang.String"})
+	c.Class("jdk.types.Symbol", Text("string"))
+	c.Class("jdk.types.ThreadState", Text("name"))
+	c.Class("jdk.types.FrameType", Text("description"))
 	c.Class("java.lang.Class", Field{Name: "name", Kind: "jdk.types.Symbol", Constant: true}, Field{Name: "modifiers", Kind: "int"})
-	c.Class("java.lang.Thread", Field{Name: "osName", Kind: "java.lang.String"}, Field{Name: "osThreadId", Kind: "long"},
-		Field{Name: "javaName", Kind: "java.lang.String"}, Field{Name: "javaThreadId", Kind: "long"})
+	c.Class("java.lang.Thread", Text("osName"), Long("osThreadId"), Text("javaName"), Long("javaThreadId"))
 	c.Class("jdk.types.Method", Field{Name: "type", Kind: "java.lang.Class", Constant: true},
 		Field{Name: "name", Kind: "jdk.types.Symbol", Constant: true}, Field{Name: "descriptor", Kind: "jdk.types.Symbol", Constant: true},
 		Field{Name: "modifiers", Kind: "int"}, Field{Name: "hidden", Kind: "boolean"})
@@ -96,18 +91,9 @@ func (c *Chunk) Class(name string, fields ...Field) {
 // SetFields replaces the fields of a class, which may be of classes that follow it.
 func (c *Chunk) SetFields(name string, fields ...Field) { c.classes[c.typeID(name)-20].fields = fields }
 
-// Simple adds a class that is shown as its only field.
-func (c *Chunk) Simple(name string, field Field) {
-	c.classes = append(c.classes, class{name: name, simple: true, fields: []Field{field}})
-}
-
-func (c *Chunk) annotation(name string) {
-	c.classes = append(c.classes, class{name: name, super: "java.lang.annotation.Annotation"})
-}
-
 // Fields that many events have.
 var (
-	StartTime = Field{Name: "startTime", Kind: "long", Unit: "TICKS", Time: true}
+	StartTime = Field{Name: "startTime", Kind: "long", Unit: "TICKS"}
 	Duration  = Field{Name: "duration", Kind: "long", Unit: "TICKS"}
 	Thread    = Field{Name: "eventThread", Kind: "java.lang.Thread", Constant: true}
 	Sampled   = Field{Name: "sampledThread", Kind: "java.lang.Thread", Constant: true}
@@ -117,6 +103,9 @@ var (
 
 // Long returns a field of the type long.
 func Long(name string) Field { return Field{Name: name, Kind: "long"} }
+
+// Text returns a field of the type String.
+func Text(name string) Field { return Field{Name: name, Kind: "java.lang.String"} }
 
 // Constant adds a constant. The value has one element for each field of its class.
 func (c *Chunk) Constant(class string, id uint64, value ...any) {
@@ -224,18 +213,14 @@ func (c *Chunk) metadata() []byte {
 	}
 	classes := element{name: "metadata"}
 	for _, of := range c.classes {
-		e := element{name: "class", attributes: [][2]string{{"id", strconv.Itoa(c.typeID(of.name))}, {"name", of.name}, {"superType", of.super}}}
-		if of.simple {
-			e.attributes = append(e.attributes, [2]string{"simpleType", "true"})
-		}
+		e := element{name: "class", attributes: [][2]string{{"id", strconv.Itoa(c.typeID(of.name))}, {"name", of.name}}}
 		for _, f := range of.fields {
 			e.inner = append(e.inner, c.field(f))
 		}
 		classes.inner = append(classes.inner, e)
 	}
-	root := element{name: "root", inner: []element{classes, {name: "region", attributes: [][2]string{{"locale", "en_US"}}}}}
 	w := elementWriter{numbers: map[string]int{}}
-	w.write(root)
+	w.write(element{name: "root", inner: []element{classes}})
 	body = Append(body, len(w.strings))
 	for _, s := range w.strings {
 		body = Append(body, s)
@@ -255,11 +240,7 @@ func (c *Chunk) field(f Field) element {
 		e.attributes = append(e.attributes, [2]string{"dimension", "1"})
 	}
 	if f.Unit != "" {
-		annotation := "jdk.jfr.Timespan"
-		if f.Time {
-			annotation = "jdk.jfr.Timestamp"
-		}
-		e.inner = []element{{name: "annotation", attributes: [][2]string{{"class", strconv.Itoa(c.typeID(annotation))}, {"value", f.Unit}}}}
+		e.inner = []element{{name: "annotation", attributes: [][2]string{{"value", f.Unit}}}}
 	}
 	return e
 }
@@ -293,7 +274,7 @@ func (w *elementWriter) write(e element) {
 }
 
 // Append appends the encoding of a value: integers, bool, float32, float64, string (UTF-8),
-// Text, Ref, List and Struct; []byte is appended as it is.
+// String, Ref, List and Struct; []byte is appended as it is.
 func Append(data []byte, value any) []byte {
 	switch v := value.(type) {
 	case []byte:
@@ -317,8 +298,8 @@ func Append(data []byte, value any) []byte {
 		return append(Varint(append(data, 3), uint64(len(v))), v...)
 	case Ref:
 		return Varint(append(data, 2), uint64(v))
-	case Text:
-		return appendText(data, v)
+	case String:
+		return appendString(data, v)
 	case List:
 		return Append(Varint(data, uint64(len(v))), Struct(v))
 	case Struct:
@@ -331,7 +312,7 @@ func Append(data []byte, value any) []byte {
 	}
 }
 
-func appendText(data []byte, t Text) []byte {
+func appendString(data []byte, t String) []byte {
 	data = append(data, t.Encoding)
 	switch t.Encoding {
 	case 3:
