@@ -66,24 +66,8 @@ func (r *Remap) Reset(from pprofile.ProfilesDictionary, to *Tables) {
 	}
 }
 
-// maxKept is how much memory Forget keeps, in bytes. It takes no notable time to get more for a dictionary that needs
-// it.
-const maxKept = 128 << 10
-
-// Forget makes r refer to no dictionary and no tables. It keeps little memory.
-func (r *Remap) Forget() {
-	if r.Retained() > maxKept {
-		*r = Remap{Granularity: r.Granularity, KeepPartialLinks: r.KeepPartialLinks}
-	}
-	r.from, r.to = pprofile.ProfilesDictionary{}, nil
-}
-
-// Retained is the memory that r holds on to, in bytes.
-func (r *Remap) Retained() int {
-	const lineSize = 24
-	indices := cap(r.indices) + cap(r.ofStack) + cap(r.ofSet) + cap(r.ofLocation.Attributes) + cap(r.ofMapping.Attributes)
-	return 4*indices + lineSize*cap(r.ofLocation.Lines) + cap(r.value)
-}
+// Forget makes r refer to no dictionary and no tables. It keeps its memory.
+func (r *Remap) Forget() { r.from, r.to = pprofile.ProfilesDictionary{}, nil }
 
 // memo has indices in the tables.
 type memo []int32

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -27,9 +28,10 @@ func (w *Window) add(p *Payload, subtract bool) error {
 		return err
 	}
 	w.emitter = nil
-	w.remap.Reset(p.pd.Dictionary(), w.tables)
-	defer w.remap.Forget()
-	a := addition{Window: w, payload: p, subtract: subtract}
+	remap := remaps.Get().(*dictionary.Remap)
+	remap.Granularity = w.options.Granularity
+	remap.Reset(p.pd.Dictionary(), w.tables)
+	a := addition{Window: w, payload: p, subtract: subtract, remap: remap}
 	for i := range p.resources {
 		from := &p.resources[i]
 		var resources [2]*resource // of intervals and of snapshots; nil until one of their Profiles is not skipped
@@ -59,8 +61,13 @@ func (w *Window) add(p *Payload, subtract bool) error {
 		}
 	}
 	a.count()
+	remap.Forget()
+	remaps.Put(remap)
 	return nil
 }
+
+// remaps has memory of additions to any window.
+var remaps = sync.Pool{New: func() any { return &dictionary.Remap{} }}
 
 // ErrTypes says that a service would have more than MaxTypes sample types.
 var ErrTypes = errors.New("too many sample types")
@@ -114,6 +121,7 @@ type addition struct {
 	*Window
 	payload    *Payload
 	subtract   bool
+	remap      *dictionary.Remap
 	superseded []superseded
 	saturated  int
 }
@@ -304,7 +312,7 @@ func (a *addition) next(samples pprofile.SampleSlice, i int) int {
 }
 
 func (a *addition) keyOf(profile *Profile) profileKey {
-	from, r := profile.from, &a.remap
+	from, r := profile.from, a.remap
 	key := profileKey{
 		sampleType: r.String(from.SampleType().TypeStrindex()), sampleUnit: r.String(from.SampleType().UnitStrindex()),
 		periodType: r.String(from.PeriodType().TypeStrindex()), periodUnit: r.String(from.PeriodType().UnitStrindex()),

@@ -22,10 +22,8 @@ type Window struct {
 	types      map[uint64]struct{} // by Profile.typeHash, if they are limited
 	typesOf    map[string]int      // number of types, by service
 	scopes     int                 // ScopeProfiles that were added: snapshots of each are kept apart
-	size       int                 // bytes retained, without tables and remap: an estimate
-	// Memory that each Add uses again.
-	remap dictionary.Remap
-	key   dictionary.Value
+	size       int                 // bytes retained, without tables and key: an estimate
+	key        dictionary.Value    // memory that each Add uses again
 
 	emitter *emitter // since the last Add
 }
@@ -88,7 +86,7 @@ type profileKey struct {
 // NewWindow returns an empty window. Payloads to add must be checked with these options.
 func NewWindow(options *Options) *Window {
 	return &Window{
-		options: options, tables: dictionary.New(0), remap: dictionary.Remap{Granularity: options.Granularity},
+		options: options, tables: dictionary.New(0),
 		resources: map[string]*resource{}, partitions: map[string]*partition{}, slots: map[slot]struct{}{},
 		types: map[uint64]struct{}{}, typesOf: map[string]int{},
 	}
@@ -108,7 +106,7 @@ const (
 func scopeSize(key int) int { return entrySize + 5*key }
 
 // Size returns an estimate of the bytes that w retains.
-func (w *Window) Size() int { return w.tables.Retained() + w.remap.Retained() + cap(w.key) + w.size }
+func (w *Window) Size() int { return w.tables.Retained() + cap(w.key) + w.size }
 
 // Slots returns the number of slots that the merged Profiles are in.
 func (w *Window) Slots() int { return len(w.slots) }

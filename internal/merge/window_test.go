@@ -325,7 +325,7 @@ func TestWindowRetained(t *testing.T) {
 	w := NewWindow(defaultOptions())
 	for seed := range uint64(60) {
 		require.NoError(t, add(w, profiletest.GenerateProfiles(profiletest.NewRand(seed%20))))
-		size := w.tables.Retained() + w.remap.Retained() + cap(w.key) + partitionSize + slotSize*w.Slots()
+		size := w.tables.Retained() + cap(w.key) + partitionSize + slotSize*w.Slots()
 		for key, r := range w.resources {
 			size += entrySize + 4*len(key)
 			for key, s := range r.scopes {
