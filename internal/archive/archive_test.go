@@ -11,7 +11,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,7 +25,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/jfrwriter"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 var options = &archive.Options{MaxMemory: 64 << 20}
@@ -481,16 +479,11 @@ func TestRecordsDoesNotTrustLengths_V1(t *testing.T) {
 		"pprof of tiny locations": {slices.Concat(pprofData(t), bytes.Repeat([]byte{4<<3 | 2, 0}, 2<<20)), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := write(t, "any.name", test.content)
-			test.content = nil
-			runtime.GC()
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			_, failed := read(t, path)
-			runtime.ReadMemStats(&after)
+			path, failed := write(t, "any.name", test.content), []string(nil)
+			allocated := profiletest.AllocatedBy(func() { _, failed = read(t, path) })
 			require.NotEmpty(t, failed)
 			assert.Contains(t, failed[len(failed)-1], test.want)
-			assert.Less(t, after.TotalAlloc-before.TotalAlloc, 2*uint64(options.MaxMemory))
+			assert.Less(t, allocated, 2*uint64(options.MaxMemory))
 		})
 	}
 }
@@ -523,28 +516,22 @@ func TestRecordsThatAreTooLargeNameTheSetting_V2(t *testing.T) {
 	}
 	pd := profiletest.Small(t)
 	pd.ResourceProfiles().At(0).Resource().Attributes().PutEmptyBytes("large").FromRaw(large)
-	record := profiletest.Proto(t, pd)
-	for compression, want := range map[recordfile.Compression]string{
-		recordfile.None: "the record has 3.0 MiB, more than 2.0 MiB: raise max_memory",
-		recordfile.Gzip: "the record has more than 2.0 MiB: raise max_memory",
-		recordfile.Zstd: "the record has more than 2.0 MiB: raise max_memory",
+	record := profiletest.Prefixed(profiletest.Proto(t, pd))
+	for name, test := range map[string]struct {
+		content []byte
+		want    string
+	}{
+		"profiles-20261121T102330.123Z-000001.otlp.pb":     {record, "the record has 3.0 MiB, more than 2.0 MiB: raise max_memory"},
+		"profiles-20261121T102330.123Z-000001.otlp.pb.gz":  {profiletest.Gzip(t, record), "the record has more than 2.0 MiB: raise max_memory"},
+		"profiles-20261121T102330.123Z-000001.otlp.pb.zst": {profiletest.Zstd(t, record), "the record has more than 2.0 MiB: raise max_memory"},
 	} {
-		dir := t.TempDir()
-		w, err := recordfile.OpenWriter(recordfile.Options{
-			Directory: dir, Format: recordfile.Format{Content: recordfile.OTLPProto, Compression: compression}, MaxOpen: 1,
-			Failed: func(err error) { t.Error(err) },
-		})
-		require.NoError(t, err)
-		require.NoError(t, w.Append(recordfile.Record{Data: record}))
-		require.NoError(t, w.Close())
-		files, _ := archive.Find([]string{dir})
-		require.Len(t, files, 1)
+		options := archive.Options{MaxMemory: 16 << 20, Setting: "max_memory"}
 		var texts []string
-		for _, err := range (&archive.Options{MaxMemory: 16 << 20, Setting: "max_memory"}).Records(t.Context(), files[0], archive.Part{}) {
+		for _, err := range options.Records(t.Context(), archive.File{Path: write(t, name, test.content)}, archive.Part{}) {
 			require.Error(t, err)
 			texts = append(texts, err.Error())
 		}
 		require.Len(t, texts, 1)
-		assert.Contains(t, texts[0], want)
+		assert.Contains(t, texts[0], test.want)
 	}
 }

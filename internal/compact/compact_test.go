@@ -26,7 +26,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
@@ -62,10 +61,10 @@ func (h *history) write(at time.Time, group []string, payloads ...pprofile.Profi
 	})
 	require.NoError(h.t, err)
 	for _, pd := range payloads {
-		summaries, err := recordfile.Summarize(pd)
+		record, err := archive.Marshal(&pprofile.ProtoMarshaler{}, pd)
 		require.NoError(h.t, err)
-		of := labels.Of(pd)
-		require.NoError(h.t, w.Append(recordfile.Record{Data: profiletest.Proto(h.t, pd), Group: group, Summaries: summaries, Labels: of}))
+		record.Group = group
+		require.NoError(h.t, w.Append(record))
 	}
 	require.NoError(h.t, w.Close())
 }
@@ -397,21 +396,6 @@ func TestAResultIsAsOldAsTheEndOfItsSpan(t *testing.T) {
 	w.Maintain()
 	assert.Empty(t, h.names())
 	require.NoError(t, w.Close())
-}
-
-func TestASecondProcessWaits(t *testing.T) {
-	h := newHistory(t)
-	h.writeRandom(profiletest.NewRand(4), begin, 2)
-	dir, err := recordfile.OpenDir(h.dir)
-	require.NoError(t, err)
-	lock, err := dir.Create(".compact.lock")
-	require.NoError(t, err)
-	require.NoError(t, lock.Lock())
-	h.run(begin.Add(3 * time.Hour))
-	assert.Empty(t, h.results)
-	require.NoError(t, errors.Join(lock.Close(), dir.Close()))
-	h.run(begin.Add(3 * time.Hour))
-	assert.Len(t, h.results, 1)
 }
 
 // TestTwoProcessesCompactOneDirectory: each file is made once.

@@ -25,7 +25,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/objectstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
@@ -36,18 +35,28 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// format is that of the files.
+var format = recordfile.Format{Content: recordfile.OTLPProto, Compression: recordfile.Zstd}
+
 // write writes the payloads into files of three records with an index.
 func write(t testing.TB, dir string, group []string, payloads ...pprofile.Profiles) {
 	t.Helper()
+	writeAt(t, time.Now(), dir, group, payloads...)
+}
+
+// writeAt is write at a time.
+func writeAt(t testing.TB, at time.Time, dir string, group []string, payloads ...pprofile.Profiles) {
+	t.Helper()
 	w, err := recordfile.OpenWriter(recordfile.Options{
-		Directory: dir, Format: recordfile.Format{Content: recordfile.OTLPProto, Compression: recordfile.Zstd}, MaxOpen: 8,
-		Rotation: recordfile.Rotation{MaxRecords: 3}, Failed: func(err error) { t.Error(err) },
+		Directory: dir, Format: format, MaxOpen: 8, Rotation: recordfile.Rotation{MaxRecords: 3},
+		Failed: func(err error) { t.Error(err) }, Now: func() time.Time { return at },
 	})
 	require.NoError(t, err)
 	for _, pd := range payloads {
-		summaries, err := recordfile.Summarize(pd)
+		record, err := archive.Marshal(&pprofile.ProtoMarshaler{}, pd)
 		require.NoError(t, err)
-		require.NoError(t, w.Append(recordfile.Record{Data: profiletest.Proto(t, pd), Group: group, Summaries: summaries, Labels: labels.Of(pd)}))
+		record.Group = group
+		require.NoError(t, w.Append(record))
 	}
 	require.NoError(t, w.Close())
 }

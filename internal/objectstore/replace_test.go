@@ -4,7 +4,6 @@
 package objectstore_test
 
 import (
-	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -19,7 +18,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/s3test"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
@@ -30,12 +28,7 @@ import (
 func replacing(t testing.TB, dir string) (file string, replaced []string) {
 	t.Helper()
 	files := closedFiles(t, dir)
-	var names []string
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if !strings.HasSuffix(name, recordfile.IndexSuffix) {
-			names = append(names, name)
-		}
-	}
+	names := oldestFirst(files)
 	require.Len(t, names, 3)
 	first, ours := recordfile.ParseName(names[0])
 	require.True(t, ours)
@@ -94,17 +87,7 @@ func TestReadersSeeReplacedFilesOnce(t *testing.T) {
 				}
 				return requests.Add(1) == int64(n)
 			}
-			if lost {
-				s.Lost = fails
-			} else {
-				s.Fault = func(w http.ResponseWriter, r *http.Request) bool {
-					failed := fails(r)
-					if failed {
-						s3test.Fail(w, http.StatusForbidden, "AccessDenied", "Access Denied.")
-					}
-					return failed
-				}
-			}
+			breakRequests(s, lost, fails)
 			uploadOf(s.URL, dir).run(t, always)
 			happened = requests.Load() >= int64(n)
 			second.Store(true)
@@ -189,16 +172,7 @@ func TestAListThatTakesSeveralRequests(t *testing.T) {
 func TestCompactedFilesReplaceTheirInputs(t *testing.T) {
 	dir, r, old := t.TempDir(), profiletest.NewRand(13), time.Now().Add(-5*time.Hour).Truncate(time.Hour)
 	for n := range 4 {
-		w, err := recordfile.OpenWriter(recordfile.Options{
-			Directory: dir, Format: recordfile.Format{Content: recordfile.OTLPProto, Compression: recordfile.Zstd}, MaxOpen: 1,
-			Failed: func(err error) { t.Error(err) }, Now: func() time.Time { return old.Add(time.Duration(n) * time.Minute) },
-		})
-		require.NoError(t, err)
-		pd := profiletest.GenerateProfiles(r)
-		summaries, err := recordfile.Summarize(pd)
-		require.NoError(t, err)
-		require.NoError(t, w.Append(recordfile.Record{Data: profiletest.Proto(t, pd), Summaries: summaries, Labels: labels.Of(pd)}))
-		require.NoError(t, w.Close())
+		writeAt(t, old.Add(time.Duration(n)*time.Minute), dir, nil, profiletest.GenerateProfiles(r))
 	}
 	s := s3test.New(t)
 	sums := func(files []archive.File) []query.Row {
@@ -216,7 +190,7 @@ func TestCompactedFilesReplaceTheirInputs(t *testing.T) {
 	uploadOf(s.URL, dir).run(t, never)
 	same()
 	require.NoError(t, compact.New(compact.Options{
-		Directory: dir, Format: recordfile.Format{Content: recordfile.OTLPProto, Compression: recordfile.Zstd}, After: time.Hour, MaxMemory: 64 << 20,
+		Directory: dir, Format: format, After: time.Hour, MaxMemory: 64 << 20,
 		Into:      []compact.Level{{Into: time.Hour, Resolution: time.Minute}},
 		Compacted: func(compact.Result) {}, Skipped: func(paths []string, err error) { t.Error(paths, err) },
 	}).Run(t.Context()))

@@ -4,6 +4,7 @@
 package objectstore_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,12 +43,7 @@ func closed(t testing.TB) string {
 			require.NoError(t, os.Remove(filepath.Join(dir, filepath.FromSlash(name))))
 		}
 	}
-	first := ""
-	for name := range files {
-		if !strings.HasSuffix(name, recordfile.IndexSuffix) && !strings.Contains(name, "/") && (first == "" || name < first) {
-			first = name
-		}
-	}
+	first := oldestFirst(files)[0]
 	data := files[first]
 	for _, name := range []string{first + recordfile.PartialSuffix, ".hidden/" + first, "deep/deeper/" + first, "other.txt", "lost.index"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, filepath.FromSlash(path.Dir(name))), 0o700))
@@ -65,6 +61,34 @@ func closedFiles(t testing.TB, dir string) map[string][]byte {
 		}
 	}
 	return files
+}
+
+// oldestFirst returns the names of closed files without their indexes: those in the directory before those in subdirectories.
+func oldestFirst(files map[string][]byte) (names []string) {
+	for name := range files {
+		if _, ours := recordfile.ParseName(path.Base(name)); ours {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(strings.Count(a, "/"), strings.Count(b, "/")), cmp.Compare(a, b))
+	})
+	return names
+}
+
+// breakRequests makes requests fail, or only their responses be lost.
+func breakRequests(s *s3test.Server, lost bool, fails func(*http.Request) bool) {
+	if lost {
+		s.Lost = fails
+		return
+	}
+	s.Fault = func(w http.ResponseWriter, r *http.Request) bool {
+		failed := fails(r)
+		if failed {
+			s3test.Fail(w, http.StatusForbidden, "AccessDenied", "Access Denied.")
+		}
+		return failed
+	}
 }
 
 // upload is one life of an Uploader.
@@ -266,18 +290,7 @@ func TestUploadSurvivesEveryFault(t *testing.T) {
 		for n := int64(1); ; n++ {
 			s := s3test.New(t)
 			var count atomic.Int64
-			faulty := func(*http.Request) bool { return count.Add(1) == n }
-			if lost {
-				s.Lost = faulty
-			} else {
-				s.Fault = func(w http.ResponseWriter, r *http.Request) bool {
-					if faulty(r) {
-						s3test.Fail(w, http.StatusForbidden, "AccessDenied", "Access Denied.")
-						return true
-					}
-					return false
-				}
-			}
+			breakRequests(s, lost, func(*http.Request) bool { return count.Add(1) == n })
 			first := uploadOf(s.URL, dir)
 			first.run(t, always) // the transport itself sends some requests again
 			for key, data := range s.Objects() {
@@ -367,28 +380,22 @@ func TestUploadsThatAServerDamagesAreSentAgain(t *testing.T) {
 // TestAFileThatCannotBeReadDoesNotStopTheOthers.
 func TestAFileThatCannotBeReadDoesNotStopTheOthers(t *testing.T) {
 	dir := closed(t)
-	names := slices.Sorted(func(yield func(string) bool) {
-		for name := range closedFiles(t, dir) {
-			if _, ours := recordfile.ParseName(name); ours && !yield(name) {
-				return
-			}
-		}
-	})
-	oldest := filepath.Join(dir, names[0])
+	name := oldestFirst(closedFiles(t, dir))[0]
+	oldest := filepath.Join(dir, name)
 	s := s3test.New(t)
-	s.Put("host/1/"+names[0], []byte("of another Collector"))
+	s.Put("host/1/"+name, []byte("of another Collector"))
 	u := uploadOf(s.URL, dir)
 	uploader := u.run(t, func(error) bool { return len(u.uploaded) == 2 || u.waiting == 3 && len(u.failed) > 3 })
 	assert.NotContains(t, u.uploaded, oldest)
-	assert.True(t, uploader.Waits(names[0]))
-	assert.Equal(t, "of another Collector", string(s.Objects()["host/1/"+names[0]]))
+	assert.True(t, uploader.Waits(name))
+	assert.Equal(t, "of another Collector", string(s.Objects()["host/1/"+name]))
 }
 
 func TestOldObjectsAreRemovedByTheTimeInTheirNames(t *testing.T) {
 	s := s3test.New(t)
 	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 	name := func(age time.Duration) string {
-		return recordfile.Name{Time: now.Add(-age), Sequence: 1, Format: recordfile.Format{Content: recordfile.OTLPProto, Compression: recordfile.Zstd}}.String()
+		return recordfile.Name{Time: now.Add(-age), Sequence: 1, Format: format}.String()
 	}
 	kept := []string{"host/1/" + name(59*time.Minute), "host/1/" + name(59*time.Minute) + ".index", "host/2/" + name(2*time.Hour), "host/1/other.txt", "host/1/a/b/" + name(2*time.Hour), "x/" + name(2*time.Hour)}
 	old := []string{"host/1/" + name(61*time.Minute), "host/1/" + name(61*time.Minute) + ".index", "host/1/cart/" + name(2*time.Hour), "host/1/" + name(3*time.Hour) + ".index"}

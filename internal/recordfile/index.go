@@ -194,7 +194,8 @@ func (b *IndexBuilder) Add(offset, length int64, summaries []Summary, of *labels
 			b.places[own.Key] = place
 			b.totals = append(b.totals, own)
 		}
-		b.appendNumbers(place, int64(s.Start), int64(s.Latest-s.Start), int64(s.End-s.Start), int64(s.Covered), int64(s.Profiles), int64(s.Samples), s.Sum)
+		b.appendNumbers(place, int64(s.Start), int64(s.Latest-s.Start), int64(s.End-s.Start), int64(s.Covered))
+		b.appendNumbers(int64(s.Profiles), int64(s.Samples), s.Sum)
 	}
 	b.lines[len(b.lines)-1] = lineFeed
 	size += 2 * int64(len(b.lines)-start) // with the growth of the slice

@@ -31,7 +31,7 @@ func TestReaderReportsFlippedBytes_E9(t *testing.T) {
 		t.Run(formatName(format), func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(profiletest.Seed(t), 0))
-			records, readable, alteredRecords := 0, 0, 0
+			records, readable, altered := 0, 0, 0
 			whole, ends := fileWithEnds(t, format, n, size)
 			for at := range whole {
 				data := slices.Clone(whole)
@@ -51,9 +51,10 @@ func TestReaderReportsFlippedBytes_E9(t *testing.T) {
 				if len(ids) < n && changed == 0 {
 					require.NotEmpty(t, reports, "byte %d xor %#x", at, flip)
 				}
-				records, readable, alteredRecords = records+n, readable+len(ids)+changed, alteredRecords+changed
+				records, readable, altered = records+n, readable+len(ids)+changed, altered+changed
 			}
-			profiletest.Account(t, fmt.Sprintf("%d flipped bytes, %d changed records without a checksum", len(whole), alteredRecords), records, readable, records-readable)
+			fault := fmt.Sprintf("%d flipped bytes, %d changed records without a checksum", len(whole), altered)
+			profiletest.Account(t, fault, records, readable, records-readable)
 		})
 	}
 }

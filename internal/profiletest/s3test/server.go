@@ -48,25 +48,24 @@ type Server struct {
 
 	requests atomic.Int64
 	mu       sync.Mutex
-	objects  map[string]Object
+	objects  map[string]object
 	events   []string
 }
 
-// Object is an object of a Server.
-type Object struct {
-	Data     []byte
-	Modified time.Time
-	Sum      string // the metadata
+type object struct {
+	data     []byte
+	modified time.Time
+	sum      string // the metadata
 }
 
-func (o *Object) etag() string {
-	sum := md5.Sum(o.Data) // #nosec G401 -- as S3
+func (o *object) etag() string {
+	sum := md5.Sum(o.data) // #nosec G401 -- as S3
 	return `"` + hex.EncodeToString(sum[:]) + `"`
 }
 
 // New starts a Server, and sets credentials.
 func New(t *testing.T) *Server {
-	s := &Server{PageSize: 1000, objects: map[string]Object{}}
+	s := &Server{PageSize: 1000, objects: map[string]object{}}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	s.URL = server.URL
@@ -99,7 +98,7 @@ func (s *Server) Requests() int { return int(s.requests.Load()) }
 func (s *Server) Put(key string, data []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.objects[key] = Object{Data: data, Modified: time.Now()}
+	s.objects[key] = object{data: data, modified: time.Now()}
 }
 
 // PutDirectory stores the files of a directory.
@@ -136,7 +135,7 @@ func (s *Server) Objects() map[string][]byte {
 	defer s.mu.Unlock()
 	all := map[string][]byte{}
 	for key, o := range s.objects {
-		all[key] = o.Data
+		all[key] = o.data
 	}
 	return all
 }
@@ -161,7 +160,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	bucket, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch object, exists := s.objects[key]; {
+	switch o, exists := s.objects[key]; {
 	case !strings.Contains(r.Header.Get("Authorization"), "test-access-key/"):
 		Fail(w, http.StatusForbidden, "InvalidAccessKeyId", "The Access Key Id you provided does not exist in our records.")
 	case bucket != Bucket:
@@ -179,7 +178,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !exists:
 		Fail(w, http.StatusNotFound, "NoSuchKey", "The specified key does not exist.")
 	default:
-		get(w, r, &object)
+		get(w, r, &o)
 	}
 }
 
@@ -189,11 +188,11 @@ func Fail(w http.ResponseWriter, status int, code, message string) {
 	_, _ = fmt.Fprintf(w, `<?xml version="1.0"?><Error><Code>%s</Code><Message>%s</Message></Error>`, code, message)
 }
 
-func get(w http.ResponseWriter, r *http.Request, o *Object) {
+func get(w http.ResponseWriter, r *http.Request, o *object) {
 	w.Header().Set("ETag", o.etag())
-	w.Header().Set("X-Amz-Meta-Sha256", o.Sum)
-	w.Header().Set("Last-Modified", o.Modified.UTC().Format(http.TimeFormat))
-	from, to := 0, len(o.Data)
+	w.Header().Set("X-Amz-Meta-Sha256", o.sum)
+	w.Header().Set("Last-Modified", o.modified.UTC().Format(http.TimeFormat))
+	from, to := 0, len(o.data)
 	if match := r.Header.Get("If-Match"); match != "" && match != o.etag() {
 		Fail(w, http.StatusPreconditionFailed, "PreconditionFailed", "At least one of the pre-conditions you specified did not hold")
 		return
@@ -206,14 +205,14 @@ func get(w http.ResponseWriter, r *http.Request, o *Object) {
 			Fail(w, http.StatusRequestedRangeNotSatisfiable, "InvalidRange", "The requested range is not satisfiable")
 			return
 		}
-		w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, to-1, len(o.Data)))
+		w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, to-1, len(o.data)))
 	}
 	w.Header().Set("Content-Length", strconv.Itoa(to-from))
-	if to-from < len(o.Data) || r.Header.Get("Range") != "" {
+	if to-from < len(o.data) || r.Header.Get("Range") != "" {
 		w.WriteHeader(http.StatusPartialContent)
 	}
 	if r.Method == http.MethodGet {
-		_, _ = w.Write(o.Data[from:to])
+		_, _ = w.Write(o.data[from:to])
 	}
 }
 
@@ -230,7 +229,7 @@ func (s *Server) put(w http.ResponseWriter, r *http.Request, key string) {
 	case exists && r.Header.Get("If-None-Match") == "*":
 		Fail(w, http.StatusPreconditionFailed, "PreconditionFailed", "At least one of the pre-conditions you specified did not hold")
 	default:
-		o := Object{data, time.Now(), r.Header.Get("X-Amz-Meta-Sha256")}
+		o := object{data, time.Now(), r.Header.Get("X-Amz-Meta-Sha256")}
 		s.objects[key] = o
 		s.events = append(s.events, "PUT "+key)
 		w.Header().Set("ETag", o.etag())
@@ -261,7 +260,7 @@ func (s *Server) list(w http.ResponseWriter, query url.Values) {
 			break
 		}
 		o := s.objects[key]
-		page.Contents = append(page.Contents, listed{key, o.Modified.UTC().Format(time.RFC3339), o.etag(), len(o.Data)})
+		page.Contents = append(page.Contents, listed{key, o.modified.UTC().Format(time.RFC3339), o.etag(), len(o.data)})
 	}
 	if query.Get("encoding-type") == "url" {
 		page.EncodingType = "url"
