@@ -5,7 +5,6 @@ package merge
 
 import (
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -54,15 +53,7 @@ func takeTurns(contestants ...contestant) []float64 {
 	return medians
 }
 
-// others are ten profiles that the benchmarked ones are not.
-var others = sync.OnceValue(func() (all [][]byte) {
-	for seed := range uint64(10) {
-		all = append(all, encodePprof(profiletest.Workloads()[0].Pprof(100+seed)))
-	}
-	return all
-})
-
-// BenchmarkMerge adds a profile to windows, against what else merges profiles.
+// BenchmarkMerge adds a profile to a window that contains it, against google/pprof merging ten.
 func BenchmarkMerge(b *testing.B) {
 	const (
 		least = 1 << 10  // bytes of pprof, from which a profile is shown
@@ -70,11 +61,7 @@ func BenchmarkMerge(b *testing.B) {
 	)
 	options := defaultOptions()
 	options.Snapshots = SnapshotsSum // as google/pprof does
-	var ten []pprofile.Profiles
-	for _, data := range others() {
-		ten = append(ten, unmarshalPprof(b, data))
-	}
-	for _, of := range append(benchmarks(b), small()...) {
+	for _, of := range append(benchmarks(b), small(b)...) {
 		data := of.messages[0]
 		if len(of.messages) > 1 || len(data) < least {
 			continue
@@ -83,48 +70,22 @@ func BenchmarkMerge(b *testing.B) {
 		pd := unmarshalPprof(b, data)
 		parsed, err := profile.ParseUncompressed(data)
 		require.NoError(b, err)
-		adding := func(w *Window) func() {
-			return func() {
-				for range repeat {
-					require.NoError(b, add(w, pd))
-				}
-			}
-		}
-		holds := func(payloads ...pprofile.Profiles) *Window {
-			w := NewWindow(options)
-			for _, pd := range payloads {
+		w, copies := NewWindow(options), slices.Repeat([]*profile.Profile{parsed}, 10)
+		held := func() {
+			for range repeat {
 				require.NoError(b, add(w, pd))
 			}
-			return w
 		}
-		merge := func(profiles ...*profile.Profile) *profile.Profile {
-			out, err := profile.Merge(profiles)
+		google := func() {
+			_, err := profile.Merge(copies)
 			require.NoError(b, err)
-			return out
 		}
-
-		held := adding(holds(pd))
-		var fresh *Window
-		merged, copies := merge(parsed), slices.Repeat([]*profile.Profile{parsed}, 10)
-		times := takeTurns(
-			contestant{run: held, share: repeat},
-			contestant{run: adding(holds(append(slices.Clone(ten), pd)...)), share: repeat},
-			contestant{prepare: func() { fresh = holds(ten...) }, run: func() { require.NoError(b, add(fresh, pd)) }},
-			contestant{run: func() { merge(copies...) }, share: len(copies)},
-			contestant{run: func() { merge(merged, parsed) }},
-		)
-		report(b, "profile="+of.name,
-			"pprof-B", float64(len(data)), "samples", float64(len(parsed.Sample)),
-			"held-µs", times[0], "ten-µs", times[1], "new-µs", times[2], "google-µs", times[3], "pairwise-µs", times[4],
-			"held/google", times[0]/times[3], "held/pairwise", times[0]/times[4], "ten/google", times[1]/times[3],
-			"held-allocs", testing.AllocsPerRun(3, held)/float64(repeat),
-			"google-allocs", testing.AllocsPerRun(1, func() { merge(copies...) })/float64(len(copies)))
+		held()
+		times := takeTurns(contestant{run: held, share: repeat}, contestant{run: google, share: len(copies)})
+		report(b, "profile="+of.name, "pprof-B", float64(len(data)), "samples", float64(len(parsed.Sample)),
+			"held-µs", times[0], "google-µs", times[1], "held/google", times[0]/times[1],
+			"held-allocs", testing.AllocsPerRun(3, held)/float64(repeat))
 	}
-}
-
-// smallProfile has a hundred locations of its own for each seed.
-func smallProfile(b *testing.B, seed uint64) pprofile.Profiles {
-	return unmarshalPprof(b, encodePprof(withLocations(seed, 100)))
 }
 
 // withLocations returns a profile with n locations that no other seed has, twenty
@@ -155,13 +116,13 @@ func BenchmarkMergeMillion(b *testing.B) {
 	seed := uint64(0)
 	for range payloads {
 		seed++
-		require.NoError(b, add(million, unmarshalPprof(b, encodePprof(withLocations(seed, locations)))))
+		require.NoError(b, add(million, unmarshalPprof(b, profiletest.Pprof(b, withLocations(seed, locations)))))
 	}
 	var pd pprofile.Profiles
 	var w *Window
 	next := func() { // a profile that no window has seen
 		seed++
-		pd = smallProfile(b, seed)
+		pd = unmarshalPprof(b, profiletest.Pprof(b, withLocations(seed, 100)))
 	}
 	addTo := func(w **Window) func() { return func() { require.NoError(b, add(*w, pd)) } }
 	rows := []struct {

@@ -27,12 +27,12 @@ func TestAddToLargeWindowIsCheap_P7(t *testing.T) {
 	seed := uint64(0)
 	for range payloads {
 		seed++
-		require.NoError(t, add(million, unmarshalPprof(t, encodePprof(withLocations(seed, locations)))))
+		require.NoError(t, add(million, unmarshalPprof(t, profiletest.Pprof(t, withLocations(seed, locations)))))
 	}
 	small := make([]pprofile.Profiles, adds)
 	for i := range small {
 		seed++
-		small[i] = unmarshalPprof(t, encodePprof(withLocations(seed, 100)))
+		small[i] = unmarshalPprof(t, profiletest.Pprof(t, withLocations(seed, 100)))
 	}
 	addAll := func(w *Window) (p99 time.Duration, allocated uint64) {
 		var before, after runtime.MemStats

@@ -198,7 +198,7 @@ func TestSiblingsHaveOneOrder(t *testing.T) {
 			check(merged(t, options, pd, pd))
 		}
 		for _, workload := range profiletest.Workloads()[:1] {
-			check(merged(t, options, unmarshalPprof(t, encodePprof(workload.Pprof(1)))))
+			check(merged(t, options, unmarshalPprof(t, profiletest.Pprof(t, workload.Pprof(1)))))
 		}
 	}
 	// With zeros kept, siblings of a pprof can be paired by their index.
@@ -253,35 +253,4 @@ func TestEmptyProfilesAreDropped(t *testing.T) {
 
 	options.DropZeroSamples = false
 	require.Equal(t, 1, merged(t, options, empty).ProfileCount(), "it has a sample, of 0")
-}
-
-// BenchmarkSlots is what slots cost in a live window: ten-second profiles of several instances of a
-// service, not aligned with the clock, in windows of ten seconds.
-func BenchmarkSlots(b *testing.B) {
-	const windows = 12
-	profile := func(seed int) pprofile.Profiles {
-		w := profiletest.Workload{Name: "service", Samples: 300, MinDepth: 10, MaxDepth: 40, Functions: 400}
-		return unmarshalPprof(b, encodePprof(w.Pprof(uint64(seed))))
-	}
-	for _, instances := range []int{1, 5, 10} {
-		sizes := map[time.Duration]float64{}
-		for _, window := range []time.Duration{0, 10 * time.Second} {
-			r := rand.New(rand.NewPCG(1, 1))
-			for n := range windows {
-				w := NewWindow(slotted(window))
-				for i := range instances {
-					pd := profile(1 + (n+i)%3)
-					end := time.Unix(1_700_000_005+int64(10*n), r.Int64N(int64(10*time.Second)))
-					for p := range sampletypes.ProfilesOf(pd) {
-						p.SetTime(pcommon.NewTimestampFromTime(end.Add(-10 * time.Second)))
-						p.SetDurationNano(uint64(10 * time.Second))
-					}
-					require.NoError(b, add(w, pd))
-				}
-				sizes[window] += float64(gzipSize(b, marshal(b, w.Emit("")))) / windows
-			}
-		}
-		without, with := sizes[0], sizes[10*time.Second]
-		report(b, fmt.Sprintf("instances=%d", instances), "without-B", without, "with-B", with, "with/without", with/without)
-	}
 }

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
@@ -117,8 +118,8 @@ func BenchmarkMergeThousand(b *testing.B) {
 		for _, m := range contestants {
 			var merged pprofile.Profiles
 			m.measure(func() { merged = m.result() })
-			data := marshalOnce(b, merged)
-			ms, size, gzip := m.time.Seconds()*1e3, float64(len(data)), float64(gzipSize(b, data))
+			data := profiletest.Proto(b, merged)
+			ms, size, gzip := m.time.Seconds()*1e3, float64(len(data)), float64(len(profiletest.Gzip(b, data)))
 			if ours == 0 {
 				ours, plain, zipped = ms, size, gzip
 			}
