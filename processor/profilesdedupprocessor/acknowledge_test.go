@@ -6,7 +6,6 @@ package profilesdedupprocessor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
 
@@ -42,7 +40,6 @@ func TestOnFlushRetriesForCallersThatGaveUp_P13(t *testing.T) {
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.EqualValues(t, 5, next.total())
 		require.EqualValues(t, 2, metric("duplicate_profiles", "")-19, "one of them was the first")
-		profiletest.Injected(t, fmt.Sprintf("20 callers that give up, %d calls of the next consumer", next.attempts))
 	})
 }
 
@@ -51,11 +48,7 @@ func TestDuplicatesOnReceive_P13(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var next downstream
 		p := newTestProcessor(t, &next, nil)
-		sent := 0
-		consume := func(pd pprofile.Profiles) {
-			require.NoError(t, p.ConsumeProfiles(t.Context(), pd))
-			sent++
-		}
+		consume := func(pd pprofile.Profiles) { require.NoError(t, p.ConsumeProfiles(t.Context(), pd)) }
 		for range 3 {
 			consume(identified(1, 10))
 		}
@@ -68,7 +61,6 @@ func TestDuplicatesOnReceive_P13(t *testing.T) {
 		consume(identified(1, 10)) // after duplicate_ttl
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.EqualValues(t, 120, next.total())
-		profiletest.Injected(t, fmt.Sprintf("%d payloads of 2 ids", sent))
 	})
 }
 
@@ -112,7 +104,6 @@ func TestDistinctProfilesAreNoDuplicates_P13(t *testing.T) {
 	}
 	require.EqualValues(t, len(change)+4, next.total())
 	require.NoError(t, p.Shutdown(t.Context()))
-	profiletest.Injected(t, fmt.Sprintf("%d payloads that differ, each twice", len(change)))
 }
 
 // After a failure, the IDs of dropped Profiles are removed, so that a retry is accepted.
@@ -134,7 +125,6 @@ func TestFailureForgetsDuplicates_P13(t *testing.T) {
 				}
 				require.NoError(t, p.Shutdown(t.Context()))
 				require.EqualValues(t, 5, next.total())
-				profiletest.Injected(t, "1 permanent errors, 2 duplicates after them")
 			})
 		}
 	}
@@ -195,6 +185,5 @@ func TestFailureForgetsOnlyItsOwnDuplicates_P13(t *testing.T) {
 		send() // within duplicate_ttl of the second
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.EqualValues(t, 1, next.total())
-		profiletest.Injected(t, "1 permanent errors, 2 duplicates")
 	})
 }

@@ -142,62 +142,30 @@ func TestShutdown(t *testing.T) {
 // Shutdown does not return before the next consumer, which the Collector stops after it, unless the
 // Collector's deadline has passed.
 func TestShutdownOfAHangingNext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		released := make(chan struct{})
-		next := downstream{answer: func(int) error { <-released; return nil }}
-		p := newTestProcessor(t, &next, nil)
-		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)))
-		start := time.Now()
-		time.AfterFunc(time.Hour, func() { close(released) })
-		require.NoError(t, p.Shutdown(t.Context()))
-		require.Equal(t, time.Hour, time.Since(start))
-		require.EqualValues(t, 1, next.total())
-	})
-	synctest.Test(t, func(t *testing.T) {
-		released := make(chan struct{})
-		next := downstream{answer: func(int) error { <-released; return nil }}
-		p := newTestProcessor(t, &next, nil)
-		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		start := time.Now()
-		require.ErrorContains(t, p.Shutdown(ctx), "next consumer did not return within shutdown_timeout (10s) and is still running")
-		require.Equal(t, time.Minute, time.Since(start))
-		close(released)
-	})
-}
-
-// With on_flush, all callers of a window get its outcome, also if one of them gives up.
-func TestAcknowledgeOnFlush(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var next downstream
-		p := newTestProcessor(t, &next, func(c *Config) {
-			c.Window = 2 * time.Second
-			c.Acknowledge = acknowledgeOnFlush
+	for _, test := range []struct {
+		deadline, takes time.Duration
+		err             string
+	}{
+		{2 * time.Hour, time.Hour, ""},
+		{time.Minute, time.Minute, "next consumer did not return within shutdown_timeout (10s) and is still running"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			next := downstream{answer: func(int) error { time.Sleep(time.Hour); return nil }}
+			p := newTestProcessor(t, &next, nil)
+			require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)))
+			ctx, cancel := context.WithTimeout(t.Context(), test.deadline)
+			defer cancel()
+			start := time.Now()
+			if err := p.Shutdown(ctx); test.err == "" {
+				require.NoError(t, err)
+				require.EqualValues(t, 1, next.total())
+			} else {
+				require.ErrorContains(t, err, test.err)
+			}
+			require.Equal(t, test.takes, time.Since(start))
+			<-p.stopped
 		})
-		start := time.Now()
-		var wg sync.WaitGroup
-		for i := range 5 {
-			wg.Go(func() {
-				ctx := t.Context()
-				if i == 0 {
-					var cancel context.CancelFunc
-					ctx, cancel = context.WithTimeout(ctx, time.Second)
-					defer cancel()
-					assert.ErrorIs(t, p.ConsumeProfiles(ctx, payloadtest.Interval(1, 1, 1)), context.DeadlineExceeded)
-					return
-				}
-				assert.NoError(t, p.ConsumeProfiles(ctx, payloadtest.Interval(1, 1, 1)))
-				assert.Equal(t, 2*time.Second, time.Since(start))
-			})
-		}
-		wg.Wait()
-		require.EqualValues(t, 5, next.total())
-
-		next.answers(permanently)
-		require.ErrorContains(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)), "never")
-		require.NoError(t, p.Shutdown(t.Context()))
-	})
+	}
 }
 
 // A large payload does not go into a window that it may make too large: the window closes before.

@@ -47,6 +47,5 @@ func TestSaturatedValuesAreCounted_P3(t *testing.T) {
 		require.NoError(t, p.ConsumeProfiles(t.Context(), pd))
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.EqualValues(t, 1, metric("saturated_values", ""))
-		profiletest.Injected(t, "1 sum beyond int64")
 	}
 }

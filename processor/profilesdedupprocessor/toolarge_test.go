@@ -73,7 +73,6 @@ func TestScopesOfManySlotsAreBounded_P5(t *testing.T) {
 	require.ErrorIs(t, p.ConsumeProfiles(t.Context(), pd), errTooLarge)
 	require.NoError(t, p.Shutdown(t.Context()))
 	require.Zero(t, next.attempts)
-	profiletest.Injected(t, "1 payloads of 1000 slots with a scope of 1 MiB")
 }
 
 // Attributes of resources may be references to one long string, which the receiver has resolved.
@@ -90,7 +89,6 @@ func TestResourcesOfOneLongStringTakeNoMemory_P5(t *testing.T) {
 	require.ErrorIs(t, err, errTooLarge)
 	require.Less(t, allocated, uint64(16<<20))
 	require.NoError(t, p.Shutdown(t.Context()))
-	profiletest.Injected(t, "1 payloads of 1000 attributes with one string of 1 MiB")
 }
 
 // The default is a quarter of what the process may use: with two processors and the receiver's
