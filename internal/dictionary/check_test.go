@@ -4,7 +4,6 @@
 package dictionary
 
 import (
-	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -28,7 +27,6 @@ func TestCheckRejectsIndicesOutsideTables_P1(t *testing.T) {
 				var index *IndexError
 				require.ErrorAs(t, err, &index)
 				require.Equal(t, bad, index.Index)
-				profiletest.Injected(t, "1 payloads with an index to nowhere")
 				require.Contains(t, err.Error(), field)
 			}
 			pd := profiletest.OneOfEach()
@@ -70,7 +68,6 @@ func TestCheckRejectsDeepValues_P1(t *testing.T) {
 			}
 		}
 	}
-	profiletest.Injected(t, "12 values nested too deep")
 }
 
 func TestCheckCounts(t *testing.T) {
@@ -86,7 +83,6 @@ func TestCheckCounts(t *testing.T) {
 
 // Growth is at least what the tables get.
 func TestGrowthIsEnough_P1(t *testing.T) {
-	payloads := 0
 	for seed := range uint64(profiletest.Rounds(t, 50, 2000)) {
 		pd := profiletest.GenerateProfiles(profiletest.NewRand(seed))
 		_, growth, err := CheckToMerge(pd, nil)
@@ -98,9 +94,7 @@ func TestGrowthIsEnough_P1(t *testing.T) {
 			require.LessOrEqual(t, table.len()-1, growth.Entries)
 			require.LessOrEqual(t, len(table.content), growth.Content+100)
 		}
-		payloads++
 	}
-	profiletest.Injected(t, fmt.Sprintf("%d payloads", payloads))
 }
 
 // Two different attributes of one key are rejected wherever they are; equal ones, zero values and dropped ones are not.
@@ -116,7 +110,6 @@ func TestDuplicateKeysInSets_P1(t *testing.T) {
 			return pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0).AttributeIndices()
 		},
 	}
-	rejected := 0
 	for place, set := range sets {
 		pd := profiletest.OneOfEach()
 		d := pd.Dictionary()
@@ -133,7 +126,6 @@ func TestDuplicateKeysInSets_P1(t *testing.T) {
 		set(pd).Append(n + 2)
 		_, _, err = CheckToMerge(pd, nil)
 		require.ErrorContains(t, err, place+`: attribute_indices refer to two attributes with the key "k`)
-		rejected++
 		drop := make([]bool, n+3)
 		drop[n+2] = true
 		if _, _, err = CheckToMerge(pd, drop); strings.HasSuffix(place, "samples[0]") {
@@ -142,7 +134,6 @@ func TestDuplicateKeysInSets_P1(t *testing.T) {
 			require.Error(t, err, "only samples lose attributes")
 		}
 	}
-	profiletest.Injected(t, fmt.Sprintf("%d sets with two attributes of one key", rejected))
 }
 
 // Sets of two attributes are compared with each other's keys, not with those of the sets before.

@@ -5,7 +5,6 @@ package ingest
 
 import (
 	"bytes"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -85,14 +84,12 @@ func TestProfileIDsOfARequestSentAgain_P13(t *testing.T) {
 	}
 	assert.NotEqual(t, ids(t, payload(timeless, given)), ids(t, payload(timeless, given+1)), "two moments")
 	assert.Equal(t, ids(t, payload(own, given)), ids(t, payload(own, given+1)), "the payload's time counts")
-	profiletest.Injected(t, "5 requests sent again")
 }
 
 // So has any request of any profiles with a time, however many of them are equal.
 func TestProfileIDsOfRandomRequests_P13(t *testing.T) {
 	random := rand.New(rand.NewPCG(profiletest.Seed(t), 13))
-	rounds := profiletest.Rounds(t, 50, 5000)
-	for range rounds {
+	for range profiletest.Rounds(t, 50, 5000) {
 		var request []Payload
 		for range 1 + random.IntN(4) {
 			p := profiletest.GeneratePprof(random)
@@ -110,7 +107,6 @@ func TestProfileIDsOfRandomRequests_P13(t *testing.T) {
 		slices.SortFunc(once, func(a, b pprofile.ProfileID) int { return bytes.Compare(a[:], b[:]) })
 		require.Len(t, slices.Compact(once), len(again))
 	}
-	profiletest.Injected(t, fmt.Sprintf("%d requests sent again", rounds))
 }
 
 // Without any stated time, each push is a profile of its own.

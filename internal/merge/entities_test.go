@@ -4,7 +4,6 @@
 package merge
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 
@@ -54,7 +53,6 @@ func TestEntitiesMerge_P15(t *testing.T) {
 	require.ElementsMatch(t, []ref{host, instance, repaired}, get(options))
 	options.DropResourceAttributes = []string{"service.instance.id"}
 	require.ElementsMatch(t, []ref{{"host", host.ids, []string{"os.name"}}, repaired}, get(options))
-	profiletest.Injected(t, fmt.Sprintf("%d payloads in two orders", len(payloads)))
 }
 
 // Two attributes of one key on a resource or scope are rejected, alone.
@@ -95,5 +93,4 @@ func TestDuplicateAttributesAreRejected_P1(t *testing.T) {
 	pd = payload(once+`,{"key":"other","value":{"stringValue":"1"}}`, "")
 	profiletest.Proto(t, pd)
 	require.NoError(t, add(w, pd))
-	profiletest.Injected(t, "4 payloads with two attributes of one key")
 }

@@ -4,12 +4,12 @@
 package merge
 
 import (
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
 
@@ -39,13 +39,11 @@ func TestManyTimestampedProfiles(t *testing.T) {
 	cost := func(n int) uint64 {
 		w := NewWindow(defaultOptions())
 		require.NoError(t, add(w, timestamped(n)))
-		var start, end runtime.MemStats
-		runtime.ReadMemStats(&start)
-		pd := w.Emit("")
-		runtime.ReadMemStats(&end)
+		var pd pprofile.Profiles
+		allocated := profiletest.AllocatedBy(func() { pd = w.Emit("") })
 		require.Equal(t, n, pd.SampleCount())
 		require.Equal(t, n, pd.ProfileCount())
-		return end.TotalAlloc - start.TotalAlloc
+		return allocated
 	}
 	few, many := cost(1000), cost(8000)
 	t.Logf("1000 Profiles: %d bytes; 8000: %d", few, many)

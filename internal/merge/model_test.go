@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
@@ -206,11 +205,12 @@ func (m *model) normalize(all []expand.Profile) []expand.Profile {
 	})
 }
 
-// requireSame compares the partitions that came out with what was to.
-func (m *model) requireSame(t *testing.T, want []expand.Profile, partitions map[string]pprofile.Profiles) {
+// requireSame compares the partitions that come out of a window with what is to.
+func (m *model) requireSame(t *testing.T, want []expand.Profile, w *Window) {
 	t.Helper()
 	var got []expand.Profile
-	for key, pd := range partitions {
+	for _, key := range partitionsOf(w) {
+		pd := w.Emit(key)
 		require.Empty(t, conformance.Check(pd).Violations())
 		for _, rp := range pd.ResourceProfiles().All() {
 			require.Equal(t, key, m.options.partition(rp.Resource().Attributes()))
@@ -283,48 +283,45 @@ func alike(all []expand.Profile) []expand.Profile {
 	return all
 }
 
+// randomProfiles returns the profiles of a seed, moved and changed so that those of several seeds merge.
+func randomProfiles(r *rand.Rand, seed, round uint64, options *Options) []expand.Profile {
+	all := moved(profiletest.GenerateExpanded(profiletest.NewRand(seed)), r.Uint64N(3)<<12, round%3 == 0)
+	if round%2 == 0 {
+		all = alike(all)
+	}
+	if options.SlotLength > 0 {
+		all = inSlots(r, options.SlotLength, all)
+	}
+	return all
+}
+
 // Random sequences of additions and flushes, under all options.
 func TestWindowEqualsModel_P2(t *testing.T) {
-	seed, added := profiletest.Seed(t), 0
+	seed := profiletest.Seed(t)
 	for round := range uint64(profiletest.Rounds(t, 60, 100_000)) {
 		r := rand.New(rand.NewPCG(seed, round))
 		options := randomOptions(r)
 		naive := model{options: options}
 		w := NewWindow(options)
+		flush := func() {
+			if naive.requireSame(t, naive.flush(), w); t.Failed() {
+				t.Fatalf("round %d, %+v", round, options)
+			}
+		}
 		payload := 0
 		for range 2 + r.IntN(4) {
 			if r.IntN(4) > 0 {
 				// Few seeds, so that entries repeat.
-				expanded := moved(profiletest.GenerateExpanded(profiletest.NewRand(seed+round*3+r.Uint64N(3))), r.Uint64N(3)<<12, round%3 == 0)
-				if round%2 == 0 {
-					expanded = alike(expanded)
-				}
-				if options.SlotLength > 0 {
-					expanded = inSlots(r, options.SlotLength, expanded)
-				}
+				expanded := randomProfiles(r, seed+round*3+r.Uint64N(3), round, options)
 				pd := profiletest.Build(t, expanded...)
 				require.NoErrorf(t, add(w, pd), "round %d", round)
 				payload++
 				naive.add(payload, expanded)
 				continue
 			}
-			partitions := map[string]pprofile.Profiles{}
-			for _, key := range partitionsOf(w) {
-				partitions[key] = w.Emit(key)
-			}
-			if naive.requireSame(t, naive.flush(), partitions); t.Failed() {
-				t.Fatalf("round %d, %+v", round, options)
-			}
+			flush()
 			w = NewWindow(options)
 		}
-		partitions := map[string]pprofile.Profiles{}
-		for _, key := range partitionsOf(w) {
-			partitions[key] = w.Emit(key)
-		}
-		if naive.requireSame(t, naive.flush(), partitions); t.Failed() {
-			t.Fatalf("round %d, %+v", round, options)
-		}
-		added += payload
+		flush()
 	}
-	profiletest.Injected(t, fmt.Sprintf("%d random payloads", added))
 }

@@ -6,7 +6,6 @@ package merge
 import (
 	"fmt"
 	"math"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -51,7 +50,6 @@ func TestSnapshots_P14(t *testing.T) {
 		options.Snapshots, options.DropResourceAttributes = test.snapshots, test.dropped
 		options.DropZeroSamples = false
 		out := merged(t, options, test.payloads...)
-		profiletest.Injected(t, fmt.Sprintf("%d snapshots", len(test.payloads)))
 		require.Equal(t, test.want, values(out), "%s %v", test.snapshots, test.dropped)
 		if test.snapshots == SnapshotsLatest {
 			for p := range sampletypes.ProfilesOf(out) {
@@ -151,28 +149,6 @@ func TestTimestampsDrop(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-func TestTablesWithoutZeroValues_P1(t *testing.T) {
-	pd := pprofile.NewProfiles()
-	d := pd.Dictionary()
-	d.StringTable().Append("main", "cpu", "nanoseconds")
-	d.FunctionTable().AppendEmpty() // its name is string 0: main
-	d.LocationTable().AppendEmpty().Lines().AppendEmpty()
-	d.StackTable().AppendEmpty().LocationIndices().Append(0)
-	p := pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
-	p.SampleType().SetTypeStrindex(1)
-	p.SampleType().SetUnitStrindex(2)
-	p.SetDurationNano(1)
-	p.Samples().AppendEmpty().Values().Append(7)
-	out := merged(t, defaultOptions(), pd)
-	expanded := profiletest.Expand(t, out)
-	require.Len(t, expanded[0].Samples, 1)
-	require.Equal(t, "7", expanded[0].Samples[0].Sum.String())
-	require.Equal(t, "cpu", expanded[0].Type)
-	require.Equal(t, "main", expanded[0].Samples[0].Stack[0].Lines[0].Function)
-	require.NotEmpty(t, expanded[0].ProfileID)
-	profiletest.Injected(t, "1 payloads without zero values")
-}
-
 func TestMixedShapes_P4(t *testing.T) {
 	for _, time := range []uint64{0, 1000} {
 		pd := payloadtest.Interval(time, 10, 5)
@@ -201,7 +177,6 @@ func TestMixedShapes_P4(t *testing.T) {
 			}
 		}
 	}
-	profiletest.Injected(t, "4 payloads of mixed shapes")
 }
 
 // The cost of many partitions grows with their number and not with its square.
@@ -212,13 +187,11 @@ func TestSplitByManyPartitions(t *testing.T) {
 		w := NewWindow(options)
 		require.NoError(t, add(w, payloadtest.OfServices(payloadtest.Interval(1, 1, 1), n)))
 		require.Len(t, partitionsOf(w), n)
-		var start, end runtime.MemStats
-		runtime.ReadMemStats(&start)
-		for _, key := range partitionsOf(w) {
-			require.Equal(t, 1, w.Emit(key).ProfileCount())
-		}
-		runtime.ReadMemStats(&end)
-		return end.TotalAlloc - start.TotalAlloc
+		return profiletest.AllocatedBy(func() {
+			for _, key := range partitionsOf(w) {
+				require.Equal(t, 1, w.Emit(key).ProfileCount())
+			}
+		})
 	}
 	few, many := cost(500), cost(4000)
 	t.Logf("500 partitions: %d bytes; 4000: %d", few, many)

@@ -91,21 +91,23 @@ func TestSubtractDetectsRestart(t *testing.T) {
 	require.ErrorIs(t, err, ErrRestarted)
 	require.ErrorContains(t, err, "sample types changed")
 
-	moved := allocations(60, []int64{0}, nil)
-	moved.Dictionary().MappingTable().AppendEmpty().SetMemoryStart(4096)
-	moved.Dictionary().LocationTable().At(1).SetMappingIndex(1)
-	_, err = subtracted(t, current, moved)
-	require.NoError(t, err, "no sample refers to it")
-	moved = allocations(60, []int64{1}, nil)
-	moved.Dictionary().MappingTable().AppendEmpty().SetMemoryStart(4096)
-	moved.Dictionary().LocationTable().At(1).SetMappingIndex(1)
-	_, err = subtracted(t, current, moved)
-	require.ErrorContains(t, err, "a mapping is missing")
-	moved = allocations(60, nil, []int64{1})
-	moved.Dictionary().MappingTable().AppendEmpty().SetMemoryStart(4096)
-	moved.Dictionary().LocationTable().At(1).SetMappingIndex(1)
-	_, err = subtracted(t, current, moved)
-	require.NoError(t, err, "no cumulative sample refers to it")
+	for _, moved := range []struct {
+		allocated, inUse []int64
+		err              string
+	}{
+		{[]int64{0}, nil, ""}, // no sample refers to it
+		{[]int64{1}, nil, "a mapping is missing"},
+		{nil, []int64{1}, ""}, // no cumulative sample refers to it
+	} {
+		baseline := allocations(60, moved.allocated, moved.inUse)
+		baseline.Dictionary().MappingTable().AppendEmpty().SetMemoryStart(4096)
+		baseline.Dictionary().LocationTable().At(1).SetMappingIndex(1)
+		if _, err = subtracted(t, current, baseline); moved.err == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, moved.err)
+		}
+	}
 }
 
 // The delta of ten heap profiles of one Go process is what google/pprof's own types say.

@@ -5,7 +5,6 @@ package merge
 
 import (
 	"bytes"
-	"fmt"
 	"maps"
 	"math"
 	"math/big"
@@ -16,7 +15,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
@@ -67,7 +65,6 @@ func marshal(t testing.TB, pd pprofile.Profiles) []byte {
 }
 
 func TestAddLeavesInputUnchanged_P1(t *testing.T) {
-	all := 0
 	for seed := range uint64(profiletest.Rounds(t, 40, 4000)) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		var payloads []pprofile.Profiles
@@ -83,7 +80,6 @@ func TestAddLeavesInputUnchanged_P1(t *testing.T) {
 			before = append(before, marshal(t, pd))
 			pd.MarkReadOnly()
 		}
-		all += len(payloads)
 		out := merged(t, options, payloads...)
 		if expand.RequireSameSums(t, payloads, out); t.Failed() {
 			t.Fatalf("seed %d", seed)
@@ -92,7 +88,6 @@ func TestAddLeavesInputUnchanged_P1(t *testing.T) {
 			require.Equal(t, before[i], marshal(t, pd), "the input is untouched")
 		}
 	}
-	profiletest.Injected(t, fmt.Sprintf("%d payloads marked read-only", all))
 }
 
 func unmarshalPprof(t testing.TB, data []byte) pprofile.Profiles {
@@ -125,39 +120,6 @@ func TestWindowMergesCorpus(t *testing.T) {
 	options := defaultOptions()
 	options.Snapshots = SnapshotsSum
 	expand.RequireSameSums(t, all, merged(t, options, all...))
-}
-
-func TestWindowKeepsSnapshotsApart(t *testing.T) {
-	var series []pprofile.Profiles
-	for _, file := range profiletest.Corpus(t) {
-		if len(file.Name) > 14 && file.Name[:14] == "go-heap-series" {
-			series = append(series, unmarshalPprof(t, file.Data))
-		}
-	}
-	require.Len(t, series, 10)
-	out := merged(t, defaultOptions(), series...)
-	require.Equal(t, 1, out.ResourceProfiles().Len())
-	scopes := out.ResourceProfiles().At(0).ScopeProfiles()
-	require.Equal(t, 10, scopes.Len(), "one a payload")
-	last := pcommon.Timestamp(0)
-	for i, sp := range scopes.All() {
-		require.Equal(t, 4, sp.Profiles().Len())
-		require.Greater(t, sp.Profiles().At(0).Time(), last, "in the order of time")
-		last = sp.Profiles().At(0).Time()
-
-		alone := pprofile.NewProfiles()
-		out.Dictionary().CopyTo(alone.Dictionary())
-		rp := alone.ResourceProfiles().AppendEmpty()
-		out.ResourceProfiles().At(0).Resource().CopyTo(rp.Resource())
-		sp.CopyTo(rp.ScopeProfiles().AppendEmpty())
-		expand.RequireSameSums(t, series[i:i+1], alone)
-	}
-
-	options := defaultOptions()
-	options.Snapshots = SnapshotsSum
-	summed := merged(t, options, series...)
-	require.Equal(t, 1, summed.ResourceProfiles().At(0).ScopeProfiles().Len())
-	require.Equal(t, 4, summed.ProfileCount(), "one a type")
 }
 
 // Profiles in which nothing happened stay, with all that their header says.
@@ -218,7 +180,6 @@ func TestCorpusTimestamps_P4(t *testing.T) {
 		expand.RequireSameSums(t, []pprofile.Profiles{pd}, merged(t, defaultOptions(), pd))
 	}
 	expand.RequireSameSums(t, payloads, merged(t, defaultOptions(), payloads...))
-	profiletest.Injected(t, fmt.Sprintf("%d payloads with timestamps", len(payloads)))
 }
 
 // asIntervals gives all Profiles a duration, so that they merge.
@@ -231,61 +192,20 @@ func asIntervals(pd pprofile.Profiles) pprofile.Profiles {
 	return pd
 }
 
-// The same intervals give the same bytes in any order and any split into payloads
-// (P15).
+// Output does not depend on the order of payloads, nor on what is in one payload: under all options, with everything that
+// Profiles may hold, such as links, several shapes, binaries at several addresses.
 func TestAnyOrderAnySplit_P15(t *testing.T) {
-	options := defaultOptions()
-	options.SnapshotSampleTypes = nil
-	orders := 0
-	for seed := range uint64(profiletest.Rounds(t, 30, 3000)) {
-		r := rand.New(rand.NewPCG(seed, 3))
-		var payloads []pprofile.Profiles
-		for i := range uint64(5) {
-			data := profiletest.GeneratePprof(profiletest.NewRand(seed*7 + i%3))
-			data.DurationNanos = 1 + int64(i)
-			var buf writer
-			require.NoError(t, data.WriteUncompressed(&buf))
-			pd := asIntervals(unmarshalPprof(t, buf))
-			pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("service.name", fmt.Sprint(i%2))
-			pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("a", "b")
-			payloads = append(payloads, pd)
-		}
-		want := marshal(t, merged(t, options, payloads...))
-		for range 4 {
-			r.Shuffle(len(payloads), func(i, j int) { payloads[i], payloads[j] = payloads[j], payloads[i] })
-			got := merged(t, options, payloads...)
-			require.Equalf(t, want, marshal(t, got), "seed %d", seed)
-			orders++
-		}
-		// Two payloads in one: what a window makes of two is a payload too.
-		joined := append([]pprofile.Profiles{payloadtest.InOne(t, payloads[0], payloads[1])}, payloads[2:]...)
-		require.Equalf(t, want, marshal(t, merged(t, options, joined...)), "seed %d", seed)
-	}
-	profiletest.Injected(t, fmt.Sprintf("%d orders", orders))
-}
-
-// The same under all options, with everything that Profiles may hold: links,
-// several shapes, binaries at several addresses.
-func TestAnyOrderUnderAllOptions_P15(t *testing.T) {
-	seed, orders := profiletest.Seed(t), 0
+	seed := profiletest.Seed(t)
 	for round := range uint64(profiletest.Rounds(t, 30, 20_000)) {
 		r := rand.New(rand.NewPCG(seed, round))
 		options := randomOptions(r)
 		options.SnapshotSampleTypes = nil
 		var payloads []pprofile.Profiles
 		for range 5 {
-			expanded := moved(profiletest.GenerateExpanded(profiletest.NewRand(seed+round*2+r.Uint64N(2))), r.Uint64N(3)<<12, round%3 == 0)
-			if round%2 == 0 {
-				expanded = alike(expanded)
-			}
-			if options.SlotLength > 0 {
-				expanded = inSlots(r, options.SlotLength, expanded)
-			}
-			pd, err := expand.Build(expanded)
-			require.NoError(t, err)
-			payloads = append(payloads, asIntervals(pd))
+			expanded := randomProfiles(r, seed+round*2+r.Uint64N(2), round, options)
+			payloads = append(payloads, asIntervals(profiletest.Build(t, expanded...)))
 		}
-		out := func() (all [][]byte) {
+		out := func(payloads ...pprofile.Profiles) (all [][]byte) {
 			w := NewWindow(options)
 			for _, pd := range payloads {
 				require.NoError(t, add(w, pd))
@@ -295,21 +215,16 @@ func TestAnyOrderUnderAllOptions_P15(t *testing.T) {
 			}
 			return all
 		}
-		want := out()
+		want := out(payloads...)
 		for range 3 {
 			r.Shuffle(len(payloads), func(i, j int) { payloads[i], payloads[j] = payloads[j], payloads[i] })
-			if !slices.EqualFunc(want, out(), bytes.Equal) {
+			joined := payloadtest.InOne(t, payloads[0], payloads[1])
+			if !slices.EqualFunc(want, out(payloads...), bytes.Equal) || !slices.EqualFunc(want, out(append(payloads[2:5:5], joined)...), bytes.Equal) {
 				t.Fatalf("round %d, %+v", round, options)
 			}
-			orders++
 		}
 	}
-	profiletest.Injected(t, fmt.Sprintf("%d orders", orders))
 }
-
-type writer []byte
-
-func (w *writer) Write(b []byte) (int, error) { *w = append(*w, b...); return len(b), nil }
 
 func TestWindowEmitsTheSameAgain(t *testing.T) {
 	w := NewWindow(defaultOptions())
@@ -355,50 +270,20 @@ func TestRejectedPayloadLeavesWindowUnchanged_P1(t *testing.T) {
 	require.ErrorIs(t, add(w, bad), ErrInvalid)
 	require.Equal(t, want, marshal(t, w.Emit("")))
 
-	twice := profiletest.GenerateProfiles(profiletest.NewRand(3))
-	d := twice.Dictionary()
-	n := int32(d.AttributeTable().Len())
+	twice := payloadtest.InOne(t, payloadtest.Interval(1, 1, 1), payloadtest.Interval(1, 1, 1))
+	n := int32(twice.Dictionary().AttributeTable().Len())
 	for i := range int64(2) {
-		a := d.AttributeTable().AppendEmpty()
+		a := twice.Dictionary().AttributeTable().AppendEmpty()
 		a.SetKeyStrindex(1)
 		a.Value().SetInt(i)
 	}
-	for p := range sampletypes.ProfilesOf(twice) {
-		s := p.Samples().AppendEmpty()
-		s.AttributeIndices().Append(n, n+1)
-		s.Values().Append(1)
-	}
-	require.ErrorIs(t, add(w, twice), ErrInvalid)
-	require.ErrorContains(t, add(w, twice), "two attributes with the key")
+	last := twice.ResourceProfiles().At(1).ScopeProfiles().At(0).Profiles().At(0)
+	last.Samples().At(0).AttributeIndices().Append(n, n+1)
+	err := add(w, twice)
+	require.ErrorIs(t, err, ErrInvalid)
+	require.ErrorContains(t, err, "resource_profiles[1].scope_profiles[0].profiles[0].samples[0]: attribute_indices refer to two attributes with the key")
 	require.Equal(t, want, marshal(t, w.Emit("")))
 	require.NoError(t, add(w, good))
-	profiletest.Injected(t, "3 rejected payloads")
-}
-
-// Two attributes of one key are rejected with the place of the Profile.
-func TestErrorNamesProfile_P1(t *testing.T) {
-	pd := payloadtest.InOne(t, payloadtest.Interval(1, 1, 1), payloadtest.Interval(1, 1, 1))
-	d := pd.Dictionary()
-	n := int32(d.AttributeTable().Len())
-	for i := range int64(2) {
-		a := d.AttributeTable().AppendEmpty()
-		a.SetKeyStrindex(1)
-		a.Value().SetInt(i)
-	}
-	last, place := pprofile.NewProfile(), ""
-	for i, rp := range pd.ResourceProfiles().All() {
-		for j, sp := range rp.ScopeProfiles().All() {
-			for k, p := range sp.Profiles().All() {
-				last, place = p, fmt.Sprintf("resource_profiles[%d].scope_profiles[%d].profiles[%d].samples[0]: ", i, j, k)
-			}
-		}
-	}
-	require.NotEqual(t, "resource_profiles[0].scope_profiles[0].profiles[0].samples[0]: ", place)
-	last.Samples().At(0).AttributeIndices().Append(n, n+1)
-	err := add(NewWindow(defaultOptions()), pd)
-	require.ErrorIs(t, err, ErrInvalid)
-	require.ErrorContains(t, err, place+"attribute_indices refer to two attributes with the key")
-	profiletest.Injected(t, "1 payloads with two attributes of one key")
 }
 
 // A merged Profile lasts as long as its sources cover; with timestamps, which must lie within it, to the last end.
@@ -428,13 +313,11 @@ func TestTimeRange_P4(t *testing.T) {
 			require.EqualValues(t, test.start, p.Time(), "%v", test.in)
 			require.Equal(t, want, p.DurationNano(), "%v", test.in)
 		}
-		profiletest.Injected(t, "2 pairs of times")
 	}
 }
 
 // Sums stay within int64, and values that have no room are counted (P3).
 func TestSumsSaturate_P3(t *testing.T) {
-	summed := 0
 	for seed := range uint64(profiletest.Rounds(t, 200, 20_000)) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		options := defaultOptions()
@@ -453,12 +336,10 @@ func TestSumsSaturate_P3(t *testing.T) {
 				saturated++
 			}
 			require.NoError(t, add(w, payloadtest.Interval(1, 1, v)))
-			summed++
 		}
 		require.Equal(t, want.Int64(), payloadtest.Only(t, w.Emit("")).Samples().At(0).Values().At(0))
 		require.Equal(t, saturated, w.Counts().Saturated)
 	}
-	profiletest.Injected(t, fmt.Sprintf("%d values at the edges of int64", summed))
 }
 
 // The original payload of a Profile does not describe the sum, and is left out.
@@ -484,7 +365,6 @@ func TestFullTable_P1(t *testing.T) {
 	require.ErrorAs(t, err, &overflow)
 	require.Equal(t, size, w.Size())
 	require.Equal(t, want, marshal(t, w.Emit("")))
-	profiletest.Injected(t, "1 payload too large for a table")
 }
 
 // A panic in Add leaves the counts of what was added before.
