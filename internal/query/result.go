@@ -5,6 +5,7 @@ package query
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,8 +17,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -52,21 +53,6 @@ func (r *Result) Snapshots() (found bool, cumulative []string) {
 	return found, cumulative
 }
 
-// TypesError says that a result has profiles that one pprof cannot hold.
-type TypesError struct {
-	Of        string   // profile types or period types
-	Parameter string   // that selects one: type or service
-	Choices   []string // values of the parameter, each of which selects profiles that one pprof holds
-}
-
-func (e *TypesError) Error() string {
-	of := e.Of
-	if e.Parameter == "service" {
-		of += ", in these services"
-	}
-	return "the selection has several " + of + ": " + several(e.Choices, "; ")
-}
-
 // several lists names, but not all of many.
 func several(names []string, separator string) string {
 	const most = 20
@@ -81,11 +67,9 @@ func several(names []string, separator string) string {
 // that overflows int64 is an error, too, unless the result is one pprof as it is: see CheckTotals. So are more sample
 // types and values than a pprof may have.
 func (r *Result) Pprof(ctx context.Context) (*profile.Profile, error) {
-	kinds := r.kinds()
-	if slices.ContainsFunc(kinds, func(k recordfile.Key) bool { return k.Type != kinds[0].Type }) {
-		return nil, typesError(kinds, profileTypes, "type", "service")
-	}
-	if err := checkTypes(r.sampleTypes()); err != nil {
+	kinds := newKinds()
+	kinds.add(r.Profiles)
+	if err := kinds.err(); err != nil {
 		return nil, err
 	}
 	pprofs, err := r.convert(ctx)
@@ -95,13 +79,10 @@ func (r *Result) Pprof(ctx context.Context) (*profile.Profile, error) {
 	case len(pprofs) == 0:
 		return nil, ErrEmpty
 	case len(pprofs) == 1:
-		return pprofs[0], nil
+		return pprofs[0], checkTypes(pprofs[0].SampleType)
 	}
 	start, covered := pprofs[0].TimeNanos, sampletypes.Spans{}
 	for _, p := range pprofs {
-		if periodType(pprofs[0]) != periodType(p) {
-			return nil, typesError(kinds, periodTypes, "service", "type")
-		}
 		if start == 0 || p.TimeNanos != 0 && p.TimeNanos < start {
 			start = p.TimeNanos
 		}
@@ -117,6 +98,57 @@ func (r *Result) Pprof(ctx context.Context) (*profile.Profile, error) {
 	return merged, err
 }
 
+// EachPprof calls visit with a pprof of each record. The snapshots of a record are apart, by resource, and snapshot names
+// their process: a resource or, in files other than OTLP, the file. It is "" of intervals. The error is a *TypesError if the
+// records have several profile types, or profiles with different period types; it is ErrEmpty without any.
+func (s *Source) EachPprof(ctx context.Context, sel *Selection, visit func(p *profile.Profile, snapshot string) error) error {
+	kinds := newKinds()
+	convert := func(record *archive.Record, pd pprofile.Profiles, snapshot string) error {
+		if kinds.add(pd); kinds.differ() { // an error, when all kinds are known
+			return nil
+		}
+		p, err := (&Result{Profiles: pd, maxMemory: s.Options.MaxMemory}).Pprof(ctx)
+		if err != nil {
+			return record.Fail(err)
+		}
+		return visit(p, snapshot)
+	}
+	err := s.Each(ctx, sel, func(record *archive.Record, pd pprofile.Profiles) error {
+		if snapshots, _ := (&Result{Profiles: pd}).Snapshots(); !snapshots {
+			return convert(record, pd, "")
+		}
+		return eachResource(pd, func(rp pprofile.ResourceProfiles) error {
+			snapshot, err := json.Marshal(rp.Resource().Attributes().AsRaw()) // in the order of the keys
+			if isOTLP := record.Encoding == archive.OTLPProto || record.Encoding == archive.OTLPJSON; err != nil || !isOTLP {
+				snapshot = []byte(record.File) // which is of one process
+			}
+			return convert(record, pd, string(snapshot))
+		})
+	})
+	switch {
+	case err != nil:
+		return err
+	case len(kinds.all) == 0:
+		return ErrEmpty
+	}
+	return kinds.err()
+}
+
+// eachResource calls visit while pd has one resource only, for each of them.
+func eachResource(pd pprofile.Profiles, visit func(pprofile.ResourceProfiles) error) error {
+	all := pprofile.NewResourceProfilesSlice()
+	pd.ResourceProfiles().MoveAndAppendTo(all)
+	for _, rp := range all.All() {
+		pd.ResourceProfiles().RemoveIf(func(pprofile.ResourceProfiles) bool { return true })
+		only := pd.ResourceProfiles().AppendEmpty()
+		rp.MoveTo(only)
+		if err := visit(only); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // convert returns the pprofs of the result.
 func (r *Result) convert(ctx context.Context) (pprofs []*profile.Profile, err error) {
 	for p, err := range (pproftranslator.Marshaler{MaxValues: maxValues(r.maxMemory)}).All(ctx, r.Profiles) {
@@ -129,99 +161,6 @@ func (r *Result) convert(ctx context.Context) (pprofs []*profile.Profile, err er
 		pprofs = append(pprofs, p.Profile)
 	}
 	return pprofs, ctx.Err()
-}
-
-// sampleTypes returns the sample types of the result, each once.
-func (r *Result) sampleTypes() (types []*profile.ValueType) {
-	text, seen := r.text(), map[sampletypes.Type]bool{}
-	for _, rp := range r.Profiles.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, t := range sampletypes.Of(sp, text) {
-				if !seen[t] {
-					seen[t] = true
-					types = append(types, &profile.ValueType{Type: t.Type, Unit: t.Unit})
-				}
-			}
-		}
-	}
-	return types
-}
-
-func (r *Result) text() func(int32) string {
-	return func(i int32) string { return dictionary.ValidString(r.Profiles.Dictionary().StringTable(), i) }
-}
-
-// kinds returns the keys of the result, each once. They have no Snapshot.
-func (r *Result) kinds() (kinds []recordfile.Key) {
-	text, seen := r.text(), map[recordfile.Key]bool{}
-	for _, rp := range r.Profiles.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			k := recordfile.Key{Service: dictionary.TextOf(rp.Resource().Attributes(), serviceName), Type: dictionary.TextOf(sp.Scope().Attributes(), sampletypes.ProfileTypeAttribute)}
-			for i, t := range sampletypes.Of(sp, text) {
-				period := sp.Profiles().At(i).PeriodType()
-				k.SampleType, k.Unit, k.PeriodType, k.PeriodUnit = t.Type, t.Unit, text(period.TypeStrindex()), text(period.UnitStrindex())
-				if !seen[k] {
-					seen[k] = true
-					kinds = append(kinds, k)
-				}
-			}
-		}
-	}
-	return kinds
-}
-
-// typesError tells kinds apart by the first parameter that selects each of them, or else by the first that selects some.
-func typesError(kinds []recordfile.Key, of string, parameters ...string) error {
-	var partly *TypesError
-	for _, parameter := range parameters {
-		chosen, all := choicesOf(kinds, parameter)
-		e := &TypesError{of, parameter, chosen}
-		if all {
-			return e
-		}
-		if partly == nil && len(chosen) > 0 {
-			partly = e
-		}
-	}
-	if partly != nil {
-		return partly
-	}
-	return fmt.Errorf("the selection has several %s; %s", of, narrow)
-}
-
-// choicesOf returns values of a parameter each of which selects kinds that one pprof holds, and whether they select all.
-func choicesOf(kinds []recordfile.Key, parameter string) (chosen []string, all bool) {
-	selected := map[string]*recordfile.Key{} // by value: a key that it selects, nil if one pprof does not hold all of them
-	for i := range kinds {
-		k := &kinds[i]
-		for _, value := range append(choices(k, parameter), k.SampleType) {
-			if first, known := selected[value]; !known {
-				selected[value] = k
-			} else if first != nil && (k.Type != first.Type || k.PeriodType != first.PeriodType || k.PeriodUnit != first.PeriodUnit) {
-				selected[value] = nil
-			}
-		}
-	}
-	all = true
-	for i := range kinds {
-		values := choices(&kinds[i], parameter)
-		at := slices.IndexFunc(values, func(value string) bool { return value != "" && selected[value] != nil })
-		if at < 0 {
-			all = false
-		} else {
-			chosen = append(chosen, values[at])
-		}
-	}
-	slices.Sort(chosen)
-	return slices.Compact(chosen), all
-}
-
-// choices are the values of a parameter that select k, those first that select more.
-func choices(k *recordfile.Key, parameter string) []string {
-	if parameter == "service" {
-		return []string{k.Service}
-	}
-	return []string{k.Type, k.Type + ":" + k.SampleType, TypeID(k)}
 }
 
 // periodType writes the period type of a pprof as type/unit.
