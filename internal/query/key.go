@@ -54,10 +54,13 @@ func KeyLabel(k *recordfile.Key, name string) (value string, ok bool) {
 	}
 }
 
-// isAttribute reports whether a label is none that a key has.
-func isAttribute(m *labels.Matcher) bool {
-	return m.Name != serviceName && !slices.Contains(KeyLabels, m.Name)
+// IsKeyLabel reports whether KeyLabel knows a label. Others are attributes.
+func IsKeyLabel(name string) bool {
+	_, ok := KeyLabel(&recordfile.Key{}, name)
+	return ok
 }
+
+func isAttribute(m *labels.Matcher) bool { return !IsKeyLabel(m.Name) }
 
 // MatchesKey reports whether the service, the type and the other labels of a key are selected.
 func (s *Selection) MatchesKey(k *recordfile.Key) bool {

@@ -17,7 +17,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/objectstore"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
 
 // Catalog knows the files of a directory.
@@ -291,30 +293,55 @@ func (c *Catalog) Scan(ctx context.Context, from, to time.Time, selects func(*re
 	return found, nil
 }
 
-// Files returns the files that may have selected Profiles in [from, to), by path, and the number that Found.Pending has.
-// A file of that time of which a part cannot be read may have them.
-func (c *Catalog) Files(ctx context.Context, from, to time.Time, selects func(*recordfile.Key) bool) (selected []archive.File, pending int, err error) {
+// Missing is what was not read of a selection.
+type Missing struct {
+	Failed  []error // not all of many
+	Pending int     // files: see Found
+}
+
+// Notes are for the reader. The last one is of Pending, if there are such files.
+func (m *Missing) Notes() (notes []string) {
+	for _, err := range m.Failed {
+		notes = append(notes, "Cannot read "+err.Error())
+	}
+	if m.Pending > 0 {
+		notes = append(notes, webui.Count(m.Pending, "file")+" may have profiles of this range, but will be read by the next requests: retry")
+	}
+	return notes
+}
+
+// Source returns the files that may have selected Profiles, by path. A file of the range of which a part cannot be read may
+// have them. missed gets what cannot be read, now or of the source.
+func (c *Catalog) Source(ctx context.Context, sel *query.Selection, missed *Missing) (*query.Source, error) {
 	if err := c.mu.Acquire(ctx, 1); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	defer c.mu.Release(1)
-	files := c.between(from.UnixNano(), to.UnixNano(), true)
+	const most = 5
+	source := &query.Source{Options: c.options, Failed: func(err error) error {
+		if len(missed.Failed) < most {
+			missed.Failed = append(missed.Failed, err)
+		}
+		return nil
+	}}
+	from, to := sel.From.UnixNano(), sel.To.UnixNano()
+	files := c.between(from, to, true)
 	for i, f := range files {
 		all, err := c.useNext(ctx, files, i)
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
-		has := all.has(selects)
-		if has && f.mayStartIn(from.UnixNano(), to.UnixNano()) || len(f.errs) > 0 && f.writtenIn(from.UnixNano(), to.UnixNano()) {
-			selected = append(selected, f.File)
+		if all.has(sel.MatchesKey) && f.mayStartIn(from, to) || len(f.errs) > 0 && f.writtenIn(from, to) {
+			source.Files = append(source.Files, f.File)
 		}
 	}
+	missed.Pending = 0
 	for _, f := range c.files {
 		if f.pending() {
-			pending++
+			missed.Pending++
 		}
 	}
-	return selected, pending, nil
+	return source, nil
 }
 
 // maxLabelFiles is how many files Labels looks at: those that were written last.

@@ -19,6 +19,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
@@ -156,9 +157,10 @@ func TestFilesThatWereNotReadAreCounted(t *testing.T) {
 	require.NoError(t, w.Close())
 	for _, want := range []int{1, 1, 1, 0} { // cart, and a record of checkout
 		require.NoError(t, s.Refresh(t.Context()))
-		_, pending, err := s.Files(t.Context(), now.Add(time.Hour), now.Add(2*time.Hour), all)
+		var missed Missing
+		_, err := s.Source(t.Context(), &query.Selection{From: now.Add(time.Hour), To: now.Add(2 * time.Hour)}, &missed)
 		require.NoError(t, err)
-		assert.Equal(t, want, pending)
+		assert.Equal(t, want, missed.Pending)
 	}
 	assert.Equal(t, map[string]int64{"checkout": 3, "cart": 1}, s.sum(old.Add(-time.Minute), old.Add(time.Minute)))
 }
@@ -264,8 +266,8 @@ func TestWaitingEndsWithTheRequest(t *testing.T) {
 			_, err := s.Scan(ctx, now, now, all, nil)
 			return err
 		},
-		"Files": func(ctx context.Context) error {
-			_, _, err := s.Files(ctx, now, now, all)
+		"Source": func(ctx context.Context) error {
+			_, err := s.Source(ctx, &query.Selection{}, &Missing{})
 			return err
 		},
 	} {

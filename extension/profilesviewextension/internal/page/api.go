@@ -4,7 +4,6 @@
 package page
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,10 +14,10 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/klauspost/compress/gzhttp"
 
+	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
 
 // apiRow is an element of the response of /api/services.
@@ -98,21 +97,21 @@ func (p *Page) apiProfile(w http.ResponseWriter, r *http.Request) error {
 // pprof returns the selected profiles as one, minus those of the base, and notes for the reader. apart is
 // that of query.Difference.
 func (p *Page) pprof(r *http.Request, params *params, apart bool) (merged *profile.Profile, notes []string, err error) {
-	var missed missing
-	source, err := p.source(r.Context(), params.selected, &missed)
+	var missed catalog.Missing
+	source, err := p.catalog.Source(r.Context(), params.selected, &missed)
 	base := source
 	if err == nil && params.base != nil {
-		base, err = p.source(r.Context(), params.base, &missed)
+		base, err = p.catalog.Source(r.Context(), params.base, &missed)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	compared, err := query.Compare(r.Context(), source, params.selected, base, params.base, params.now, apart)
-	notes = missed.notes()
+	notes = missed.Notes()
 	switch {
-	case errors.Is(err, query.ErrEmpty) && len(missed.failed) > 0:
+	case errors.Is(err, query.ErrEmpty) && len(missed.Failed) > 0:
 		return nil, nil, fmt.Errorf("no profile could be read: %s", notes[0])
-	case errors.Is(err, query.ErrEmpty) && missed.pending > 0:
+	case errors.Is(err, query.ErrEmpty) && missed.Pending > 0:
 		return nil, nil, fmt.Errorf("%w: %s", errNotYet, notes[0])
 	case err != nil:
 		return nil, nil, err
@@ -122,34 +121,4 @@ func (p *Page) pprof(r *http.Request, params *params, apart bool) (merged *profi
 		notes = append(notes, fmt.Sprintf("Difference to the base, %s, multiplied by %.4g", spanText(params.base), compared.Factor))
 	}
 	return compared.Pprof, notes, nil
-}
-
-// missing is what was not read of a selection.
-type missing struct {
-	failed  []error // not all of many
-	pending int     // files: see catalog.Found
-}
-
-// notes are for the reader.
-func (m *missing) notes() (notes []string) {
-	for _, err := range m.failed {
-		notes = append(notes, "Cannot read "+err.Error())
-	}
-	if m.pending > 0 {
-		notes = append(notes, webui.Count(m.pending, "file")+" may have profiles of this range, but will be read by the next requests: retry")
-	}
-	return notes
-}
-
-// source returns the files that may have selected profiles. What cannot be read goes to missed.
-func (p *Page) source(ctx context.Context, sel *query.Selection, missed *missing) (*query.Source, error) {
-	files, pending, err := p.catalog.Files(ctx, sel.From, sel.To, sel.MatchesKey)
-	missed.pending = pending
-	const most = 5
-	return &query.Source{Files: files, Options: p.options(), Failed: func(err error) error {
-		if len(missed.failed) < most {
-			missed.failed = append(missed.failed, err)
-		}
-		return nil
-	}}, err
 }

@@ -44,7 +44,7 @@ func (p *Page) offerLabels(ctx context.Context, params *params, o *offered) (err
 // names returns the names of labels.
 func (o *offered) names() []string {
 	all, _ := o.labels.Names()
-	return slices.DeleteFunc(all, func(name string) bool { return slices.Contains(query.KeyLabels, name) || len(name) > maxOptionName })
+	return slices.DeleteFunc(all, func(name string) bool { return query.IsKeyLabel(name) || len(name) > maxOptionName })
 }
 
 // filters returns labels with values, as the parameter label has them: not all of many.

@@ -285,9 +285,9 @@ func TestPagesArePrunedToTheMemoryLimit_V2(t *testing.T) {
 	assert.NotContains(t, page, "function-10\"")
 	assert.LessOrEqual(t, s.mounts.memory.Load(), s.mounts.maxMemory)
 
-	s.settings.MaxMemory = 8 << 20
+	s.settings.MaxMemory = 32 << 10 // no sample fits
 	s.mounts.held.Purge()
 	w := s.get(pages + "/flamegraph")
 	assert.Equal(t, http.StatusUnprocessableEntity, w.Code)
-	assert.Contains(t, w.Body.String(), "raise max_memory")
+	assert.Contains(t, w.Body.String(), "the selection takes too much memory: select less, by service, type or time, or raise max_memory")
 }

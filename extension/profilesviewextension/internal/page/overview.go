@@ -91,7 +91,7 @@ func (p *Page) overview(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	by := values.Get("by")
-	if strings.ContainsAny(by, "={") || slices.Contains(query.KeyLabels, labels.Name(by)) {
+	if strings.ContainsAny(by, "={") || query.IsKeyLabel(labels.Name(by)) {
 		return usageError{fmt.Errorf("by is %.60q: must be the name of a label of profiles, such as pod, and not of their service or type", by)}
 	}
 	params, err := parseParams(values, defaultRange, p.now())

@@ -79,7 +79,7 @@ func New(settings Settings) *Page {
 	} {
 		p.mux.Handle(pattern, serve)
 	}
-	for path, method := range queryapi.Handlers(queries{p}) {
+	for path, method := range queryapi.Handlers(p.catalog) {
 		p.mux.Handle(path, p.rpc(method))
 	}
 	return p

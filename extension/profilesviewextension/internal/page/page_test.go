@@ -106,7 +106,7 @@ func newSite(t testing.TB) *site {
 	t.Helper()
 	s := &site{t: t, dir: t.TempDir(), now: time.Now().Add(time.Second)}
 	s.Page = New(Settings{Directory: s.dir, MaxMemory: 256 << 20})
-	s.Page.now = func() time.Time { return s.now }
+	s.Page.now, s.catalog.MaxAge = func() time.Time { return s.now }, 0
 	t.Cleanup(func() { _ = s.Wait(context.Background()) })
 	return s
 }
@@ -115,7 +115,6 @@ func newSite(t testing.TB) *site {
 func (s *site) write(payloads ...pprofile.Profiles) {
 	s.t.Helper()
 	s.open(payloads...)()
-	s.Page.catalog = New(s.Page.settings).catalog // as after the age of a listing
 }
 
 // open adds a file that is being written. closed closes it.

@@ -4,7 +4,6 @@
 package page
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -12,9 +11,7 @@ import (
 	"connectrpc.com/connect"
 	"github.com/klauspost/compress/gzhttp"
 
-	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 )
 
 // IsRPC reports whether a request is one of the query API, whose method is POST.
@@ -45,25 +42,3 @@ func (p *Page) rpc(method http.Handler) http.Handler {
 		}
 	})
 }
-
-// queries is the files for the query API.
-type queries struct{ *Page }
-
-// Source returns the files that may have selected profiles.
-func (q queries) Source(ctx context.Context, sel *query.Selection) (*query.Source, func() []error, error) {
-	var missed missing
-	source, err := q.source(ctx, sel, &missed)
-	return source, func() (errs []error) {
-		for i, note := range missed.notes() {
-			code := connect.CodeDataLoss
-			if i == len(missed.failed) { // files that will be read
-				code = connect.CodeUnavailable
-			}
-			errs = append(errs, connect.NewError(code, errors.New(note)))
-		}
-		return errs
-	}, err
-}
-
-// Extent is that of all profiles. Of files that were not read, it is estimated.
-func (q queries) Extent(ctx context.Context) (catalog.Extent, error) { return q.catalog.Extent(ctx) }

@@ -191,8 +191,8 @@ func (p *Page) read(ctx context.Context, s *scope) (err error) {
 	if s.found, err = p.catalog.Scan(ctx, s.From, s.To, s.selects, func(*recordfile.Key, []recordfile.Total) {}); err != nil {
 		return err
 	}
-	var missed missing
-	source, err := p.source(ctx, s.Selection, &missed)
+	var missed catalog.Missing
+	source, err := p.catalog.Source(ctx, s.Selection, &missed)
 	if err != nil {
 		return err
 	}
@@ -215,7 +215,7 @@ func (p *Page) read(ctx context.Context, s *scope) (err error) {
 		}
 		return nil
 	})
-	for _, failed := range missed.failed {
+	for _, failed := range missed.Failed {
 		if !slices.ContainsFunc(s.found.Errors, func(err error) bool { return err.Error() == failed.Error() }) {
 			s.found.Errors = append(s.found.Errors, failed)
 		}

@@ -49,8 +49,8 @@ func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 	}
 	sel := params.selected
 	t := &tracePage{params: params, Title: "trace " + r.PathValue("id")}
-	var missed missing
-	source, err := p.source(r.Context(), sel, &missed)
+	var missed catalog.Missing
+	source, err := p.catalog.Source(r.Context(), sel, &missed)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	t.Errors = missed.notes()
+	t.Errors = missed.Notes()
 	t.Services = byService(byKind.sorted(sel.To), func(total *total) *row { return &row{total: total, Value: total.quantity(float64(total.Sum))} })
 	t.addLinks()
 	t.addSpans(spans)

@@ -22,41 +22,33 @@ import (
 // Prefix is what the paths of all methods start with.
 const Prefix = "/querier.v1.QuerierService/"
 
-// Data is the files that are queried.
-type Data interface {
-	// Source returns those that may have selected profiles. After they were read, missed says what could not be read.
-	Source(ctx context.Context, sel *query.Selection) (source *query.Source, missed func() []error, err error)
-	// Extent is that of all profiles.
-	Extent(ctx context.Context) (catalog.Extent, error)
-}
-
 // api serves one request.
 type api struct {
-	data   Data
-	missed []func() []error // of each source
+	catalog *catalog.Catalog
+	missed  catalog.Missing
 }
 
 // Handlers returns the handler of each method, by path. Clients use the Connect protocol.
-func Handlers(data Data) map[string]http.Handler {
+func Handlers(files *catalog.Catalog) map[string]http.Handler {
 	handlers := map[string]http.Handler{}
-	handle(handlers, data, "ProfileTypes", (*api).profileTypes)
-	handle(handlers, data, "LabelNames", (*api).labelNames)
-	handle(handlers, data, "LabelValues", (*api).labelValues)
-	handle(handlers, data, "Series", (*api).series)
-	handle(handlers, data, "SelectMergeStacktraces", (*api).selectMergeStacktraces)
-	handle(handlers, data, "SelectMergeSpanProfile", (*api).selectMergeSpanProfile)
-	handle(handlers, data, "SelectMergeProfile", (*api).selectMergeProfile)
-	handle(handlers, data, "SelectSeries", (*api).selectSeries)
-	handle(handlers, data, "Diff", (*api).diff)
-	handle(handlers, data, "GetProfileStats", (*api).profileStats)
+	handle(handlers, files, "ProfileTypes", (*api).profileTypes)
+	handle(handlers, files, "LabelNames", (*api).labelNames)
+	handle(handlers, files, "LabelValues", (*api).labelValues)
+	handle(handlers, files, "Series", (*api).series)
+	handle(handlers, files, "SelectMergeStacktraces", (*api).selectMergeStacktraces)
+	handle(handlers, files, "SelectMergeSpanProfile", (*api).selectMergeSpanProfile)
+	handle(handlers, files, "SelectMergeProfile", (*api).selectMergeProfile)
+	handle(handlers, files, "SelectSeries", (*api).selectSeries)
+	handle(handlers, files, "Diff", (*api).diff)
+	handle(handlers, files, "GetProfileStats", (*api).profileStats)
 	return handlers
 }
 
 // handle adds the handler of a method. Its response has a Warning header for each file or record that could not be read.
-func handle[Request, Response any](handlers map[string]http.Handler, data Data, method string, serve func(*api, context.Context, *Request) (*Response, error)) {
+func handle[Request, Response any](handlers map[string]http.Handler, files *catalog.Catalog, method string, serve func(*api, context.Context, *Request) (*Response, error)) {
 	path := Prefix + method
 	handlers[path] = connect.NewUnaryHandler(path, func(ctx context.Context, r *connect.Request[Request]) (*connect.Response[Response], error) {
-		a := &api{data: data}
+		a := &api{catalog: files}
 		message, err := serve(a, ctx, r.Msg)
 		if err != nil {
 			return nil, connectError(err)
@@ -69,17 +61,14 @@ func handle[Request, Response any](handlers map[string]http.Handler, data Data, 
 	})
 }
 
-// source returns the files that may have selected profiles.
-func (a *api) source(ctx context.Context, sel *query.Selection) (*query.Source, error) {
-	source, missed, err := a.data.Source(ctx, sel)
-	a.missed = append(a.missed, missed)
-	return source, err
-}
-
 // unread returns what could not be read.
 func (a *api) unread() (errs []error) {
-	for _, missed := range a.missed {
-		errs = append(errs, missed()...)
+	for i, note := range a.missed.Notes() {
+		code := connect.CodeDataLoss
+		if i == len(a.missed.Failed) { // files that will be read
+			code = connect.CodeUnavailable
+		}
+		errs = append(errs, connect.NewError(code, errors.New(note)))
 	}
 	return errs
 }
@@ -164,7 +153,7 @@ func selections(selectors []string, start, end int64) ([]*query.Selection, error
 }
 
 func (a *api) profileStats(ctx context.Context, _ *querierpb.GetProfileStatsRequest) (*querierpb.GetProfileStatsResponse, error) {
-	all, err := a.data.Extent(ctx)
+	all, err := a.catalog.Extent(ctx)
 	if err != nil || all.Profiles == 0 {
 		return &querierpb.GetProfileStatsResponse{}, err
 	}

@@ -18,7 +18,7 @@ import (
 
 // keys returns the keys of the selected profiles, without their snapshots.
 func (a *api) keys(ctx context.Context, sel *query.Selection) (keys []recordfile.Key, err error) {
-	source, err := a.source(ctx, sel)
+	source, err := a.catalog.Source(ctx, sel, &a.missed)
 	if err != nil {
 		return nil, err
 	}
@@ -29,11 +29,6 @@ func (a *api) keys(ctx context.Context, sel *query.Selection) (keys []recordfile
 		})
 	}
 	return keys, err
-}
-
-func isKeyLabel(name string) bool {
-	_, ok := query.KeyLabel(&recordfile.Key{}, name)
-	return ok
 }
 
 func (a *api) profileTypes(ctx context.Context, r *querierpb.ProfileTypesRequest) (*querierpb.ProfileTypesResponse, error) {
@@ -76,7 +71,7 @@ func (a *api) labelNames(ctx context.Context, r *querierpb.LabelNamesRequest) (*
 
 // namesOf returns the labels that a selected profile has, without the service if none has one.
 func (a *api) namesOf(ctx context.Context, sel *query.Selection) (names []string, err error) {
-	source, err := a.source(ctx, sel)
+	source, err := a.catalog.Source(ctx, sel, &a.missed)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +90,7 @@ func (a *api) namesOf(ctx context.Context, sel *query.Selection) (names []string
 	}
 	of, _ := set.Names()
 	for _, name := range of {
-		if !isKeyLabel(name) {
+		if !query.IsKeyLabel(name) {
 			names = append(names, name)
 		}
 	}
@@ -125,7 +120,7 @@ func (a *api) labelValues(ctx context.Context, r *querierpb.LabelValuesRequest) 
 }
 
 func (a *api) valuesOf(ctx context.Context, sel *query.Selection, name string) (values []string, err error) {
-	if isKeyLabel(name) {
+	if query.IsKeyLabel(name) {
 		keys, err := a.keys(ctx, sel)
 		for i := range keys {
 			value, _ := query.KeyLabel(&keys[i], name)
@@ -133,7 +128,7 @@ func (a *api) valuesOf(ctx context.Context, sel *query.Selection, name string) (
 		}
 		return values, err
 	}
-	source, err := a.source(ctx, sel)
+	source, err := a.catalog.Source(ctx, sel, &a.missed)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +162,7 @@ type grouping struct {
 func groupBy(names []string) *grouping {
 	g := &grouping{names: slices.Compact(slices.Sorted(slices.Values(names)))}
 	for _, name := range g.names {
-		if !isKeyLabel(name) {
+		if !query.IsKeyLabel(name) {
 			g.attributes = append(g.attributes, name)
 		}
 	}
@@ -229,7 +224,7 @@ func (a *api) seriesOf(ctx context.Context, sel *query.Selection, names []string
 		}
 		return err
 	}
-	source, err := a.source(ctx, sel)
+	source, err := a.catalog.Source(ctx, sel, &a.missed)
 	if err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ func (a *api) selectSeries(ctx context.Context, r *querierpb.SelectSeriesRequest
 		return nil, err
 	}
 	sel.From, sel.To = steps.From, steps.To()
-	source, err := a.source(ctx, sel)
+	source, err := a.catalog.Source(ctx, sel, &a.missed)
 	if err != nil {
 		return nil, err
 	}
