@@ -12,9 +12,6 @@ import (
 	"strconv"
 	"strings"
 
-	"go.opentelemetry.io/collector/pdata/pprofile"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
@@ -72,14 +69,18 @@ func (s *Source) List(ctx context.Context, sel *Selection) ([]Row, error) {
 	}
 	err := s.eachIndexed(ctx, sel, func(x *recordfile.Index) (bool, error) {
 		selected, ok := sel.selectedOf(x.Totals)
-		return ok, all.add(selected, sel)
-	}, func(files *Source) error {
-		return files.Each(ctx, &rest, func(record *archive.Record, pd pprofile.Profiles) error {
-			summaries, err := recordfile.Summarize(pd)
-			if err != nil {
-				return record.Fail(err)
+		for i := range selected {
+			if err := all.add(&selected[i]); err != nil {
+				return false, err
 			}
-			return all.add(summaries, sel)
+		}
+		return ok, nil
+	}, func(files *Source) error {
+		return files.EachSummary(ctx, &rest, nil, func(_ []string, of *recordfile.Summary) error {
+			if !sel.MatchesKey(&of.Key) {
+				return nil
+			}
+			return all.add(of)
 		})
 	})
 	if err != nil {
@@ -94,22 +95,17 @@ type totals struct {
 	size, limit int64 // in bytes
 }
 
-// add adds those summaries whose service and type is selected.
-func (t *totals) add(summaries []recordfile.Summary, sel *Selection) error {
-	for _, s := range summaries {
-		if !sel.MatchesKey(&s.Key) {
-			continue
-		}
-		if known := t.summaries[s.Key]; known != nil {
-			known.Add(&s)
-			continue
-		}
-		const summarySize = 500 // with its place in the map, which grows
-		if t.size += summarySize + s.TextSize(); t.size > t.limit {
-			return fmt.Errorf("the list takes more than %d MiB of memory, a quarter of the memory limit; %s", t.limit>>20, narrow)
-		}
-		t.summaries[s.Key] = &s
+func (t *totals) add(of *recordfile.Summary) error {
+	if known := t.summaries[of.Key]; known != nil {
+		known.Add(of)
+		return nil
 	}
+	const summarySize = 500 // with its place in the map, which grows
+	if t.size += summarySize + of.TextSize(); t.size > t.limit {
+		return fmt.Errorf("the list takes more than %d MiB of memory, a quarter of the memory limit; %s", t.limit>>20, narrow)
+	}
+	own := *of
+	t.summaries[of.Key] = &own
 	return nil
 }
 

@@ -19,18 +19,39 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
-// EachGroup is Each, with the parts of each payload that have the same values of the labels by, none of which is a
-// KeyLabel. A missing label has the value "".
-func (s *Source) EachGroup(ctx context.Context, sel *Selection, by []string, visit func(values []string, pd pprofile.Profiles) error) error {
+// EachSummary calls visit with the summaries of the selected part of each payload, and their values of the labels by, none of
+// which is a KeyLabel.
+func (s *Source) EachSummary(ctx context.Context, sel *Selection, by []string, visit func(values []string, of *recordfile.Summary) error) error {
+	return s.eachGroup(ctx, sel, by, func(record *archive.Record, values []string, pd pprofile.Profiles) error {
+		return eachSummary(record, pd, func(of *recordfile.Summary) error { return visit(values, of) })
+	})
+}
+
+// eachSummary calls visit with the summaries of a part of a record.
+func eachSummary(record *archive.Record, pd pprofile.Profiles, visit func(*recordfile.Summary) error) error {
+	summaries, err := recordfile.Summarize(pd)
+	if err != nil {
+		return record.Fail(err)
+	}
+	for i := range summaries {
+		if err := visit(&summaries[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachGroup is Each with the parts of a payload that differ in the labels by.
+func (s *Source) eachGroup(ctx context.Context, sel *Selection, by []string, visit func(*archive.Record, []string, pprofile.Profiles) error) error {
 	return s.Each(ctx, sel, func(record *archive.Record, pd pprofile.Profiles) error {
 		if len(by) == 0 {
-			return visit(nil, pd)
+			return visit(record, nil, pd)
 		}
 		pd, err := Resolve(record, pd)
 		if err != nil {
 			return err
 		}
-		return split(pd, by, visit)
+		return split(pd, by, func(values []string, pd pprofile.Profiles) error { return visit(record, values, pd) })
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
@@ -37,15 +38,9 @@ func (s Steps) contains(t uint64) bool {
 // answers the same as the file.
 func (s *Source) EachStep(ctx context.Context, sel *Selection, steps Steps, by []string, visit func(step int, values []string, of *recordfile.Summary) error) error {
 	read := func(from *Source) error {
-		return from.EachGroup(ctx, sel, by, func(values []string, pd pprofile.Profiles) error {
+		return from.eachGroup(ctx, sel, by, func(record *archive.Record, values []string, pd pprofile.Profiles) error {
 			return steps.split(pd, func(step int, part pprofile.Profiles) error {
-				summaries, err := recordfile.Summarize(part)
-				for i := range summaries {
-					if err == nil {
-						err = visit(step, values, &summaries[i])
-					}
-				}
-				return err
+				return eachSummary(record, part, func(of *recordfile.Summary) error { return visit(step, values, of) })
 			})
 		})
 	}

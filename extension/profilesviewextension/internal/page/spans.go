@@ -12,9 +12,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 // TraceIDInURL is what a template of URLs has in place of the ID of a trace.
@@ -32,46 +31,29 @@ type tracedSpan struct {
 	Rows []*row
 }
 
-// spanTotals are those of the spans of a trace, which take the memory of a query together.
-type spanTotals struct {
-	of          map[pcommon.SpanID]*totals
-	size, limit int64 // in bytes
-}
+// spanTotals are those of the spans of a trace.
+type spanTotals map[pcommon.SpanID]*totals
 
-func (p *Page) newSpanTotals() *spanTotals {
-	return &spanTotals{of: map[pcommon.SpanID]*totals{}, limit: p.options().MaxMemory}
-}
-
-func (t *spanTotals) add(ctx context.Context, pd pprofile.Profiles) error {
+// add adds the spans of a payload of a record, which share the memory of all.
+func (t spanTotals) add(ctx context.Context, record *archive.Record, pd pprofile.Profiles, all *totals) error {
 	return query.EachSpan(pd, func(id pcommon.SpanID, pd pprofile.Profiles) error {
-		ofSpan := t.of[id]
-		if ofSpan == nil {
-			if len(t.of) == maxSpanSums || ctx.Err() != nil {
+		if t[id] == nil {
+			if len(t) == maxSpanSums || ctx.Err() != nil {
 				return ctx.Err()
 			}
-			ofSpan = &totals{of: map[kind]*total{}}
-			t.of[id] = ofSpan
+			t[id] = all.beside()
 		}
-		summaries, err := recordfile.Summarize(pd)
-		for _, s := range summaries {
-			before := ofSpan.size
-			ofSpan.limit = t.limit - t.size + before
-			if err := ofSpan.add(&s.Key, []recordfile.Total{catalog.TotalOf(&s)}); err != nil {
-				return err
-			}
-			t.size += ofSpan.size - before
-		}
-		return err
+		return t[id].addPayload(record, pd)
 	})
 }
 
 // addSpans adds the spans of each service, the longest ones first.
-func (t *tracePage) addSpans(spans *spanTotals) {
+func (t *tracePage) addSpans(spans spanTotals) {
 	byName := map[string]*service{}
 	for _, s := range t.Services {
 		byName[s.Name] = s
 	}
-	for id, totals := range spans.of {
+	for id, totals := range spans {
 		text := hex.EncodeToString(id[:])
 		ofSpan := byService(totals.sorted(t.selected.To), func(total *total) *row {
 			shown := between("", t.selected.From, t.selected.To)

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
@@ -104,14 +105,23 @@ func (t *total) finish(to time.Time) {
 
 // totals are those of all kinds.
 type totals struct {
-	of          map[kind]*total
+	of   map[kind]*total
+	room *room
+}
+
+// room is the memory that totals take.
+type room struct {
+	totals      int
 	size, limit int64 // in bytes
 }
 
 // newTotals returns totals that take the memory of a query.
 func (p *Page) newTotals() *totals {
-	return &totals{of: map[kind]*total{}, limit: p.options().MaxMemory}
+	return &totals{map[kind]*total{}, &room{limit: p.options().MaxMemory}}
 }
+
+// beside returns further totals that share the memory.
+func (t *totals) beside() *totals { return &totals{map[kind]*total{}, t.room} }
 
 // totalSize estimates the bytes of a total with its row of a page or of JSON, and its place in a map.
 const totalSize = 1 << 10
@@ -120,14 +130,29 @@ const totalSize = 1 << 10
 func (t *totals) add(s *recordfile.Key, profiles []recordfile.Total) error {
 	k := kindOf(s)
 	if t.of[k] == nil {
-		if t.size += totalSize + 4*int64(len(k.Service)+len(k.Type)+len(k.SampleType)+len(k.Unit)); t.size > t.limit {
+		if t.room.size += totalSize + 4*int64(len(k.Service)+len(k.Type)+len(k.SampleType)+len(k.Unit)); t.room.size > t.room.limit {
 			return fmt.Errorf("the totals of more than %d services and sample types take more than %d MiB of memory, the part of max_memory that a query has: "+
-				"select less, by service, type or time", len(t.of), t.limit>>20)
+				"select less, by service, type or time", t.room.totals, t.room.limit>>20)
 		}
+		t.room.totals++
 		const gap = uint64(100 * time.Millisecond) // profilers restart between two intervals
 		t.of[k] = &total{kind: k, spans: sampletypes.Spans{Gap: gap}, snapshots: map[uint64]recordfile.Total{}}
 	}
 	t.of[k].add(s, profiles)
+	return nil
+}
+
+// addPayload adds the Profiles of a payload of a record.
+func (t *totals) addPayload(record *archive.Record, pd pprofile.Profiles) error {
+	summaries, err := recordfile.Summarize(pd)
+	if err != nil {
+		return record.Fail(err)
+	}
+	for i := range summaries {
+		if err := t.add(&summaries[i].Key, []recordfile.Total{catalog.TotalOf(&summaries[i])}); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -202,16 +227,10 @@ func (p *Page) read(ctx context.Context, s *scope) (err error) {
 	}
 	s.read = map[recordfile.Key][]recordfile.Total{}
 	room := p.options().MaxMemory / readShare
-	err = source.EachGroup(ctx, s.Selection, by, func(values []string, pd pprofile.Profiles) error {
-		summaries, err := recordfile.Summarize(pd)
-		if err != nil {
-			return source.Failed(err)
-		}
-		for _, summary := range summaries {
-			if room -= s.add(summary, values); room < 0 {
-				return fmt.Errorf("the sums by label take more than %d MiB of memory, a quarter of the part of max_memory that a query has: "+
-					"select less, by service, type or time", p.options().MaxMemory/readShare>>20)
-			}
+	err = source.EachSummary(ctx, s.Selection, by, func(values []string, of *recordfile.Summary) error {
+		if room -= s.add(*of, values); room < 0 {
+			return fmt.Errorf("the sums by label take more than %d MiB of memory, a quarter of the part of max_memory that a query has: "+
+				"select less, by service, type or time", p.options().MaxMemory/readShare>>20)
 		}
 		return nil
 	})

@@ -14,7 +14,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 // tracePage is the content of the template trace.
@@ -54,18 +53,12 @@ func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	byKind, spans := p.newTotals(), p.newSpanTotals()
+	byKind, spans := p.newTotals(), spanTotals{}
 	err = source.Each(r.Context(), sel, func(record *archive.Record, pd pprofile.Profiles) error {
-		summaries, err := recordfile.Summarize(pd)
-		if err != nil {
-			return record.Fail(err)
+		if err := byKind.addPayload(record, pd); err != nil {
+			return err
 		}
-		for _, s := range summaries {
-			if err := byKind.add(&s.Key, []recordfile.Total{catalog.TotalOf(&s)}); err != nil {
-				return err
-			}
-		}
-		return spans.add(r.Context(), pd)
+		return spans.add(r.Context(), record, pd, byKind)
 	})
 	if err != nil {
 		return err

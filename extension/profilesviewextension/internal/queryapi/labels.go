@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.opentelemetry.io/collector/pdata/pprofile"
-
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi/querierpb"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
@@ -228,13 +226,5 @@ func (a *api) seriesOf(ctx context.Context, sel *query.Selection, names []string
 	if err != nil {
 		return err
 	}
-	return source.EachGroup(ctx, sel, by.attributes, func(attributes []string, pd pprofile.Profiles) error {
-		summaries, err := recordfile.Summarize(pd)
-		for i := range summaries {
-			if err == nil {
-				err = add(&summaries[i].Key, attributes)
-			}
-		}
-		return err
-	})
+	return source.EachSummary(ctx, sel, by.attributes, func(attributes []string, of *recordfile.Summary) error { return add(&of.Key, attributes) })
 }
