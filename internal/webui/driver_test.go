@@ -4,8 +4,15 @@
 package webui_test
 
 import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -33,4 +40,21 @@ func TestTopNeedsNoHome(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, webui.Top(&out, profiletest.HeapPprof(1, 2, 3, 4), 0, false))
 	assert.Contains(t, out.String(), "Showing nodes")
+}
+
+func TestGraphvizIsStoppedAfterTheTimeOfTheRequest(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("needs a shell")
+	}
+	bin := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "dot"), []byte("#!/bin/sh\nexec sleep 600\n"), 0o700)) // #nosec G306 -- a program
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	handler, err := webui.Handler(profiletest.HeapPprof(1, 2, 3, 4), webui.Options{})
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/graph", nil))
+	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
+	assert.Contains(t, w.Body.String(), "Graphviz takes too long")
 }

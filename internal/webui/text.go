@@ -19,45 +19,16 @@ func IsNanoseconds(unit string) bool { return unit == "nanoseconds" || unit == "
 func IsBytes(unit string) bool { return unit == "bytes" || unit == "By" }
 
 // Quantity writes a sum of values with a unit of OTLP or pprof.
-func Quantity(unit string, v float64) string {
-	switch {
-	case IsNanoseconds(unit):
-		return Metric(v/1e9, " ", "s")
-	case IsBytes(unit):
-		return scaled(v, 1024, " ", "B", "KiB", "MiB", "GiB", "TiB", "PiB")
-	case unit == "count" || unit == "":
-		return scaled(v, 1000, "", "", "k", "M", "G", "T", "P")
-	default:
-		return scaled(v, 1000, "", "", "k", "M", "G", "T", "P") + " " + unit
-	}
-}
+func Quantity(unit string, v float64) string { return quantity(v, scalesOf(unit)) }
 
-// Metric writes a value with its unit, and a small one with a prefix of it.
-func Metric(v float64, space, unit string) string {
+// Cores writes CPU time as a number of cores, with two or three digits.
+func Cores(v float64) string {
 	prefixes := []string{"", "m", "µ", "n"}
 	i := 0
 	for v != 0 && math.Abs(v) < 0.1 && i < len(prefixes)-1 {
 		v *= 1000
 		i++
 	}
-	return decimal(v) + space + prefixes[i] + unit
-}
-
-// scaled writes a value with the largest unit that leaves at least 1 of it.
-func scaled(v, step float64, space string, units ...string) string {
-	if math.Abs(v) < 1 {
-		return Metric(v, space, units[0])
-	}
-	i := 0
-	for math.Abs(v) >= step && i < len(units)-1 {
-		v /= step
-		i++
-	}
-	return decimal(v) + space + units[i]
-}
-
-// decimal writes two or three digits.
-func decimal(v float64) string {
 	decimals := 2
 	switch a := math.Abs(v); {
 	case v == 0 || a >= 100:
@@ -65,7 +36,7 @@ func decimal(v float64) string {
 	case a >= 10:
 		decimals = 1
 	}
-	return strconv.FormatFloat(v, 'f', decimals, 64)
+	return strconv.FormatFloat(v, 'f', decimals, 64) + " " + prefixes[i] + "cores"
 }
 
 // Count writes a number with a noun: "1 profile", "12,345 profiles".

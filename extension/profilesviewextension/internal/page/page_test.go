@@ -33,6 +33,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/goleak"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
@@ -67,16 +68,12 @@ func payload(t testing.TB, profiles ...sent) pprofile.Profiles {
 	t.Helper()
 	var expanded []expand.Profile
 	for _, p := range profiles {
-		function, link := "main", ""
-		if p.function != "" {
-			function = p.function
+		sample := &expand.Sample{
+			Stack: []*expand.Frame{{Lines: []expand.Line{{Function: cmp.Or(p.function, "main"), Filename: "/etc/passwd", Line: 1}}}},
+			Sum:   big.NewInt(p.value),
 		}
 		if p.trace != "" {
-			link = p.trace + "/" + cmp.Or(p.span, "00f067aa0ba902b7")
-		}
-		sample := &expand.Sample{
-			Stack: []*expand.Frame{{Lines: []expand.Line{{Function: function, Filename: "/etc/passwd", Line: 1}}}},
-			Sum:   big.NewInt(p.value), Link: link,
+			sample.Link = p.trace + "/" + cmp.Or(p.span, "00f067aa0ba902b7")
 		}
 		if p.label != "" {
 			sample.Attributes = []expand.Attribute{{Key: "thread", Value: p.label}}
@@ -89,9 +86,7 @@ func payload(t testing.TB, profiles ...sent) pprofile.Profiles {
 			Samples: []*expand.Sample{sample},
 		})
 	}
-	pd, err := expand.Build(expanded)
-	require.NoError(t, err)
-	return pd
+	return profiletest.Build(t, expanded...)
 }
 
 // site is a Page over a directory.
@@ -111,14 +106,14 @@ func newSite(t testing.TB) *site {
 	return s
 }
 
-// write adds a closed file with a record of each payload.
-func (s *site) write(payloads ...pprofile.Profiles) {
-	s.t.Helper()
-	s.open(payloads...)()
-}
+// write adds a closed file with a record of each payload, and writeIndexed one with an index.
+func (s *site) write(payloads ...pprofile.Profiles)        { s.open(payloads...)() }
+func (s *site) writeIndexed(payloads ...pprofile.Profiles) { s.append(true, payloads)() }
 
 // open adds a file that is being written. closed closes it.
-func (s *site) open(payloads ...pprofile.Profiles) (closed func()) {
+func (s *site) open(payloads ...pprofile.Profiles) (closed func()) { return s.append(false, payloads) }
+
+func (s *site) append(indexed bool, payloads []pprofile.Profiles) (closed func()) {
 	s.t.Helper()
 	w, err := recordfile.OpenWriter(recordfile.Options{
 		Directory: s.dir, MaxOpen: 1, Format: recordfile.Format{Content: recordfile.OTLPProto, Compression: recordfile.Zstd},
@@ -126,8 +121,12 @@ func (s *site) open(payloads ...pprofile.Profiles) (closed func()) {
 	})
 	require.NoError(s.t, err)
 	for _, pd := range payloads {
-		data := profiletest.Proto(s.t, pd)
-		require.NoError(s.t, w.Append(recordfile.Record{Data: data}))
+		record, err := archive.Marshal(&pprofile.ProtoMarshaler{}, pd)
+		require.NoError(s.t, err)
+		if !indexed {
+			record.Summaries, record.Labels = nil, nil
+		}
+		require.NoError(s.t, w.Append(record))
 	}
 	return func() { require.NoError(s.t, w.Close()) }
 }
@@ -428,11 +427,17 @@ func TestOverviewLeadsToProfilesOutsideOfTheRange(t *testing.T) {
 	s.write(payload(t, cpu("checkout", old, 1e9)), payload(t, cpu("checkout", old.Add(time.Minute), 1e9)))
 	page := s.page("/")
 	assert.Contains(t, page, "Some profiles that were received in this range have times far from it")
-	assert.Contains(t, page, "There are profiles of other times")
-	assert.Contains(t, page, "from=2019-05-04T03%3A02%3A01.123456789Z&amp;to=2019-05-04T03%3A03%3A01.12345679Z")
-	page = s.page("/?from=2019-05-04T03%3a02%3a01.123456789Z&to=2019-05-04T03%3a03%3a01.12345679Z")
-	assert.Contains(t, page, "1 service, 2 profiles")
-	assert.NotContains(t, page, "other times")
+	for path, text := range map[string]string{
+		"/": "have times far from it.", "/?from=-2m": "There are profiles of other times.", // the file was written in the range
+		"/?from=-200h&to=-100h": "There are profiles of other times.",
+	} {
+		link := regexp.MustCompile(text + ` <a href="(/[^"]*)">`).FindStringSubmatch(s.page(path))
+		require.NotNil(t, link, path)
+		assert.Equal(t, "/?from=2019-05-04T03%3A02%3A01.123456789Z&amp;to=2019-05-04T03%3A03%3A01.12345679Z", link[1])
+		page = s.page(html.UnescapeString(link[1]))
+		assert.Contains(t, page, "1 service, 2 profiles")
+		assert.NotContains(t, page, "other times")
+	}
 }
 
 // Times of profiles reach to the year 2554, those of a range to 2200.
@@ -641,12 +646,12 @@ func TestRatesAndCoverageLeaveOutGaps(t *testing.T) {
 	}
 }
 
-func TestValuesHaveTwoOrThreeDigits(t *testing.T) {
+func TestValuesHaveAtMostThreeDigits(t *testing.T) {
 	ns, by, events := kind{SampleType: "cpu", Unit: "nanoseconds"}, kind{Unit: "bytes", Snapshot: true}, kind{Unit: "count"}
 	for want, got := range map[string]string{
 		"0.61 cores": ns.value(0.61e9), "16.4 mcores": ns.value(16.4e6), "3.10 µcores": ns.value(3.1e3), "0.10 ncores": ns.value(0.1), "0 cores": ns.value(0),
-		"12.5 cores": ns.value(12.5e9), "0.25 s": ns.quantity(0.25e9), "31.0 ms": ns.quantity(31e6), "1.50 KiB": by.value(1536), "870 B": by.value(870),
-		"0.50/s": events.value(0.5), "1.20/min": events.value(0.02), "0.36/h": events.value(0.0001), "36.0m/h": events.value(0.00001), "12.3k/s": events.value(12345),
+		"12.5 cores": ns.value(12.5e9), "250 ms": ns.quantity(0.25e9), "31 ms": ns.quantity(31e6), "1.5 KiB": by.value(1536), "870 B": by.value(870),
+		"0.5/s": events.value(0.5), "1.2/min": events.value(0.02), "0.36/h": events.value(0.0001), "0.036/h": events.value(0.00001), "12.3k/s": events.value(12345),
 	} {
 		assert.Equal(t, want, got)
 	}
@@ -838,19 +843,6 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	s.requests.Release(1)
 	require.NoError(t, s.Wait(t.Context()))
 	s.requests.Release(maxRequests)
-}
-
-func TestOverviewLeadsToProfilesOfOtherTimes(t *testing.T) {
-	s := newSite(t)
-	s.write(payload(t, cpu("checkout", s.now.Add(-1000*24*time.Hour), 1e9)))
-	for _, path := range []string{"/?from=-2m", "/?from=-200h&to=-100h"} { // the file was written in the first range
-		link := regexp.MustCompile(`There are profiles of other times. <a href="(/[^"]*)">`).FindStringSubmatch(s.page(path))
-		require.NotNil(t, link)
-		assert.Contains(t, s.page(html.UnescapeString(link[1])), "1 service, 1 profile,")
-	}
-	link := regexp.MustCompile(`have times far from it. <a href="(/[^"]*)">`).FindStringSubmatch(s.page("/"))
-	require.NotNil(t, link)
-	assert.Contains(t, s.page(html.UnescapeString(link[1])), "1 service, 1 profile,")
 }
 
 // TestProfilesOfOtherTimesAreShownOrSaidToBeMissing: the files are not of the range by the times when they were written.

@@ -24,9 +24,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi"
 	pb "github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi/querierpb"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 const (
@@ -64,23 +62,6 @@ func must[Response, Request any](q querier, method string, r *Request) *Response
 	response, err := call[Request, Response](q.t.Context(), q, method, r)
 	require.NoError(q.t, err, method)
 	return response
-}
-
-// writeIndexed adds a file with an index.
-func (s *site) writeIndexed(payloads ...pprofile.Profiles) {
-	s.t.Helper()
-	w, err := recordfile.OpenWriter(recordfile.Options{
-		Directory: s.dir, MaxOpen: 1, Format: recordfile.Format{Content: recordfile.OTLPProto},
-		Failed: func(err error) { assert.NoError(s.t, err) },
-	})
-	require.NoError(s.t, err)
-	for _, pd := range payloads {
-		summaries, err := recordfile.Summarize(pd)
-		require.NoError(s.t, err)
-		of := labels.Of(pd)
-		require.NoError(s.t, w.Append(recordfile.Record{Data: profiletest.Proto(s.t, pd), Summaries: summaries, Labels: of}))
-	}
-	require.NoError(s.t, w.Close())
 }
 
 // value returns a label of a Profile, by the definition.

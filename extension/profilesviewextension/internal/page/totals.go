@@ -36,7 +36,7 @@ func (k kind) value(v float64) string {
 	case k.Snapshot:
 		return k.quantity(v)
 	case k.isCPU():
-		return webui.Metric(v/1e9, " ", "cores")
+		return webui.Cores(v / 1e9)
 	case v == 0 || math.Abs(v) >= least:
 		return k.quantity(v) + "/s"
 	case math.Abs(v)*seconds >= least:
