@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -22,23 +21,33 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
-// TestCorpusRoundTrip reads back each corpus file that went through translator, processor and exporter.
+// TestCorpusRoundTrip reads back each corpus file that went through translator and exporter.
 func TestCorpusRoundTrip(t *testing.T) {
-	files, payloads := pushed(t)
 	full, _ := profiletest.Soak(t)
-	for i, file := range files {
+	for _, file := range profiletest.Corpus(t) {
 		if !full && len(file.Data) > 128<<10 { // 15 s
 			continue
 		}
 		t.Run(file.Name, func(t *testing.T) {
 			original := parse(t, file.Data)
-			dir := written(t, "format: proto", windowed(t, "window: 1h", payloads[i:i+1]))
+			pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(file.Data)
+			require.NoError(t, err)
+			for p := range sampletypes.ProfilesOf(payloadtest.With(pd, "service.name", file.Name)) {
+				if p.Time() == 0 { // the receiver sets it
+					p.SetTime(1_700_000_000_000_000_000)
+				}
+			}
+			dir := written(t, "format: proto", []pprofile.Profiles{pd})
 			assert.Contains(t, succeed(t, "check", dir), "0 violations, 0 warnings")
 			selection := []string{"--service", file.Name, dir}
 			assert.Equal(t, profiletest.Sums(original), listed(t, selection...), "ls")
@@ -49,14 +58,13 @@ func TestCorpusRoundTrip(t *testing.T) {
 			require.NoError(t, err)
 			assert.Empty(t, difference(original, parse(t, data)), "convert --format pprof")
 
-			source := profiletest.WriteFile(t, "original.pb.gz", file.Data)
-			raw := goTool(t, "-raw", source)
 			for i, sampleType := range original.SampleType {
-				folded := succeed(t, append([]string{"convert", "--format", "folded", "--type", typeOf(sampleType.Type)}, selection...)...)
-				require.Equal(t, foldedOfRaw(raw, i), folded, "convert --format folded --type %s", sampleType.Type)
+				got := succeed(t, append([]string{"convert", "--format", "folded", "--type", typeOf(sampleType.Type)}, selection...)...)
+				require.Equal(t, folded(original, i), got, "convert --format folded --type %s", sampleType.Type)
 			}
 
-			assert.Equal(t, withoutHeader(goTool(t, "-top", source)), withoutHeader(succeed(t, append([]string{"top"}, selection...)...)), "top")
+			source := profiletest.WriteFile(t, "original.pb.gz", file.Data)
+			assert.Equal(t, withoutHeader(goToolTop(t, source)), withoutHeader(succeed(t, append([]string{"top"}, selection...)...)), "top")
 
 			base := append([]string{"--base", dir, "--base-from", "1970-01-01T00:00:00Z"}, selection...)
 			for _, sampleType := range original.SampleType {
@@ -112,83 +120,50 @@ func difference(want, got *profile.Profile) string {
 	return expand.Diff(expand.Normalize(expand.Pprof(want), options), expand.Normalize(expand.Pprof(got), options))
 }
 
-func foldedText(sums map[string]int64) string {
-	var folded strings.Builder
-	for _, stack := range slices.Sorted(maps.Keys(sums)) {
-		if sums[stack] != 0 {
-			fmt.Fprintf(&folded, "%s %d\n", stack, sums[stack])
-		}
-	}
-	return folded.String()
-}
-
-// Lines of go tool pprof -raw: a sample, a location with its first line, and a line inlined there.
-var (
-	rawSample   = regexp.MustCompile(`^ *(-?\d+(?: +-?\d+)*): ((?:\d+ )*)$`)
-	rawLocation = regexp.MustCompile(`^ *(\d+): (0x[0-9a-f]+) (?:M=(\d+) )?(?:\[F\] )?(.*)$`)
-	rawLine     = regexp.MustCompile(`^ *(.*) \S*:\d+:\d+ s=\d+(?:\(.*\))?$`)
-	rawMapping  = regexp.MustCompile(`^(\d+): 0x[0-9a-f]+/0x[0-9a-f]+/0x[0-9a-f]+ (\S*)`)
-)
-
-// foldedOfRaw sums the samples that go tool pprof -raw prints by their frames.
-func foldedOfRaw(raw string, sampleType int) string {
-	_, raw, _ = strings.Cut(raw, "Samples:\n")
-	samples, raw, _ := strings.Cut(raw, "Locations\n")
-	locations, mappings, _ := strings.Cut(raw, "Mappings\n")
-	files := map[string]string{}
-	for line := range strings.Lines(mappings) {
-		if found := rawMapping.FindStringSubmatch(line); found != nil {
-			files[found[1]] = found[2]
-		}
-	}
-	frames, id := map[string][]string{}, "" // by location, the leaf first
-	for line := range strings.Lines(locations) {
-		text := strings.TrimSuffix(line, "\n")
-		if found := rawLocation.FindStringSubmatch(text); found != nil {
-			id, text = found[1], found[4]
-			if file := files[found[3]]; text == "" && file != "" {
-				frames[id] = []string{fmt.Sprintf("[%s] %s", filepath.Base(file), found[2])}
-			} else if text == "" {
-				frames[id] = []string{strings.Replace(found[2], "0x0", "[unknown]", 1)}
-			}
-		}
-		if found := rawLine.FindStringSubmatch(text); found != nil {
-			frames[id] = append(frames[id], cmp.Or(found[1], "[unknown]"))
-		}
-	}
+// folded sums the samples of a sample type of p by their frames.
+func folded(p *profile.Profile, sampleType int) string {
 	sums := map[string]int64{}
-	for line := range strings.Lines(samples) {
-		found := rawSample.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
-		if found == nil {
-			continue // labels, and the line with the types
-		}
+	for _, sample := range p.Sample {
 		var stack []string
-		for id := range strings.FieldsSeq(found[2]) {
-			stack = append(stack, frames[id]...)
+		for _, l := range sample.Location {
+			for _, line := range l.Line {
+				stack = append(stack, cmp.Or(line.Function.Name, "[unknown]"))
+			}
+			switch address := fmt.Sprintf("0x%x", l.Address); {
+			case len(l.Line) > 0:
+			case l.Mapping != nil && l.Mapping.File != "":
+				stack = append(stack, fmt.Sprintf("[%s] %s", filepath.Base(l.Mapping.File), address))
+			case l.Address == 0:
+				stack = append(stack, "[unknown]")
+			default:
+				stack = append(stack, address)
+			}
 		}
 		if len(stack) == 0 {
 			stack = []string{"[unknown]"}
 		}
 		slices.Reverse(stack)
-		value, _ := strconv.ParseInt(strings.Fields(found[1])[sampleType], 10, 64)
-		sums[strings.Join(stack, ";")] += value
+		sums[strings.Join(stack, ";")] += sample.Value[sampleType]
 	}
-	return foldedText(sums)
+	var text strings.Builder
+	for _, stack := range slices.Sorted(maps.Keys(sums)) {
+		if sums[stack] != 0 {
+			fmt.Fprintf(&text, "%s %d\n", stack, sums[stack])
+		}
+	}
+	return text.String()
 }
 
 // pprofProgram returns the path of go tool pprof.
 var pprofProgram = sync.OnceValues(func() ([]byte, error) { return exec.Command("go", "tool", "-n", "pprof").Output() })
 
-// goTool is the output of go tool pprof.
-func goTool(t *testing.T, format, path string) string {
+// goToolTop is the output of go tool pprof -top.
+func goToolTop(t *testing.T, path string) string {
 	t.Helper()
 	program, err := pprofProgram()
 	require.NoError(t, err)
-	command := exec.CommandContext(t.Context(), strings.TrimSpace(string(program)), "-symbolize=none", format, path)
-	var stderr bytes.Buffer
-	command.Stderr = &stderr
-	out, err := command.Output()
-	require.NoError(t, err, stderr.String())
+	out, err := exec.CommandContext(t.Context(), strings.TrimSpace(string(program)), "-symbolize=none", "-top", path).Output()
+	require.NoError(t, err)
 	return string(out)
 }
 

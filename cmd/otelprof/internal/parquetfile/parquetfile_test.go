@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"math/big"
 	"path"
@@ -25,7 +24,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // write returns the file of the payloads.
@@ -252,20 +250,4 @@ func (l *limited) Write(data []byte) (int, error) {
 	}
 	l.room -= len(data)
 	return len(data), nil
-}
-
-func BenchmarkWriter(b *testing.B) {
-	for i, pd := range profiletest.CorpusOTLP(b) {
-		b.Run(fmt.Sprint(i), func(b *testing.B) {
-			w, rows := NewWriter(io.Discard, 256<<20), 0
-			for p := range sampletypes.ProfilesOf(pd) {
-				rows += p.Samples().Len()
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				require.NoError(b, w.Add(pd))
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*rows), "ns/sample")
-		})
-	}
 }
