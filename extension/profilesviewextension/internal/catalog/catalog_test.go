@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/big"
 	"os"
 	"path/filepath"
 	"testing"
@@ -15,10 +14,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
@@ -50,15 +49,19 @@ func (s *store) writer() *recordfile.Writer {
 // record is one with a CPU profile.
 func record(t *testing.T, service string, at time.Time, value int64) recordfile.Record {
 	t.Helper()
-	pd, err := expand.Build([]expand.Profile{{
-		Resource: expand.Entity{Attributes: []expand.Attribute{{Key: "service.name", Value: service}}},
-		Scope:    expand.Entity{Attributes: []expand.Attribute{{Key: "profile.type", Value: "cpu"}}},
-		Type:     "cpu", Unit: "nanoseconds", Time: uint64(at.UnixNano()), Duration: 10e9,
-		Samples: []*expand.Sample{{Stack: []*expand.Frame{{Lines: []expand.Line{{Function: "main"}}}}, Sum: big.NewInt(value)}},
-	}})
+	indexed := indexedRecord(t, service, at, value)
+	indexed.Summaries, indexed.Labels = nil, nil
+	return indexed
+}
+
+// indexedRecord is record with what is stored in an index.
+func indexedRecord(t *testing.T, service string, at time.Time, value int64) recordfile.Record {
+	t.Helper()
+	pd := payloadtest.With(payloadtest.Interval(uint64(at.UnixNano()), 10e9, value), "service.name", service)
+	r, err := archive.Marshal(&pprofile.ProtoMarshaler{}, pd)
 	require.NoError(t, err)
-	data := profiletest.Proto(t, pd)
-	return recordfile.Record{Data: data, Group: []string{service}}
+	r.Group = []string{service}
+	return r
 }
 
 // sum returns the sum by service of a range, by a new list of the files.
@@ -126,13 +129,7 @@ func TestProfilesAreFoundWhereverTheyWereWritten(t *testing.T) {
 	w := s.writer()
 	require.NoError(t, w.Append(record(t, "checkout", old, 1)))
 	require.NoError(t, w.Append(record(t, "checkout", now, 2)))
-	indexed := record(t, "cart", old, 4)
-	start := uint64(old.UnixNano())
-	indexed.Summaries = []recordfile.Summary{{
-		Key:   recordfile.Key{Service: "cart", Type: "cpu", SampleType: "cpu", Unit: "nanoseconds"},
-		Total: recordfile.Total{Start: start, Latest: start, End: start, Profiles: 1, Samples: 1, Sum: 4},
-	}}
-	require.NoError(t, w.Append(indexed))
+	require.NoError(t, w.Append(indexedRecord(t, "cart", old, 4)))
 	assert.Equal(t, map[string]int64{"checkout": 1, "cart": 4}, s.sum(from, to), "files are being written")
 	require.NoError(t, w.Append(record(t, "checkout", old, 8)))
 	assert.Equal(t, map[string]int64{"checkout": 9, "cart": 4}, s.sum(from, to))
@@ -184,15 +181,7 @@ func TestAnIndexIsNotAddedToTheRecordsThatWereRead_V1(t *testing.T) {
 	s, now := newStore(t, 1<<20), time.Now()
 	from, to := now.Add(-time.Hour), now.Add(time.Hour)
 	w := s.writer()
-	indexed := record(t, "checkout", now.Add(-time.Minute), 1)
-	indexed.Summaries = []recordfile.Summary{{
-		Key: recordfile.Key{Service: "checkout", Type: "cpu", SampleType: "cpu", Unit: "nanoseconds"},
-		Total: recordfile.Total{
-			Start: uint64(now.Add(-time.Minute).UnixNano()), Latest: uint64(now.Add(-time.Minute).UnixNano()),
-			End: uint64(now.UnixNano()), Profiles: 1, Samples: 1, Sum: 1,
-		},
-	}}
-	require.NoError(t, w.Append(indexed))
+	require.NoError(t, w.Append(indexedRecord(t, "checkout", now.Add(-time.Minute), 1)))
 	sums := s.sum(from, to)
 	require.Equal(t, map[string]int64{"checkout": 1}, sums)
 

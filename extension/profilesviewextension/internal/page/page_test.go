@@ -51,7 +51,7 @@ type sent struct {
 	at                             time.Time
 	duration                       time.Duration
 	value                          int64
-	function                       string
+	function, caller               string
 	trace, span, label             string
 	period, periodUnit             string // its type
 }
@@ -71,6 +71,9 @@ func payload(t testing.TB, profiles ...sent) pprofile.Profiles {
 		sample := &expand.Sample{
 			Stack: []*expand.Frame{{Lines: []expand.Line{{Function: cmp.Or(p.function, "main"), Filename: "/etc/passwd", Line: 1}}}},
 			Sum:   big.NewInt(p.value),
+		}
+		if p.caller != "" {
+			sample.Stack = append(sample.Stack, &expand.Frame{Lines: []expand.Line{{Function: p.caller}}})
 		}
 		if p.trace != "" {
 			sample.Link = p.trace + "/" + cmp.Or(p.span, "00f067aa0ba902b7")

@@ -151,6 +151,7 @@ func TestQueryAPIAnswersAsASlowComputation(t *testing.T) {
 					p = heap(p.service, "", p.at, p.value)
 				}
 				p.instance, p.function, p.label = fmt.Sprint(r.IntN(3)), fmt.Sprint("f", r.IntN(3)), []string{"", "worker", "main"}[r.IntN(3)]
+				p.caller = []string{"", "f0", "f1"}[r.IntN(3)]
 				if r.IntN(3) == 0 {
 					p.trace = exampleTrace
 				}
@@ -244,20 +245,28 @@ func (p *sent) labels(by []string) (text string) {
 
 func (q querier) checkSums(all slow, typ, selector string, matches func(*sent) bool, from, to time.Time) {
 	in := all.in(typ, from, to, matches)
-	function := func(p *sent) string { return p.function }
-	want := in.sums(function)
+	stack := func(p *sent) string { return p.caller + "/" + p.function }
+	want := in.sums(stack)
 	request := &pb.SelectMergeStacktracesRequest{ProfileTypeID: typ, LabelSelector: selector, Start: from.UnixMilli(), End: to.UnixMilli()}
-	assert.Equal(q.t, want, functions(must[pb.SelectMergeStacktracesResponse](q, "SelectMergeStacktraces", request).Flamegraph), "%s %s", typ, selector)
+	graph := must[pb.SelectMergeStacktracesResponse](q, "SelectMergeStacktraces", request).Flamegraph
+	assert.Equal(q.t, want, q.stacks(graph.Names, graph.Levels, 0, 1), "%s %s", typ, selector)
+	small := proto.CloneOf(request)
+	small.MaxNodes = proto.Int64(2)
+	folded := must[pb.SelectMergeStacktracesResponse](q, "SelectMergeStacktraces", small).Flamegraph
+	assert.Equal(q.t, sumOf(want), sumOf(q.stacks(folded.Names, folded.Levels, 0, 1)), "the rest is in other")
 	ofSpan := in.in("", from, to, func(p *sent) bool { return p.trace != "" })
 	span := must[pb.SelectMergeSpanProfileResponse](q, "SelectMergeSpanProfile", &pb.SelectMergeSpanProfileRequest{
 		ProfileTypeID: typ, LabelSelector: selector, Start: from.UnixMilli(), End: to.UnixMilli(), SpanSelector: []string{"00f067aa0ba902b7", "0000000000000001"},
-	})
-	assert.Equal(q.t, ofSpan.sums(function), functions(span.Flamegraph))
+	}).Flamegraph
+	assert.Equal(q.t, ofSpan.sums(stack), q.stacks(span.Names, span.Levels, 0, 1))
 	sums := map[string]int64{}
 	pprof := must[pb.Profile](q, "SelectMergeProfile", &pb.SelectMergeProfileRequest{ProfileTypeID: typ, LabelSelector: selector, Start: from.UnixMilli(), End: to.UnixMilli()})
 	for _, sample := range pprof.Sample {
-		f := pprof.Location[sample.LocationId[0]-1].Line[0].FunctionId
-		sums[pprof.StringTable[pprof.Function[f-1].Name]] += sample.Value[0]
+		names := []string{"", ""} // of the function and its caller
+		for i, location := range sample.LocationId {
+			names[i] = pprof.StringTable[pprof.Function[pprof.Location[location-1].Line[0].FunctionId-1].Name]
+		}
+		sums[names[1]+"/"+names[0]] += sample.Value[0]
 	}
 	assert.Equal(q.t, want, sums, "%s %s", typ, selector)
 
@@ -265,28 +274,44 @@ func (q querier) checkSums(all slow, typ, selector string, matches func(*sent) b
 	first, second := proto.CloneOf(request), proto.CloneOf(request)
 	first.End, second.Start = middle.UnixMilli(), middle.UnixMilli()+1
 	diff := must[pb.DiffResponse](q, "Diff", &pb.DiffRequest{Left: first, Right: second}).Flamegraph
-	before, after := all.in(typ, from, middle, matches).sums(function), all.in(typ, middle.Add(time.Millisecond), to, matches).sums(function)
-	got := [2]map[string]int64{{}, {}}
-	if len(diff.Levels) > 1 {
-		for v := diff.Levels[1].Values; len(v) > 0; v = v[7:] {
-			for side := range 2 {
-				if v[3*side+1] != 0 {
-					got[side][diff.Names[v[6]]] = v[3*side+1]
-				}
-			}
-		}
-	}
-	assert.Equal(q.t, [2]map[string]int64{before, after}, got)
+	assert.Equal(q.t, all.in(typ, from, middle, matches).sums(stack), q.stacks(diff.Names, diff.Levels, 0, 2))
+	assert.Equal(q.t, all.in(typ, middle.Add(time.Millisecond), to, matches).sums(stack), q.stacks(diff.Names, diff.Levels, 1, 2))
 	assert.Equal(q.t, diff.Total, diff.LeftTicks+diff.RightTicks)
 }
 
-// functions returns the values of the second level.
-func functions(g *pb.FlameGraph) map[string]int64 {
-	sums := map[string]int64{}
-	if len(g.Levels) > 1 {
-		for v := g.Levels[1].Values; len(v) > 0; v = v[4:] {
-			sums[g.Names[v[3]]] = v[1]
+func sumOf(sums map[string]int64) (sum int64) {
+	for _, value := range sums {
+		sum += value
+	}
+	return sum
+}
+
+// stacks returns the self values of each function with its caller, on a side of a flame graph. It finds the caller of a box by
+// its place.
+func (q querier) stacks(names []string, levels []*pb.Level, side, sides int) map[string]int64 {
+	type box struct {
+		from, to int64
+		name     string
+	}
+	sums, above := map[string]int64{}, []box{}
+	for i, level := range levels {
+		var boxes []box
+		end, width := int64(0), 3*sides+1
+		for values := level.Values; len(values) > 0; values = values[width:] {
+			v := values[3*side:]
+			b, caller := box{end + v[0], end + v[0] + v[1], names[values[width-1]]}, ""
+			end = b.to
+			boxes = append(boxes, b)
+			at := slices.IndexFunc(above, func(a box) bool { return a.from <= b.from && b.to <= a.to && a.to > a.from })
+			require.True(q.t, at >= 0 || i == 0 || b.to == b.from, "a box is below another")
+			if i > 1 && at >= 0 {
+				caller = above[at].name
+			}
+			if v[2] != 0 {
+				sums[caller+"/"+b.name] += v[2]
+			}
 		}
+		above = boxes
 	}
 	return sums
 }

@@ -18,42 +18,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
 
-// decode returns the self values of each stack, the outermost function first, and the number of nodes. It finds the parent of a
-// node by its place.
-func decode(t *testing.T, g *graph, side int) (stacks map[string]int64, nodes int) {
-	t.Helper()
-	type box struct {
-		from, to int64
-		stack    string
-	}
-	stacks = map[string]int64{}
-	var above []box
-	for i, level := range g.levels {
-		var boxes []box
-		end, width := int64(0), 3*g.sides+1
-		for ; len(level.Values) > 0; level.Values = level.Values[width:] {
-			v, name := level.Values[3*side:], g.names[level.Values[width-1]]
-			b := box{end + v[0], end + v[0] + v[1], name}
-			end = b.to
-			nodes++
-			for _, parent := range above {
-				if parent.from <= b.from && b.to <= parent.to && parent.to > parent.from {
-					b.stack = parent.stack + "/" + name
-				}
-			}
-			if i > 0 && b.to > b.from {
-				require.Contains(t, b.stack, "/", "a node is below another")
-			}
-			boxes = append(boxes, b)
-			if v[2] != 0 {
-				stacks[strings.TrimPrefix(b.stack, "total/")] += v[2]
-			}
-		}
-		above = boxes
-	}
-	return stacks, nodes
-}
-
 func limited(nodes int) *tree {
 	t := newTree()
 	t.limit = nodes
@@ -66,46 +30,6 @@ func (t *tree) intern(functions ...string) (stack []int32) {
 		stack = append(stack, t.Intern(webui.Frame{Name: f}))
 	}
 	return stack
-}
-
-func TestFlameGraphHasAllStacks(t *testing.T) {
-	for seed := range uint64(profiletest.Rounds(t, 50, 5000)) {
-		r := profiletest.NewRand(seed)
-		tr, want := limited(math.MaxInt64), [2]map[string]int64{{}, {}}
-		var totals [2]int64
-		for range r.IntN(100) {
-			var stack []string
-			for range 1 + r.IntN(5) {
-				stack = append(stack, fmt.Sprint("f", r.IntN(4)))
-			}
-			side, value := r.IntN(2), r.Int64N(1000)+1
-			outermostFirst := make([]string, 0, len(stack))
-			for i := range stack {
-				outermostFirst = append(outermostFirst, stack[len(stack)-1-i])
-			}
-			want[side][strings.Join(outermostFirst, "/")] += value
-			totals[side] += value
-			require.NoError(t, tr.addStack(tr.intern(stack...), value, side))
-		}
-		built := len(tr.Nodes)
-		for side := range 2 {
-			g := tr.graph(0, 2)
-			got, _ := decode(t, g, side)
-			require.Equal(t, want[side], got, seed)
-			assert.Equal(t, totals[side], g.totals[webui.Root][side])
-		}
-		for side := range 2 {
-			sum := int64(0)
-			got, nodes := decode(t, tr.graph(5, 2), side)
-			for _, self := range got {
-				sum += self
-			}
-			require.Equal(t, totals[side], sum, "what is left out is in other")
-			if built > 100 {
-				assert.Less(t, nodes, 80)
-			}
-		}
-	}
 }
 
 func TestFlameGraphIsBounded(t *testing.T) {
