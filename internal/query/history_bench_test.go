@@ -21,7 +21,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
@@ -202,30 +201,14 @@ func writeDay(b *testing.B, directory string) {
 	for ; now.Before(historyBegin.Add(24 * time.Hour)); now = now.Add(windowLength) {
 		since := now.Sub(historyBegin)
 		pd := profiletest.Unmarshal(b, windows[int(since/windowLength)%len(windows)])
-		shift(pd, since.Truncate(distinct))
-		appendPayload(b, w, pd)
+		for p := range sampletypes.ProfilesOf(pd) {
+			p.SetTime(p.Time() + pcommon.Timestamp(since.Truncate(distinct)))
+		}
+		record, err := archive.Marshal(&pprofile.ProtoMarshaler{}, pd)
+		require.NoError(b, err)
+		require.NoError(b, w.Append(record))
 	}
 	require.NoError(b, w.Close())
-}
-
-// shift moves the time of all Profiles.
-func shift(pd pprofile.Profiles, by time.Duration) {
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				p.SetTime(p.Time() + pcommon.Timestamp(by))
-			}
-		}
-	}
-}
-
-func appendPayload(b *testing.B, w *recordfile.Writer, pd pprofile.Profiles) {
-	summaries, err := recordfile.Summarize(pd)
-	require.NoError(b, err)
-	record := recordfile.Record{Summaries: summaries, Labels: labels.Of(pd), Samples: pd.SampleCount()}
-	record.Data, err = (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-	require.NoError(b, err)
-	require.NoError(b, w.Append(record))
 }
 
 // compactDay makes a file of a day in another directory.

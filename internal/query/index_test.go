@@ -21,6 +21,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // indexed writes files of a few records each, with indexes, and returns a Source of them.
@@ -33,14 +34,14 @@ func indexed(t *testing.T, format recordfile.Format, payloads ...pprofile.Profil
 	})
 	require.NoError(t, err)
 	for _, pd := range payloads {
-		summaries, err := recordfile.Summarize(pd)
-		require.NoError(t, err)
-		require.NotEmpty(t, summaries)
-		set, marshal := labels.Of(pd), profiletest.Proto
+		marshaler := pprofile.Marshaler(&pprofile.ProtoMarshaler{})
 		if format.Content == recordfile.OTLPJSON {
-			marshal = profiletest.JSON
+			marshaler = &pprofile.JSONMarshaler{}
 		}
-		require.NoError(t, w.Append(recordfile.Record{Data: marshal(t, pd), Summaries: summaries, Labels: set}))
+		record, err := archive.Marshal(marshaler, pd)
+		require.NoError(t, err)
+		require.NotEmpty(t, record.Summaries)
+		require.NoError(t, w.Append(record))
 	}
 	require.NoError(t, w.Close())
 	files, failed := archive.Find([]string{dir})
@@ -114,14 +115,10 @@ var indexedFormats = []recordfile.Format{
 
 // withoutLargeValues keeps sums below those that are saturated, which depend on the order of values.
 func withoutLargeValues(pd pprofile.Profiles) pprofile.Profiles {
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				for _, s := range p.Samples().All() {
-					for i, v := range s.Values().All() {
-						s.Values().SetAt(i, v>>20)
-					}
-				}
+	for p := range sampletypes.ProfilesOf(pd) {
+		for _, s := range p.Samples().All() {
+			for i, v := range s.Values().All() {
+				s.Values().SetAt(i, v>>20)
 			}
 		}
 	}

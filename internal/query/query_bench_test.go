@@ -21,7 +21,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
-// BenchmarkQuery sums 1,000 windows of one service, and lists them. It compares that with the least
+// BenchmarkQuery sums 1,000 windows of one service. It compares that with the least
 // that they take: reading and unmarshalling the windows. The program has 4,000 stacks, of which each
 // window has 200: some are in most windows, most in few.
 func BenchmarkQuery(b *testing.B) {
@@ -66,10 +66,6 @@ func BenchmarkQuery(b *testing.B) {
 			_, err = result.Pprof(b.Context())
 			require.NoError(b, err)
 		},
-		func() {
-			_, err := s.List(context.Background(), &query.Selection{})
-			require.NoError(b, err)
-		},
 	}
 	// They take turns, so that what else the machine does meets all alike.
 	times := make([][]time.Duration, len(runs))
@@ -80,16 +76,15 @@ func BenchmarkQuery(b *testing.B) {
 			times[i] = append(times[i], time.Since(start))
 		}
 	}
-	var medians [3]float64
+	var medians [2]float64
 	for i, t := range times {
 		slices.Sort(t)
 		medians[i] = t[len(t)/2].Seconds() * 1000
 	}
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(float64(s.Files[0].Size), "file-B")
-	for i, name := range []string{"read", "query", "list"} {
+	for i, name := range []string{"read", "query"} {
 		b.ReportMetric(medians[i], name+"-ms")
 	}
 	b.ReportMetric(medians[1]/medians[0], "query/read")
-	b.ReportMetric(medians[2]/medians[0], "list/read")
 }
