@@ -59,7 +59,7 @@ func TestPrintedConfigIsValid(t *testing.T) {
 }
 
 // The path of a key has the kind and the name of its component.
-func TestErrorsNameTheWholeKey(t *testing.T) {
+func TestErrorsNameTheWholeKey_D3(t *testing.T) {
 	for set, want := range map[string]string{
 		"receivers.pprof.server.endpont=a":       "unknown key receivers::pprof::server::endpont: must be one of ",
 		"receivers.pprof/two.server.endpont=a":   "unknown key receivers::pprof/two::server::endpont: must be one of ",
@@ -70,11 +70,18 @@ func TestErrorsNameTheWholeKey(t *testing.T) {
 		"exporters.profiles_file.path=a":         "unknown key exporters::profiles_file::path: must be directory here, or one of ",
 		"exporters.profiles_file.sync_intervl=1": "unknown key exporters::profiles_file::sync_intervl: must be one of ",
 		"extensions.profiles_view.directry=a":    "unknown key extensions::profiles_view::directry: must be one of ",
+
+		"receivers.pprof.server.cors={allowed_origin: [x]}":                      "unknown key receivers::pprof::server::cors::allowed_origin: must be one of ",
+		"receivers.pprof.remote={targets: [{endpoint: 'http://a:1', label: x}]}": "unknown key receivers::pprof::remote::targets::0::label: must be one of ",
+		"exporters.profiles_file.sending_queue={que_size: 1}":                    "unknown key exporters::profiles_file::sending_queue::que_size: must be one of ",
 	} {
 		out, err := program(t, "validate", "--set="+set)
 		require.Error(t, err, set)
 		assert.Contains(t, out, want)
 		assert.Equal(t, 1, strings.Count(out, "\n"), "one line: %s", out)
+		out, err = program(t, "--set="+set)
+		require.Error(t, err, "it starts with %s", set)
+		assert.Contains(t, out, want)
 	}
 }
 
