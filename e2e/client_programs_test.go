@@ -48,8 +48,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// runClient runs a client until it exits.
-func runClient(t *testing.T, name, address string) {
+// runClientProgram runs a client until it exits.
+func runClientProgram(t *testing.T, name, address string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
