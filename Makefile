@@ -125,10 +125,6 @@ test: build build-kafka build-node bin/gotestsum bin/axe.min.js bin/duckdb ## Ru
 test-unit: bin/gotestsum ## Run the tests of the packages, with the race detector
 	@$(SUITES); $(UNIT); $(PROGRAM); $(REPORT)
 
-.PHONY: picture
-picture: build ## Make the picture of the page in the README (needs Chromium)
-	cd e2e && PICTURE=$(ROOT)/docs/profiles-view.png OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) go test -count=1 -run TestPictureOfThePage .
-
 .PHONY: e2e
 e2e: build build-kafka build-node bin/gotestsum bin/axe.min.js bin/duckdb ## Run the end-to-end tests of the programs
 	@$(SUITES); $(E2E); $(REPORT)

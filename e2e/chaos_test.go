@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -20,7 +19,6 @@ import (
 	"time"
 
 	"github.com/google/pprof/profile"
-	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
@@ -60,7 +58,6 @@ receivers:
         - {endpoint: %q, resource_attributes: {service.name: good}}
         - {endpoint: %q, resource_attributes: {service.name: hangs}}
         - {endpoint: %q, resource_attributes: {service.name: drips}}
-        - {endpoint: %q, resource_attributes: {service.name: silent}}
 processors:
   profiles_dedup: {window: 100ms, acknowledge: on_flush}
 exporters:
@@ -74,7 +71,7 @@ service:
   telemetry: {metrics: {level: none}}
   pipelines:
     profiles: {receivers: [pprof], processors: [profiles_dedup], exporters: [profiles_file]}
-`, address, goodTarget(t), hangingTarget(t), drippingTarget(t), silentTarget(t), files)
+`, address, goodTarget(t), hangingTarget(t), drippingTarget(t), files)
 	c := run(t, address, files, config)
 
 	var l ledger
@@ -109,7 +106,7 @@ service:
 	cancel()
 	wait()
 	c.stop(t)
-	l.verify(t, files, fmt.Sprintf("%d SIGKILL, %d times a full disk, %d bad pushes, 3 bad targets", kills, fills, rejected))
+	l.verify(t, files, fmt.Sprintf("%d SIGKILL, %d times a full disk, %d bad pushes, 2 bad targets", kills, fills, rejected))
 }
 
 // smallDisk returns a tmpfs of 32 MiB, if one can be mounted.
@@ -206,26 +203,4 @@ func serveTarget(t *testing.T, handle http.HandlerFunc) string {
 		server.Close()
 	})
 	return server.URL + "/debug/pprof"
-}
-
-// silentTarget accepts connections and never responds.
-func silentTarget(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		var open []net.Conn
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				break
-			}
-			open = append(open, conn)
-		}
-		for _, conn := range open {
-			_ = conn.Close()
-		}
-	}()
-	return "http://" + listener.Addr().String() + "/debug/pprof"
 }

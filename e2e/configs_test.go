@@ -158,7 +158,8 @@ func (m *member) awaitSums(t *testing.T, want map[string]int64) {
 // requireSums checks the sums after the collector has stopped, and that no file is .partial.
 func (m *member) requireSums(t *testing.T, want map[string]int64) {
 	t.Helper()
-	assert.True(t, maps.Equal(totalsOf(m.written(t)), want), "sums in the files: %v", totalsOf(m.written(t)))
+	got := totalsOf(m.written(t))
+	assert.True(t, maps.Equal(got, want), "sums in the files: %v, want %v", got, want)
 	partial := 0
 	_ = filepath.WalkDir(m.files, func(path string, _ fs.DirEntry, _ error) error {
 		if strings.HasSuffix(path, ".partial") {

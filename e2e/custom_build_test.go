@@ -76,10 +76,10 @@ func TestCustomBuild(t *testing.T) {
 	c := launch(t, path, variables, append(args, gate)...)
 	message := func(instance string) []byte { return asOTLP(t, numbered(t, 21), "checkout", instance) }
 	c.await(t, "answer", func() bool {
-		status, _, err := postOTLP("http://"+listen, message("one"))
+		status, _, err := postOTLP("http://"+listen+otlpPath, message("one"))
 		return err == nil && status == http.StatusOK
 	})
-	if status, said, err := postOTLP("http://"+listen, message("two")); err != nil || status != http.StatusOK {
+	if status, said, err := postOTLP("http://"+listen+otlpPath, message("two")); err != nil || status != http.StatusOK {
 		t.Fatalf("%d %s %v\n%s", status, said, err, c.kill())
 	}
 	c.stop(t)

@@ -5,9 +5,7 @@ package e2e
 
 import (
 	"bytes"
-	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -15,45 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
-	"google.golang.org/grpc"
-	_ "google.golang.org/grpc/encoding/gzip" // as the exporter compresses
-
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
-
-// arrivals is a gateway that responds at once and notes when it got the profiles of each service.
-type arrivals struct {
-	pprofileotlp.UnimplementedGRPCServer
-	mu       sync.Mutex
-	at       map[string]time.Time
-	requests int
-}
-
-func (a *arrivals) Export(_ context.Context, request pprofileotlp.ExportRequest) (pprofileotlp.ExportResponse, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.requests++
-	for _, rp := range request.Profiles().ResourceProfiles().All() {
-		if service, _ := rp.Resource().Attributes().Get("service.name"); a.at[service.Str()].IsZero() {
-			a.at[service.Str()] = time.Now()
-		}
-	}
-	return pprofileotlp.NewExportResponse(), nil
-}
-
-// serve starts the gateway and returns its address.
-func (a *arrivals) serve(b *testing.B) string {
-	b.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(b, err)
-	server := grpc.NewServer(grpc.MaxRecvMsgSize(64 << 20))
-	pprofileotlp.RegisterGRPCServer(server, a)
-	go func() { _ = server.Serve(listener) }()
-	b.Cleanup(server.Stop)
-	return listener.Addr().String()
-}
 
 // measuredSidecar runs config/sidecar.yaml.
 func measuredSidecar(b *testing.B, gateway string, environment ...string) *measured {
@@ -73,8 +34,8 @@ func BenchmarkPushToGateway(b *testing.B) {
 		"on flush, 1s":    {"WINDOW=1s", "ACKNOWLEDGE=on_flush"},
 	} {
 		b.Run("mode="+name, func(b *testing.B) {
-			gateway := &arrivals{at: map[string]time.Time{}}
-			m := measuredSidecar(b, gateway.serve(b), environment...)
+			gateway := startBackend(b)
+			m := measuredSidecar(b, gateway.address, environment...)
 			started, responses := make([]time.Time, pushes), make([]time.Duration, pushes)
 			var running sync.WaitGroup
 			for i := range pushes {
@@ -98,7 +59,7 @@ func BenchmarkPushToGateway(b *testing.B) {
 			m.end(b)
 			var latencies []time.Duration
 			for i := range pushes {
-				latencies = append(latencies, gateway.at[fmt.Sprintf("service-%d", i)].Sub(started[i]))
+				latencies = append(latencies, gateway.arrived[fmt.Sprintf("service-%d", i)].Sub(started[i]))
 			}
 			slices.Sort(latencies)
 			slices.Sort(responses)
@@ -107,14 +68,8 @@ func BenchmarkPushToGateway(b *testing.B) {
 			b.ReportMetric(milliseconds(latencies[pushes/2]), "gateway-p50-ms")
 			b.ReportMetric(milliseconds(latencies[pushes*99/100]), "gateway-p99-ms")
 			b.ReportMetric(float64(used.Microseconds())/1000/pushes, "cpu-ms")
-			b.ReportMetric(float64(gateway.requests), "requests")
+			b.ReportMetric(float64(len(gateway.received)), "requests")
 			b.ReportMetric(0, "ns/op")
 		})
 	}
-}
-
-func (a *arrivals) services() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return len(a.at)
 }

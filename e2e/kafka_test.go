@@ -97,9 +97,11 @@ func asOTLP(t *testing.T, pprof []byte, service, instance string) []byte {
 	return message
 }
 
+const otlpPath = "/v1development/profiles"
+
 // postOTLP posts an OTLP message and returns status and body of the response.
 func postOTLP(url string, message []byte) (status int, said string, err error) {
-	response, err := http.Post(url+"/v1development/profiles", "application/x-protobuf", bytes.NewReader(message))
+	response, err := http.Post(url, "application/x-protobuf", bytes.NewReader(message))
 	if err != nil {
 		return 0, "", err
 	}
@@ -109,7 +111,7 @@ func postOTLP(url string, message []byte) (status int, said string, err error) {
 
 func (m *member) sendOTLP(t *testing.T, pprof []byte, service, instance string) {
 	t.Helper()
-	status, said, err := postOTLP(m.url, asOTLP(t, pprof, service, instance))
+	status, said, err := postOTLP(m.url+otlpPath, asOTLP(t, pprof, service, instance))
 	if err != nil || status != http.StatusOK {
 		t.Fatalf("the answer is %d: %q, %v\n%s", status, said, err, m.kill())
 	}

@@ -82,7 +82,7 @@ func TestGatewaySurvivesBombsOfOTLP_M3(t *testing.T) {
 			if status.Code(err) != codes.Internal || !strings.Contains(err.Error(), "otlp_limit") {
 				t.Errorf("%s by gRPC: %v", name, err)
 			}
-			code, said, err := postOTLP("http://"+httpAddress, bomb)
+			code, said, err := postOTLP("http://"+httpAddress+otlpPath, bomb)
 			if err != nil || code != http.StatusBadRequest || !strings.Contains(said, "otlp_limit") {
 				t.Errorf("%s by HTTP: %d: %s, %v", name, code, said, err)
 			}

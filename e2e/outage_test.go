@@ -5,74 +5,17 @@ package e2e
 
 import (
 	"fmt"
-	"io/fs"
-	"maps"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/load"
 )
-
-// ratedBodies returns profiles of the size that docs/operating.md states, all different, and the sum of
-// each of their values.
-func ratedBodies(t *testing.T, n int) (bodies []load.Body, sums []map[string]int64) {
-	t.Helper()
-	for seed := range n {
-		built := profiletest.Workloads()[0].Pprof(uint64(seed))
-		buf := profiletest.Gzip(t, profiletest.Pprof(t, built))
-		body, err := load.NewBody(buf)
-		require.NoError(t, err)
-		bodies, sums = append(bodies, body), append(sums, profiletest.Sums(built))
-	}
-	return bodies, sums
-}
-
-// sumsInFiles sums the values in all files below a directory by service and sample type. It is
-// faster than requireSums, which writes out each sample.
-func sumsInFiles(t *testing.T, dir string) map[string]int64 {
-	t.Helper()
-	sums := map[string]int64{}
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || isIndex(path) {
-			return err
-		}
-		testFile(t, path)
-		for _, record := range profiletest.ReadRecords(t, path) {
-			pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(record)
-			if err != nil {
-				return fmt.Errorf("%s: %w", path, err)
-			}
-			addValues(sums, pd)
-		}
-		return nil
-	})
-	require.NoError(t, err)
-	return sums
-}
-
-func addValues(sums map[string]int64, pd pprofile.Profiles) {
-	texts := pd.Dictionary().StringTable()
-	for _, rp := range pd.ResourceProfiles().All() {
-		service, _ := rp.Resource().Attributes().Get("service.name")
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				name := service.AsString() + " " + texts.At(int(p.SampleType().TypeStrindex())) + "/" + texts.At(int(p.SampleType().UnitStrindex()))
-				for _, sample := range p.Samples().All() {
-					for _, value := range sample.Values().All() {
-						sums[name] += value
-					}
-				}
-			}
-		}
-	}
-}
 
 // TestSidecarOutlastsAnAwayGateway_M2 pushes at the rated load while the gateway is away. Nothing is
 // rejected, memory stays flat, and the windows wait on disk. The gateway then gets each of them once.
@@ -90,7 +33,14 @@ func TestSidecarOutlastsAnAwayGateway_M2(t *testing.T) {
 		}
 	}
 	const services = 8
-	bodies, sums := ratedBodies(t, 3) // no divisor of services: each service sends all of them
+	var bodies []load.Body // not a divisor of services: each service sends all of them
+	var sums []map[string]int64
+	for seed := range 3 {
+		built := profiletest.Workloads()[0].Pprof(uint64(seed))
+		body, err := load.NewBody(profiletest.Gzip(t, profiletest.Pprof(t, built)))
+		require.NoError(t, err)
+		bodies, sums = append(bodies, body), append(sums, profiletest.Sums(built))
+	}
 	box, listen := newContainer(t, containerLimit), freeAddress(t)
 	s := limitedSidecar(t, box, listen, nil, args...)
 	stop := logResident(t, box, s.collector, away/10)
@@ -123,11 +73,12 @@ func TestSidecarOutlastsAnAwayGateway_M2(t *testing.T) {
 	g.stop(t)
 	want := map[string]int64{}
 	for i := range pushed {
-		for name, sum := range sums[i%len(bodies)] {
+		for sampleType, sum := range sums[i%len(bodies)] {
+			name, _, _ := strings.Cut(sampleType, "/")
 			want[fmt.Sprintf("load-%d %s", i%services, name)] += sum
 		}
 	}
-	assert.True(t, maps.Equal(sumsInFiles(t, g.files), want), "want %v", want)
+	g.requireSums(t, want)
 	profiletest.Account(t, fmt.Sprintf("gateway away for %s, peak of %d MiB", away, peak), pushed, pushed, 0)
 }
 

@@ -19,16 +19,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/pprofservertest"
 )
 
-// withoutPeriodType returns a wall-clock profile as fgprof writes it.
-func withoutPeriodType(t *testing.T) payload {
-	p := profiletest.HeapPprof(0, 0, 5, 7)
-	p.SampleType = []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "time", Unit: "nanoseconds"}}
-	p.Sample[0].Value = p.Sample[0].Value[2:]
-	p.PeriodType, p.Period, p.DefaultSampleType = nil, 0, ""
-	data := profiletest.Gzip(t, profiletest.Pprof(t, p))
-	return payload{"without period type", data}
-}
-
 // TestPprofBackendsGetTheSumsOfGooglePprof runs the configurations for Pyroscope and Parca.
 func TestPprofBackendsGetTheSumsOfGooglePprof(t *testing.T) {
 	parallel(t)
@@ -38,7 +28,7 @@ func TestPprofBackendsGetTheSumsOfGooglePprof(t *testing.T) {
 			backend := pprofservertest.Start(t, nil)
 			m := runConfig(t, program(t), "backends/"+name, env{"PPROF_LISTEN": freeAddress(t), "BACKEND_ENDPOINT": backend.URL, "WINDOW": "300ms"})
 			want := map[string]map[string]int64{}
-			for _, p := range append(payloads(t), withoutPeriodType(t)) {
+			for _, p := range payloads(t) {
 				m.push(t, p.service, p.data)
 				parsed, err := profile.ParseData(p.data)
 				require.NoError(t, err)
@@ -47,24 +37,16 @@ func TestPprofBackendsGetTheSumsOfGooglePprof(t *testing.T) {
 				}
 			}
 			m.stop(t)
-			got, types := map[string]map[string]int64{}, map[string]map[string]bool{}
+			got := map[string]map[string]int64{}
 			for _, r := range backend.TakeAll() {
 				if got[r.Service()] == nil {
-					got[r.Service()], types[r.Service()] = map[string]int64{}, map[string]bool{}
+					got[r.Service()] = map[string]int64{}
 				}
 				for sampleType, sum := range pprofservertest.Sums(r) {
 					got[r.Service()][sampleType] += sum
 				}
-				for _, id := range r.Types() {
-					types[r.Service()][id] = true
-				}
 			}
 			assert.Equal(t, want, got)
-			assert.Equal(t, map[string]bool{"time:samples:count:time:nanoseconds": true, "time:time:nanoseconds:time:nanoseconds": true}, types["without period type"])
-			assert.Equal(t, map[string]bool{"process_cpu:samples:count:cpu:nanoseconds": true, "process_cpu:cpu:nanoseconds:cpu:nanoseconds": true}, types["own/cpu"])
-			for service, ids := range types {
-				assert.LessOrEqual(t, len(ids), 4, service)
-			}
 		})
 	}
 }
@@ -82,7 +64,7 @@ service:
   pipelines: {profiles: {receivers: [pprof], exporters: [pprof]}}
 `, address, second.url))
 	want := map[string]int64{}
-	for _, p := range append(payloads(t), withoutPeriodType(t)) {
+	for _, p := range payloads(t) {
 		parsed, err := profile.ParseData(p.data)
 		require.NoError(t, err)
 		if parsed.TimeNanos == 0 || len(p.data) > 256<<10 {
