@@ -4,9 +4,6 @@
 package deploy
 
 import (
-	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,9 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/assert"
@@ -173,97 +168,4 @@ func checkExpression(t *testing.T, known map[string]metric, where, expression st
 		return nil
 	})
 	return names
-}
-
-// TestMetricNames compares the metrics of the running program with the metadata that the
-// other tests use.
-func TestMetricNames(t *testing.T) {
-	t.Parallel() // it waits most of the time
-	bin, known := program(t), metrics(t)
-	dir := t.TempDir()
-	push, scrape := freePort(t), freePort(t)
-	config := filepath.Join(dir, "config.yaml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, `
-receivers:
-  pprof:
-    server: {endpoint: localhost:%d}
-    self: {collection_interval: 1s, cpu_duration: 1ms}
-    remote: {collection_interval: 500ms, timeout: 400ms, targets: [{endpoint: 'http://localhost:1/', profiles: [heap]}]}
-    file: {include: [%q], poll_interval: 100ms}
-processors: {profiles_dedup: {window: 200ms}}
-exporters:
-  profiles_file: {directory: %q, rotation: {max_age: 200ms}, retention: {max_files: 1}}
-  otlp_grpc: {endpoint: 'localhost:1', sending_queue: {sizer: bytes, queue_size: 1000000}}
-service:
-  telemetry: {metrics: {readers: [{pull: {exporter: {prometheus: {host: localhost, port: %d, without_scope_info: true, without_type_suffix: true, without_units: true}}}}]}}
-  pipelines:
-    profiles/1: {receivers: [pprof], processors: [profiles_dedup], exporters: [profiles_file]}
-    profiles/2: {receivers: [pprof], exporters: [otlp_grpc]}
-`, push, filepath.Join(dir, "*.pb"), filepath.Join(dir, "profiles"), scrape), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "wrong.pb"), []byte("no profile"), 0o600))
-	logs, err := os.Create(filepath.Join(dir, "log"))
-	require.NoError(t, err)
-	defer func() { _ = logs.Close() }()
-	command := exec.CommandContext(t.Context(), bin, "--config="+config)
-	command.Dir, command.Stdout, command.Stderr = dir, logs, logs
-	require.NoError(t, command.Start())
-	t.Cleanup(func() {
-		_ = command.Process.Kill() // an error means that it has ended
-		_ = command.Wait()
-	})
-
-	// These appear last.
-	awaited := []string{
-		"otelcol_exporter_profiles_file_removed_files", "otelcol_receiver_pprof_files", "otelcol_receiver_pprof_rejected_requests",
-		"otelcol_processor_profiles_dedup_outgoing_samples", "otelcol_receiver_pprof_target_up", "otelcol_exporter_queue_capacity", "otelcol_process_memory_rss",
-	}
-	seen := map[string]bool{}
-	for deadline := time.Now().Add(time.Minute); len(awaited) > 0; time.Sleep(100 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			text, _ := os.ReadFile(logs.Name())
-			t.Fatalf("no %v after a minute\n%s", awaited, text)
-		}
-		rejected, err := http.Post(fmt.Sprintf("http://localhost:%d/v1/pprof", push), "", strings.NewReader("no profile"))
-		if err != nil {
-			continue // not there yet
-		}
-		_ = rejected.Body.Close()
-		response, err := http.Get(fmt.Sprintf("http://localhost:%d/metrics", scrape))
-		if err != nil {
-			continue
-		}
-		families, err := new(expfmt.TextParser).TextToMetricFamilies(response.Body)
-		_ = response.Body.Close()
-		require.NoError(t, err)
-		for name, family := range families {
-			awaited = slices.DeleteFunc(awaited, func(one string) bool { return one == name })
-			if seen[name] || !strings.HasPrefix(name, "otelcol_") {
-				continue
-			}
-			seen[name] = true
-			m, ok := known[name]
-			if !ok {
-				if strings.Contains(name, "profile") || strings.Contains(name, "pprof") {
-					t.Errorf("%s is in no metadata.yaml", name)
-				}
-				continue
-			}
-			assert.Equal(t, m.histogram, family.GetType().String() == "HISTOGRAM", "%s is a %s", name, family.GetType())
-			for _, label := range family.GetMetric()[0].GetLabel() {
-				if _, ok := m.labels[label.GetName()]; m.ours && !ok {
-					t.Errorf("%s has a label %s, which is not in metadata.yaml", name, label.GetName())
-				}
-			}
-		}
-	}
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).Port
 }
