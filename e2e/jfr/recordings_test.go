@@ -76,12 +76,12 @@ func (s sums) add(key string, first, second int64) {
 }
 
 // translated sums what we make of a recording. Samples of CPU time and of the clock are of
-// one kind, whose second value is left out. Keys have threads and states only if asked for.
-func translated(t testing.TB, data []byte, threads bool) sums {
+// one kind, whose second value is left out. Keys have threads and states.
+func translated(t testing.TB, data []byte) sums {
 	t.Helper()
 	pd, err := (&jfrtranslator.Unmarshaler{}).UnmarshalProfiles(data)
 	require.NoError(t, err)
-	r := reader{dict: pd.Dictionary(), stacks: map[int32]string{}, descriptors: threads}
+	r := reader{dict: pd.Dictionary(), stacks: map[int32]string{}}
 	all := sums{}
 	for _, sp := range pd.ResourceProfiles().At(0).ScopeProfiles().All() {
 		kind := r.text(sp.Profiles().At(0).SampleType().TypeStrindex())
@@ -90,10 +90,7 @@ func translated(t testing.TB, data []byte, threads bool) sums {
 			kind = profileType.Str() + " " + kind
 		}
 		for i, s := range sp.Profiles().At(0).Samples().All() {
-			key := kind + "\t"
-			if threads {
-				key += r.attribute(s, "thread.name", "") + "\t" + r.attribute(s, "thread.id", "0") + "\t" + r.attribute(s, "thread.state", "") + "\t"
-			}
+			key := kind + "\t" + r.attribute(s, "thread.name", "") + "\t" + r.attribute(s, "thread.id", "0") + "\t" + r.attribute(s, "thread.state", "") + "\t"
 			second := int64(0)
 			if kind != "samples" {
 				second = sp.Profiles().At(1).Samples().At(i).Values().At(0)
@@ -105,9 +102,8 @@ func translated(t testing.TB, data []byte, threads bool) sums {
 }
 
 type reader struct {
-	dict        pprofile.ProfilesDictionary
-	stacks      map[int32]string
-	descriptors bool
+	dict   pprofile.ProfilesDictionary
+	stacks map[int32]string
 }
 
 func (r *reader) text(i int32) string { return r.dict.StringTable().At(int(i)) }
@@ -137,8 +133,6 @@ func (r *reader) stack(i int32) string {
 			if file := r.text(r.dict.MappingTable().At(int(location.MappingIndex())).FilenameStrindex()); file != "" {
 				name = file + "." + name
 			}
-		} else if !r.descriptors {
-			name = r.text(function.NameStrindex())
 		}
 		frames = append(frames, fmt.Sprintf("%s:%d", name, line.Line()))
 	}
@@ -170,5 +164,14 @@ func requireSame(t testing.TB, want, got sums) {
 	}
 	if differences > 0 {
 		t.Fatalf("%d of %d sums differ", differences, len(want))
+	}
+}
+
+func TestRecordingsConform(t *testing.T) {
+	for _, r := range recordings(t) {
+		t.Run(r.name, func(t *testing.T) {
+			skipLarge(t, r)
+			requireConforms(t, r.data)
+		})
 	}
 }
