@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -28,6 +29,12 @@ func TestRecordsDoesNotWaitForANamedPipe_V7(t *testing.T) {
 		require.NoError(t, os.Remove(name))
 		require.NoError(t, syscall.Mkfifo(name, 0o600))
 	}
+	replacing := recordfile.Name{Format: recordfile.Format{Content: recordfile.OTLPProto}, Span: time.Hour}.String()
+	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), replacing), []byte("x"), 0o600))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(filepath.Dir(path), ManifestName(replacing)), 0o600))
+	found, failed := Find([]string{filepath.Dir(path)})
+	require.Empty(t, failed)
+	require.Len(t, found, 1, "a manifest that is a pipe replaces nothing")
 	var o Options
 	assert.Nil(t, o.StoredIndex(t.Context(), files[0]))
 	for record, err := range o.Records(t.Context(), files[0], Part{}) {

@@ -4,12 +4,12 @@
 package archive
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
 )
 
 // A manifest is a hidden file beside a file that replaces others: their names, one a line, and a last line that shows that
@@ -17,6 +17,8 @@ import (
 const (
 	manifestSuffix = ".replaces"
 	manifestEnd    = "end"
+	// MaxManifest is the size of a manifest in bytes.
+	MaxManifest = 64 << 20
 )
 
 // ManifestName returns the name of the manifest of a file.
@@ -54,7 +56,7 @@ func withoutReplaced(files []File) []File {
 	for _, f := range files {
 		directory, name := filepath.Split(f.Path)
 		if parsed, ok := recordfile.ParseName(name); ok && parsed.Span > 0 {
-			manifest, _ := os.ReadFile(directory + ManifestName(name)) // a missing one replaces nothing
+			manifest, _ := regularfile.Read(directory+ManifestName(name), MaxManifest) // a missing one replaces nothing
 			for _, other := range ParseManifest(name, manifest) {
 				replaced[directory+other] = true
 			}

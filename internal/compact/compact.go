@@ -257,8 +257,7 @@ func (d *directory) manifest(of string) (inputs []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	const maxManifest = 64 << 20
-	content := make([]byte, min(info.Size(), maxManifest))
+	content := make([]byte, min(info.Size(), archive.MaxManifest))
 	if n, err := file.ReadAt(content, 0); n < len(content) {
 		return nil, err
 	}

@@ -18,7 +18,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
 )
 
 // sumKey is the metadata of an object with the SHA-256 of its content.
@@ -84,18 +83,4 @@ func (b *bucket) remove(ctx context.Context, key string, timeout time.Duration) 
 		return b.fail(ctx, "delete", key, err)
 	}
 	return nil
-}
-
-// readFile reads a regular file of at most limit bytes.
-func readFile(path string, limit int64) ([]byte, error) {
-	f, err := regularfile.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(data)) > limit {
-		err = fmt.Errorf("%s has more than %d bytes", path, limit)
-	}
-	return data, err
 }

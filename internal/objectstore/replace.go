@@ -13,6 +13,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
 )
 
 // A file replaces others of its directory that are named in a manifest beside it, one a line: .NAME.replaces. Readers leave those
@@ -81,7 +82,7 @@ func (u *Uploader) replace(ctx context.Context, f *localFile) error {
 // readManifest reads the manifest of a file of the directory. A file without one replaces nothing.
 func (u *Uploader) readManifest(f *localFile) error {
 	directory, base := path.Split(f.name)
-	data, err := readFile(u.path(directory+archive.ManifestName(base)), maxManifest)
+	data, err := regularfile.Read(u.path(directory+archive.ManifestName(base)), maxManifest)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -386,7 +386,7 @@ func (u *Uploader) upload(ctx context.Context, f *localFile) (uploaded bool, err
 
 // index reads the index of a file of size bytes. It is nil if there is none, and wait is set if it may be written soon.
 func (u *Uploader) index(f *localFile, size int64) (data []byte, wait bool) {
-	data, err := readFile(u.path(f.name)+recordfile.IndexSuffix, maxIndex)
+	data, err := regularfile.Read(u.path(f.name)+recordfile.IndexSuffix, maxIndex)
 	if err == nil {
 		if _, err = recordfile.ParseIndex(data, size, maxIndex); err == nil {
 			return data, false
