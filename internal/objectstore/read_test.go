@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -223,50 +224,39 @@ func TestNeighbouringRecordsAreReadInOneRequest(t *testing.T) {
 
 // TestErrorsOfStores: each names bucket, key and operation, and none the secret.
 func TestErrorsOfStores(t *testing.T) {
-	fail := func(status int, code string) func(http.ResponseWriter, *http.Request) bool {
+	answer := func(header http.Header, status int, text string) func(http.ResponseWriter, *http.Request) bool {
 		return func(w http.ResponseWriter, r *http.Request) bool {
 			if r.Header.Get("Range") == "" {
 				return false
 			}
-			s3test.Fail(w, status, code, "Text of the server")
+			maps.Copy(w.Header(), header)
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, text)
 			return true
 		}
 	}
+	const denied = "<Error><Code>AccessDenied</Code><Message>Text of the server</Message></Error>"
 	for name, test := range map[string]struct {
 		fault  func(http.ResponseWriter, *http.Request) bool
 		change func(*s3test.Server)
 		want   string
 		gone   bool
 	}{
-		"access denied": {fault: fail(http.StatusForbidden, "AccessDenied"), want: "get s3://profiles/p/file: Text of the server (AccessDenied)"},
+		"access denied": {fault: answer(nil, http.StatusForbidden, denied), want: "get s3://profiles/p/file: Text of the server (AccessDenied)"},
 		"removed":       {change: func(s *s3test.Server) { s.Remove("p/file") }, want: "s3://profiles/p/file: file does not exist", gone: true},
 		"changed":       {change: func(s *s3test.Server) { s.Put("p/file", []byte("main;other 12\n")) }, want: "s3://profiles/p/file: file does not exist", gone: true},
-		"truncated": {fault: func(w http.ResponseWriter, r *http.Request) bool {
-			if r.Header.Get("Range") == "" {
-				return false
-			}
-			w.Header().Set("Content-Range", "bytes 0-12/13")
-			w.Header().Set("Content-Length", "13")
-			w.WriteHeader(http.StatusPartialContent)
-			_, _ = w.Write([]byte("main"))
-			return true
-		}, want: "get s3://profiles/p/file: unexpected EOF"},
-		"wrong size": {fault: func(w http.ResponseWriter, r *http.Request) bool {
-			if r.Header.Get("Range") == "" {
-				return false
-			}
-			w.Header().Set("Content-Range", "bytes 0-4/5")
-			w.WriteHeader(http.StatusPartialContent)
-			_, _ = w.Write([]byte("main "))
-			return true
-		}, want: `s3://profiles/p/file: the response is "bytes 0-4/5": must be bytes 0-12/13`},
-		"no ranges": {fault: func(w http.ResponseWriter, r *http.Request) bool {
-			if r.Header.Get("Range") == "" {
-				return false
-			}
-			_, _ = w.Write([]byte("main;run 123\n"))
-			return true
-		}, want: `s3://profiles/p/file: the response is "": must be bytes 0-12/13`},
+		"truncated": {
+			fault: answer(http.Header{"Content-Range": {"bytes 0-12/13"}, "Content-Length": {"13"}}, http.StatusPartialContent, "main"),
+			want:  "get s3://profiles/p/file: unexpected EOF",
+		},
+		"wrong size": {
+			fault: answer(http.Header{"Content-Range": {"bytes 0-4/5"}}, http.StatusPartialContent, "main "),
+			want:  `s3://profiles/p/file: the response is "bytes 0-4/5": must be bytes 0-12/13`,
+		},
+		"no ranges": {
+			fault: answer(nil, http.StatusOK, "main;run 123\n"),
+			want:  `s3://profiles/p/file: the response is "": must be bytes 0-12/13`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := s3test.New(t)

@@ -5,7 +5,6 @@ package recordfile
 
 import (
 	"encoding/binary"
-	"math/rand/v2"
 	"runtime"
 	"testing"
 
@@ -16,9 +15,7 @@ import (
 )
 
 func TestLargeRecordsLeaveLittleMemoryBehind(t *testing.T) {
-	random := make([]byte, maxPooled+1) // the buffers of a smaller record are kept
-	_, err := rand.NewChaCha8([32]byte{}).Read(random)
-	require.NoError(t, err)
+	random := randomBytes(maxPooled + 1) // the buffers of a smaller record are kept
 	record := append(binary.AppendUvarint([]byte{1<<3 | wire.BytesType}, uint64(len(random))), random...)
 	turns := runtime.GOMAXPROCS(0)
 	retained := func(record []byte) int {

@@ -8,7 +8,6 @@ package recordfile
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -130,11 +129,6 @@ func TestReadOnlyMount_E6(t *testing.T) {
 	})
 }
 
-// image is a file with an ext4 in it that is mounted.
-type image struct {
-	file, mounted string
-}
-
 // command runs a tool, and skips the test if it is missing.
 func command(t *testing.T, name string, args ...string) error {
 	t.Helper()
@@ -149,25 +143,25 @@ func command(t *testing.T, name string, args ...string) error {
 	return nil
 }
 
-func mountImage(t *testing.T, file string) (image, error) {
+// mountImage mounts a file with an ext4 in it.
+func mountImage(t *testing.T, file string) (mounted string, err error) {
 	t.Helper()
-	mounted := t.TempDir()
+	mounted = t.TempDir()
 	if err := command(t, "mount", "-o", "loop,commit=1000", file, mounted); err != nil {
-		return image{}, err
+		return "", err
 	}
 	t.Cleanup(func() { _ = unix.Unmount(mounted, unix.MNT_DETACH) }) // if it is still mounted
-	return image{file: file, mounted: mounted}, nil
+	return mounted, nil
 }
 
 // powerLoss copies an image as it is, before one of the calls, without what the
 // system has not put on the disk.
 type powerLoss struct {
 	faults
-	at     int
-	image  image
-	copied string
-	err    error
-	lost   bool
+	at            int
+	image, copied string
+	err           error
+	lost          bool
 }
 
 var errPower = errors.New("the power is lost")
@@ -175,27 +169,16 @@ var errPower = errors.New("the power is lost")
 func (p *powerLoss) before(call) error {
 	p.calls++
 	if p.calls == p.at {
-		p.err = copyFile(p.image.file, p.copied)
+		var data []byte
+		if data, p.err = os.ReadFile(p.image); p.err == nil {
+			p.err = os.WriteFile(p.copied, data, 0o600)
+		}
 		p.lost = true
 	}
 	if p.lost {
 		return errPower
 	}
 	return nil
-}
-
-func copyFile(from, to string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = in.Close() }()
-	out, err := os.Create(to)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
 }
 
 // TestPowerLoss_E4: the power is lost before a random call of the file system. With
@@ -212,17 +195,17 @@ func TestPowerLoss_E4(t *testing.T) {
 			file := profiletest.WriteFile(t, "disk", nil)
 			require.NoError(t, os.Truncate(file, 16<<20))
 			require.NoError(t, command(t, "mkfs.ext4", "-q", "-F", file))
-			disk, err := mountImage(t, file)
+			mounted, err := mountImage(t, file)
 			if err != nil {
 				t.Skipf("not run: an image cannot be mounted here: %v", err)
 			}
-			power := &powerLoss{image: disk, copied: file + "-copy", at: 20 + random.IntN(400)}
+			power := &powerLoss{image: file, copied: file + "-copy", at: 20 + random.IntN(400)}
 			power.faults.before = power.before
 			options := Options{
 				Format: format, Sync: syncMode, SyncInterval: 1, Rotation: Rotation{MaxRecords: 7},
 				OpenDir: power.openDir, Failed: func(error) {},
 			}
-			w, err := openWriter(filepath.Join(disk.mounted, "a", "profiles"), options)
+			w, err := openWriter(filepath.Join(mounted, "a", "profiles"), options)
 			var acknowledged []int
 			for id := 1; err == nil && !power.lost; id++ {
 				if err = w.Append(plainRecord(format.Content, id, size)); err == nil {
@@ -235,11 +218,11 @@ func TestPowerLoss_E4(t *testing.T) {
 			require.NoError(t, power.err)
 			require.True(t, power.lost)
 			_ = w.Close()
-			require.NoError(t, unix.Unmount(disk.mounted, unix.MNT_DETACH))
+			require.NoError(t, unix.Unmount(mounted, unix.MNT_DETACH))
 
 			after, err := mountImage(t, power.copied)
 			require.NoError(t, err)
-			dir := filepath.Join(after.mounted, "a", "profiles")
+			dir := filepath.Join(after, "a", "profiles")
 			if _, err := os.Stat(dir); err == nil {
 				readAll(t, dir, size) // before any recovery: no finished file is empty or damaged
 			}
@@ -256,7 +239,7 @@ func TestPowerLoss_E4(t *testing.T) {
 			} else {
 				profiletest.Injected(t, "1 losses of power with less sync")
 			}
-			require.NoError(t, unix.Unmount(after.mounted, 0))
+			require.NoError(t, unix.Unmount(after, 0))
 		})
 	}
 }

@@ -5,9 +5,7 @@ package recordfile
 
 import (
 	"bytes"
-	"errors"
 	"io"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -36,11 +34,7 @@ func TestCompressedReadingIsLinear_E9(t *testing.T) {
 		size   = 2 << 20
 		behind = 6
 	)
-	random := rand.New(rand.NewPCG(1, 2))
-	noise := make([]byte, size)
-	for i := range noise {
-		noise[i] = byte(random.Uint32())
-	}
+	noise := randomBytes(size)
 	for _, tt := range []struct {
 		name        string
 		compression Compression
@@ -59,11 +53,7 @@ func TestCompressedReadingIsLinear_E9(t *testing.T) {
 			read := &countingReader{ReaderAt: bytes.NewReader(file)}
 			r := NewReader(read, int64(len(file)), format, MaxRecordSize)
 			found := 0
-			for {
-				_, err := r.Next()
-				if errors.Is(err, io.EOF) {
-					break
-				}
+			for _, err := range r.All() {
 				if err == nil {
 					found++
 					continue

@@ -88,20 +88,13 @@ func requireReadUpTo(t *testing.T, format Format, at int, ends, ids []int, chang
 
 func TestGarbageBetweenRecords(t *testing.T) {
 	const size = 100
-	random := rand.New(rand.NewPCG(1, 2))
 	for _, format := range allFormats {
 		t.Run(formatName(format), func(t *testing.T) {
 			data, ends := fileWithEnds(t, format, 4, size)
 			for name, garbage := range map[string][]byte{
-				"zeros": make([]byte, 100_000),
-				"random": func() []byte {
-					b := make([]byte, 200_000)
-					for i := range b {
-						b[i] = byte(random.Uint32())
-					}
-					return b
-				}(),
-				"magic": bytes.Repeat([]byte(string(zstdMagic)+string(gzipMagic)), 500),
+				"zeros":  make([]byte, 100_000),
+				"random": randomBytes(200_000),
+				"magic":  bytes.Repeat([]byte(string(zstdMagic)+string(gzipMagic)), 500),
 			} {
 				if format.Content == OTLPJSON && format.Compression == None {
 					garbage = append(bytes.ReplaceAll(garbage, []byte("\n"), []byte{0}), '\n')

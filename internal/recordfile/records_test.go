@@ -43,6 +43,13 @@ func forEachFormat(t *testing.T, test func(t *testing.T, format Format)) {
 	}
 }
 
+// randomBytes returns the same bytes each time, which do not compress.
+func randomBytes(n int) []byte {
+	random := make([]byte, n)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(random) // never fails
+	return random
+}
+
 // newRecord makes a record that ID tells from all others. size is that of its content in bytes, of which half
 // compresses.
 func newRecord(content Content, id, size int) []byte {
