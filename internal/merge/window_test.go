@@ -486,3 +486,19 @@ func TestSizeIsWhatTheHeapShows(t *testing.T) {
 		require.NotEmpty(t, w.resources)
 	}
 }
+
+// Whatever a window accepts, what it writes conforms.
+func FuzzWindow(f *testing.F) {
+	for seed := range uint64(20) {
+		f.Add(profiletest.Proto(f, profiletest.GenerateProfiles(profiletest.NewRand(seed))))
+	}
+	f.Add(profiletest.Proto(f, profiletest.OneOfEach()))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)
+		w := NewWindow(defaultOptions())
+		if err != nil || add(w, pd) != nil {
+			return
+		}
+		profiletest.RequireConformsBytes(t, marshal(t, w.Emit("")))
+	})
+}
