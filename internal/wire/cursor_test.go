@@ -50,18 +50,6 @@ func requireSameField(t *testing.T, c *Cursor, m []byte) []byte {
 	return m[n:]
 }
 
-func TestNextReadsEveryWireType(t *testing.T) {
-	m := everyType()
-	c := New(m)
-	for rest := m; len(rest) > 0; {
-		require.True(t, c.Next())
-		rest = requireSameField(t, &c, rest)
-		require.Equal(t, len(m)-len(rest), c.At)
-	}
-	require.False(t, c.Next())
-	require.NoError(t, c.Err)
-}
-
 func TestNextStopsAtTheFirstError(t *testing.T) {
 	for name, test := range map[string]struct {
 		message []byte
@@ -117,10 +105,8 @@ func TestNestedMessages(t *testing.T) {
 	require.EqualError(t, c.Err, "wire type is 0, not length-delimited")
 	empty := c.Message()
 	require.False(t, empty.Next(), "a message cannot be entered after an error")
-}
 
-func TestUintWantsAVarint(t *testing.T) {
-	c := New([]byte{0x0a, 0})
+	c = New(m)
 	require.True(t, c.Next())
 	c.Uint()
 	require.EqualError(t, c.Err, "wire type is 2, not varint")
@@ -172,16 +158,7 @@ func TestAppendRepeatedReadsVarintsOfEachLength(t *testing.T) {
 	}
 }
 
-// TestScalarsLeavesTheRestToNext: both together see what Next alone sees.
-func TestScalarsLeavesTheRestToNext(t *testing.T) {
-	for _, m := range [][]byte{
-		{}, {0x08}, {0x08, 1}, {0x08, 0x80}, {0x08, 0x80, 1, 0x10, 2, 0x08, 3}, {0x20, 1, 0x08, 2}, {0x08, 1, 0x0a, 1, 9, 0x10, 3},
-		{0x08, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1, 0x10, 1}, everyType(),
-	} {
-		requireScalarsAsNext(t, m)
-	}
-}
-
+// requireScalarsAsNext: Scalars, which leaves the rest to Next, and Next see together what Next alone sees.
 func requireScalarsAsNext(t *testing.T, m []byte) {
 	t.Helper()
 	last := func(scalars bool) ([4]uint64, error) {
@@ -208,6 +185,12 @@ func FuzzCursor(f *testing.F) {
 	f.Add(everyType())
 	f.Add([]byte{0x08, 0x80, 0x01, 0x12, 2, 1, 2, 0x1d, 1, 2, 3, 4})
 	f.Add([]byte{0x00, 0x05, 0x0b, 0x0c})
+	for _, m := range [][]byte{
+		{}, {0x08}, {0x08, 1}, {0x08, 0x80}, {0x08, 0x80, 1, 0x10, 2, 0x08, 3}, {0x20, 1, 0x08, 2}, {0x08, 1, 0x0a, 1, 9, 0x10, 3},
+		{0x08, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1, 0x10, 1},
+	} {
+		f.Add(m)
+	}
 	f.Fuzz(func(t *testing.T, m []byte) {
 		requireScalarsAsNext(t, m)
 		c := New(m)

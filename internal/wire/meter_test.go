@@ -18,7 +18,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
-	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
 func TestMeterAddsUpAllMessages(t *testing.T) {
@@ -172,27 +171,4 @@ func FuzzMeter(f *testing.F) {
 // hasGroup reports whether a tag of a group may be in data.
 func hasGroup(data []byte) bool {
 	return slices.ContainsFunc(data, func(b byte) bool { return b&7 == startGroup || b&7 == endGroup })
-}
-
-func BenchmarkMeter(b *testing.B) {
-	for _, workload := range profiletest.Workloads() {
-		pprof := profiletest.Pprof(b, workload.Pprof(1))
-		pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(pprof)
-		require.NoError(b, err)
-		data := profiletest.Proto(b, pd)
-		b.Run(workload.Name, func(b *testing.B) {
-			b.SetBytes(int64(len(data)))
-			for b.Loop() {
-				var m wire.Meter
-				_, err := m.Write(data)
-				require.NoError(b, err)
-			}
-		})
-		b.Run(workload.Name+"/unmarshal", func(b *testing.B) {
-			b.SetBytes(int64(len(data)))
-			for b.Loop() {
-				profiletest.Unmarshal(b, data)
-			}
-		})
-	}
 }

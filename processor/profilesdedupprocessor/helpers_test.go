@@ -220,17 +220,9 @@ func identified(id byte, value int64) pprofile.Profiles {
 
 // large is a payload of 2001 samples whose addresses no other n has.
 func large(n int) pprofile.Profiles {
-	pd := payloadtest.Interval(1, 1, 1)
-	d := pd.Dictionary()
-	d.StackTable().AppendEmpty()
-	d.LocationTable().AppendEmpty()
-	samples := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples()
-	for i := range 2000 {
-		d.LocationTable().AppendEmpty().SetAddress(uint64(n)<<32 | uint64(i))
-		d.StackTable().AppendEmpty().LocationIndices().Append(int32(d.LocationTable().Len() - 1))
-		s := samples.AppendEmpty()
-		s.SetStackIndex(int32(d.StackTable().Len() - 1))
-		s.Values().Append(1)
+	pd := payloadtest.ManyStacks(2001, 0)
+	for _, l := range pd.Dictionary().LocationTable().All() {
+		l.SetAddress(l.Address() | uint64(n)<<32)
 	}
 	return pd
 }
