@@ -4,7 +4,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -172,30 +171,3 @@ func goToolTop(t *testing.T, path string) string {
 var header = regexp.MustCompile(`(?m)^(File|Build ID|Time|Doc): .*\n`)
 
 func withoutHeader(top string) string { return header.ReplaceAllString(top, "") }
-
-// TestPayloadsOfTheEBPFProfiler reads the payloads of the corpus that this project did not write.
-func TestPayloadsOfTheEBPFProfiler(t *testing.T) {
-	payloads := profiletest.CorpusOTLP(t)
-	path := filepath.Join(t.TempDir(), "ebpf.json")
-	var lines bytes.Buffer
-	for _, pd := range payloads {
-		line := profiletest.JSON(t, pd)
-		lines.Write(append(line, '\n'))
-	}
-	require.NoError(t, os.WriteFile(path, lines.Bytes(), 0o600))
-	assert.Contains(t, succeed(t, "check", path), fmt.Sprintf("Checked %s in 1 file against", plural(len(payloads), "record")))
-	samples := 0
-	for _, pd := range payloads {
-		samples += pd.SampleCount()
-	}
-	assert.GreaterOrEqual(t, listed(t, path)["samples/count"], int64(samples))
-	var want []expand.Profile
-	for _, pd := range payloads {
-		one := profiletest.Expand(t, pd)
-		want = append(want, one...)
-	}
-	got, err := expand.Bytes([]byte(succeed(t, "convert", "--format", "otlp", path)))
-	require.NoError(t, err)
-	options := expand.Options{Merge: true, IgnoreProfileID: true}
-	assert.Empty(t, expand.Diff(expand.Normalize(want, options), expand.Normalize(got, options)))
-}

@@ -30,6 +30,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -62,10 +63,10 @@ func runsDirectory(t testing.TB, seed uint64, share float64) string {
 	return dir
 }
 
-func savePprofAs(t testing.TB, path string, p *profile.Profile) {
+func savePprofAs(t testing.TB, path string, p *profile.Profile) string {
 	t.Helper()
-	data := profiletest.Gzip(t, profiletest.Pprof(t, p))
-	require.NoError(t, os.WriteFile(path, data, 0o600))
+	require.NoError(t, os.WriteFile(path, profiletest.Gzip(t, profiletest.Pprof(t, p)), 0o600))
+	return path
 }
 
 func TestDiffFailsIfAShareGrewBeyondNoise(t *testing.T) {
@@ -189,12 +190,9 @@ func TestDiffTakesTheLastSnapshotOfEachProcess(t *testing.T) {
 	heap := func(pod string, at int64, bytes int64) pprofile.Profiles {
 		p := profiletest.HeapPprof(1, 2, 3, bytes)
 		p.TimeNanos = at
-		var data strings.Builder
-		require.NoError(t, p.WriteUncompressed(&data))
-		pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles([]byte(data.String()))
+		pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(profiletest.Pprof(t, p))
 		require.NoError(t, err)
-		pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("k8s.pod.name", pod)
-		return pd
+		return payloadtest.With(pd, "k8s.pod.name", pod)
 	}
 	base := written(t, "", []pprofile.Profiles{heap("a", 2e18, 200), heap("a", 1e18, 100), heap("b", 1e18, 1000)})
 	_, stdout, stderr := otelprof(t, "diff", "--type", "inuse_space", "--format", "json", base, base)
@@ -203,13 +201,9 @@ func TestDiffTakesTheLastSnapshotOfEachProcess(t *testing.T) {
 	assert.Equal(t, 2, got.Base.Runs)
 	assert.InDelta(t, 1200, got.Base.Total, 0)
 	assert.Contains(t, stderr, "Only the last snapshot of each resource counts; earlier ones skipped: 2\n") // one of each side
-	file := savePprof(t, profiletest.HeapPprof(1, 2, 3, 100))
-	other := savePprof(t, profiletest.HeapPprof(1, 2, 3, 100))
 	dir := t.TempDir()
-	for i, path := range []string{file, other} { // without a resource, each is a process
-		data, err := os.ReadFile(path)
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), data, 0o600))
+	for i := range 2 { // without a resource, each is a process
+		savePprofAs(t, filepath.Join(dir, strconv.Itoa(i)), profiletest.HeapPprof(1, 2, 3, 100))
 	}
 	_, stdout, stderr = otelprof(t, "diff", "--type", "inuse_space", "--format", "json", dir, dir)
 	require.NoError(t, json.Unmarshal([]byte(stdout), &got), stderr)

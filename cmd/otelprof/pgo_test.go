@@ -56,10 +56,7 @@ func reduced(t *testing.T, paths ...string) string {
 
 func savePprof(t testing.TB, p *profile.Profile) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "cpu.pb.gz")
-	data := profiletest.Gzip(t, profiletest.Pprof(t, p))
-	require.NoError(t, os.WriteFile(path, data, 0o600))
-	return path
+	return savePprofAs(t, filepath.Join(t.TempDir(), "cpu.pb.gz"), p)
 }
 
 // withStartLines gives start lines to functions, as those of Go have.

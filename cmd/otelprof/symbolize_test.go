@@ -15,8 +15,6 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // withoutSymbols writes a goroutine profile of this process twice: with functions, and with addresses only, as gperftools
@@ -29,13 +27,7 @@ func withoutSymbols(t *testing.T, file string, keepID bool) (symbolized, native 
 	require.NoError(t, err)
 	require.NotEmpty(t, p.Mapping[0].BuildID, "Go's linker writes a GNU build ID")
 	p.Mapping[0].File = file
-	dir := t.TempDir()
-	symbolized, native = filepath.Join(dir, "symbolized.pb"), filepath.Join(dir, "native.pb")
-	write := func(path string) {
-		data := profiletest.Gzip(t, profiletest.Pprof(t, p))
-		require.NoError(t, os.WriteFile(path, data, 0o600))
-	}
-	write(symbolized)
+	symbolized = savePprof(t, p)
 	if !keepID {
 		p.Mapping[0].BuildID = ""
 	}
@@ -43,8 +35,7 @@ func withoutSymbols(t *testing.T, file string, keepID bool) (symbolized, native 
 	for _, l := range p.Location {
 		l.Line = nil
 	}
-	write(native)
-	return symbolized, native
+	return symbolized, savePprof(t, p)
 }
 
 // programIn copies this program into a directory as path.
@@ -52,10 +43,11 @@ func programIn(t *testing.T, directory, path string) {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
-	require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(directory, path)), 0o700))
 	data, err := os.ReadFile(self)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(directory, path), data, 0o600))
+	path = filepath.Join(directory, path)
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(t, os.WriteFile(path, data, 0o600))
 }
 
 func TestSymbolizeGivesNativeFramesTheirFunctions(t *testing.T) {
