@@ -33,6 +33,13 @@ func KindOf(k *recordfile.Key) Kind {
 	return Kind{k.Service, k.Type, k.SampleType, k.Unit, k.PeriodType, k.PeriodUnit, k.Snapshot != 0}
 }
 
+// Key returns the key of the kind, without its Snapshot.
+func (k Kind) Key() recordfile.Key {
+	return recordfile.Key{
+		Service: k.Service, Type: k.Type, SampleType: k.SampleType, Unit: k.Unit, PeriodType: k.PeriodType, PeriodUnit: k.PeriodUnit,
+	}
+}
+
 // Compare orders kinds by service, type, sample type and period type. Snapshots are after intervals.
 func (k Kind) Compare(other Kind) int {
 	return cmp.Or(cmp.Compare(k.Service, other.Service), cmp.Compare(k.Type, other.Type),

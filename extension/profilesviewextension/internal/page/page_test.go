@@ -916,23 +916,6 @@ func TestAServiceThatDoesNotFitIsNamed_V8(t *testing.T) {
 	}
 }
 
-// TestARecordThatIsTooLargeIsNamed: the record is the only one, and no part of it can be read.
-func TestARecordThatIsTooLargeIsNamed(t *testing.T) {
-	s := newSite(t)
-	s.Page = New(Settings{Directory: s.dir, MaxMemory: 16 << 20}) // of which a record may have 0.75 MiB
-	s.Page.now = func() time.Time { return s.now }
-	large := payload(t, cpu("large", s.now.Add(-time.Minute), 1))
-	for range 200_000 {
-		large.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().AppendEmpty().Values().Append(1)
-	}
-	s.write(large)
-	for _, query := range []string{"", "service=large", "service=none"} {
-		w := s.get("/api/profile?" + query)
-		assert.Equal(t, http.StatusUnprocessableEntity, w.Code, query)
-		assert.Regexp(t, `record 1 at byte 0: the record has .* MiB, more than 0.8 MiB: raise max_memory`, w.Body.String())
-	}
-}
-
 func TestPagesAreCompressed(t *testing.T) {
 	s := newSite(t)
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)

@@ -292,9 +292,8 @@ func (t *total) selector() string {
 	if !t.Ambiguous {
 		return t.kind.selector()
 	}
-	return query.TypeID(&recordfile.Key{
-		Type: t.Type, SampleType: t.SampleType, Unit: t.Unit, PeriodType: t.PeriodType, PeriodUnit: t.PeriodUnit,
-	})
+	key := query.Kind(t.kind).Key()
+	return query.TypeID(&key)
 }
 
 // Differs says what tells an ambiguous total from others of its type.

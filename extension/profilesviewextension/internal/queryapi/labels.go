@@ -22,9 +22,7 @@ func (a *api) keys(ctx context.Context, sel *query.Selection) (keys []recordfile
 	}
 	rows, err := source.List(ctx, sel)
 	for _, r := range rows {
-		keys = append(keys, recordfile.Key{
-			Service: r.Service, Type: r.Type, SampleType: r.SampleType, Unit: r.Unit, PeriodType: r.PeriodType, PeriodUnit: r.PeriodUnit,
-		})
+		keys = append(keys, r.Key())
 	}
 	return keys, err
 }
@@ -54,17 +52,24 @@ func (a *api) labelNames(ctx context.Context, r *querierpb.LabelNamesRequest) (*
 	if err != nil {
 		return nil, err
 	}
-	names := map[string]bool{}
+	names, err := union(all, func(sel *query.Selection) ([]string, error) { return a.namesOf(ctx, sel) })
+	return &querierpb.LabelNamesResponse{Names: names}, err
+}
+
+// union returns what is of one of the selections, but "", sorted.
+func union(all []*query.Selection, of func(*query.Selection) ([]string, error)) ([]string, error) {
+	found := map[string]bool{}
 	for _, sel := range all {
-		of, err := a.namesOf(ctx, sel)
+		texts, err := of(sel)
 		if err != nil {
 			return nil, err
 		}
-		for _, name := range of {
-			names[name] = true
+		for _, text := range texts {
+			found[text] = true
 		}
 	}
-	return &querierpb.LabelNamesResponse{Names: slices.Sorted(maps.Keys(names))}, nil
+	delete(found, "")
+	return slices.Sorted(maps.Keys(found)), nil
 }
 
 // namesOf returns the labels that a selected profile has, without the service if none has one.
@@ -103,18 +108,8 @@ func (a *api) labelValues(ctx context.Context, r *querierpb.LabelValuesRequest) 
 	if r.GetName() == "" {
 		return nil, invalid("name is empty: must be that of a label")
 	}
-	values := map[string]bool{}
-	for _, sel := range all {
-		of, err := a.valuesOf(ctx, sel, r.GetName())
-		if err != nil {
-			return nil, err
-		}
-		for _, value := range of {
-			values[value] = true
-		}
-	}
-	delete(values, "")
-	return &querierpb.LabelValuesResponse{Names: slices.Sorted(maps.Keys(values))}, nil
+	values, err := union(all, func(sel *query.Selection) ([]string, error) { return a.valuesOf(ctx, sel, r.GetName()) })
+	return &querierpb.LabelValuesResponse{Names: values}, err
 }
 
 func (a *api) valuesOf(ctx context.Context, sel *query.Selection, name string) (values []string, err error) {

@@ -61,20 +61,20 @@ func (a *api) flameGraph(ctx context.Context, sel *query.Selection, nodes int64)
 	return &querierpb.FlameGraph{Names: g.names, Levels: g.levels, Total: g.totals[webui.Root][left], MaxSelf: g.maxSelf}, nil
 }
 
-// selectionOf returns the selection of a request for a flame graph.
-func selectionOf(r *querierpb.SelectMergeStacktracesRequest) (*query.Selection, error) {
-	if err := checkFormat(r.GetFormat()); err != nil {
-		return nil, err
+// selectionOf returns the selection of a request for a flame graph. It rejects formats of Pyroscope's own: 1 is a flame graph, as 0.
+func selectionOf(r flameGraphRequest) (*query.Selection, error) {
+	if format := r.GetFormat(); format > 1 || format < 0 {
+		return nil, invalid("format is %d: must be 0 or 1, a flame graph", format)
 	}
 	return selection(r.GetProfileTypeID(), r.GetLabelSelector(), r.GetStart(), r.GetEnd())
 }
 
-// checkFormat rejects formats of Pyroscope's own: 1 is a flame graph, as 0.
-func checkFormat(format int32) error {
-	if format > 1 || format < 0 {
-		return invalid("format is %d: must be 0 or 1, a flame graph", format)
-	}
-	return nil
+type flameGraphRequest interface {
+	GetFormat() int32
+	GetProfileTypeID() string
+	GetLabelSelector() string
+	GetStart() int64
+	GetEnd() int64
 }
 
 func (a *api) selectMergeStacktraces(ctx context.Context, r *querierpb.SelectMergeStacktracesRequest) (*querierpb.SelectMergeStacktracesResponse, error) {
@@ -87,10 +87,7 @@ func (a *api) selectMergeStacktraces(ctx context.Context, r *querierpb.SelectMer
 }
 
 func (a *api) selectMergeSpanProfile(ctx context.Context, r *querierpb.SelectMergeSpanProfileRequest) (*querierpb.SelectMergeSpanProfileResponse, error) {
-	if err := checkFormat(r.GetFormat()); err != nil {
-		return nil, err
-	}
-	sel, err := selection(r.GetProfileTypeID(), r.GetLabelSelector(), r.GetStart(), r.GetEnd())
+	sel, err := selectionOf(r)
 	if err != nil {
 		return nil, err
 	}
