@@ -24,7 +24,7 @@ var (
 	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 )
 
-// readRecord reads the record at an offset. The error is r.source.err if the file cannot be
+// readRecord reads the record at an offset. The error is r.source.file.err if the file cannot be
 // read; otherwise it says why no complete record starts at the offset.
 func (r *Reader) readRecord(at int64) (record []byte, err error) {
 	r.source.seek(at)
@@ -33,8 +33,8 @@ func (r *Reader) readRecord(at int64) (record []byte, err error) {
 		record, err = r.unframe(record)
 	}
 	switch {
-	case r.source.err != nil:
-		return nil, r.source.err
+	case r.source.file.err != nil:
+		return nil, r.source.file.err
 	case err != nil:
 		return nil, err
 	case len(record) > r.max:

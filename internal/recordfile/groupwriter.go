@@ -121,8 +121,8 @@ func (g *groupWriter) create(now time.Time) error {
 func (g *groupWriter) write(encoded [][]byte, now time.Time) error {
 	f := g.file
 	err := f.write(encoded, now)
-	// Other errors may concern this file only, for example a limit of the file size.
-	usable := f.Records > 0 && concernsAllFiles(err)
+	// A new file would meet the same error. Others may concern this file only, for example a limit of the file size.
+	full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS)
 	if err == nil && g.options.Sync == SyncRecord {
 		// After a failed sync, the system may have dropped the data and a second sync would
 		// succeed, so this file gets no more records. The earlier ones were synced.
@@ -132,15 +132,10 @@ func (g *groupWriter) write(encoded [][]byte, now time.Time) error {
 		return nil
 	}
 	_ = f.truncate() // if it fails, openFile and finalize retry
-	if !usable {
+	if !full || f.Records == 0 {
 		g.tryClose(ByError)
 	}
 	return err
-}
-
-// concernsAllFiles reports whether a new file would meet the same error. nil is none.
-func concernsAllFiles(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS)
 }
 
 // tryClose is closeFile, but reports the error, since another call will retry.

@@ -63,9 +63,9 @@ type Reader struct {
 // NewReader reads records in the given format from the first size bytes of from. The memory of the Reader is
 // about three times maxRecord bytes; longer records are reported as damage.
 func NewReader(from io.ReaderAt, size int64, format Format, maxRecord int) *Reader {
-	s := &source{section: io.NewSectionReader(from, 0, size)}
-	s.Reader = bufio.NewReaderSize(readerFunc(s.read), int(max(minReadBuffer, min(readBuffer, size))))
-	r := &Reader{format: format, max: maxRecord, size: size, source: s}
+	file := &section{SectionReader: io.NewSectionReader(from, 0, size)}
+	buffered := bufio.NewReaderSize(file, int(max(minReadBuffer, min(readBuffer, size))))
+	r := &Reader{format: format, max: maxRecord, size: size, source: &source{buffered, file}}
 	switch {
 	case format.Compression == Gzip:
 		r.decode, r.magic = r.gzipMember, gzipMagic
@@ -113,8 +113,8 @@ func (r *Reader) Next() ([]byte, error) {
 	case r.format.Content == OTLPProto:
 		r.at = r.size
 	}
-	if r.source.err != nil {
-		return nil, r.source.err
+	if r.source.file.err != nil {
+		return nil, r.source.file.err
 	}
 	return nil, &DamageError{Offset: from, Length: r.at - from, Reason: reason}
 }
@@ -176,7 +176,7 @@ func (r *Reader) findRecord(from int64) int64 {
 		if r.wasted >= freeWaste {
 			continue
 		}
-		if _, err := r.readRecord(at); err == nil || r.source.err != nil {
+		if _, err := r.readRecord(at); err == nil || r.source.file.err != nil {
 			return at
 		}
 		r.addWaste(at)
@@ -191,28 +191,29 @@ func (r *Reader) addWaste(at int64) {
 	}
 }
 
-// source is a buffered reader of a file that can continue at any place.
-type source struct {
-	*bufio.Reader
-	section *io.SectionReader
-	err     error // of the file system
+// section is the part of a file to read.
+type section struct {
+	*io.SectionReader
+	err error // of the file system
 }
 
-type readerFunc func(p []byte) (int, error)
-
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
-
-func (s *source) read(p []byte) (int, error) {
-	n, err := s.section.Read(p)
+func (s *section) Read(p []byte) (int, error) {
+	n, err := s.SectionReader.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
 		s.err = err
 	}
 	return n, err
 }
 
+// source is a buffered reader of a file that can continue at any place.
+type source struct {
+	*bufio.Reader
+	file *section
+}
+
 // offset is where the next byte comes from.
 func (s *source) offset() int64 {
-	at, _ := s.section.Seek(0, io.SeekCurrent) // never fails
+	at, _ := s.file.Seek(0, io.SeekCurrent) // never fails
 	return at - int64(s.Buffered())
 }
 
@@ -222,8 +223,8 @@ func (s *source) seek(at int64) {
 		_, _ = s.Discard(int(ahead)) // never fails: the bytes are there
 		return
 	}
-	_, _ = s.section.Seek(at, io.SeekStart) // never fails
-	s.Reset(readerFunc(s.read))
+	_, _ = s.file.Seek(at, io.SeekStart) // never fails
+	s.Reset(s.file)
 }
 
 // find returns the offset of the next occurrence of pattern, or size.
