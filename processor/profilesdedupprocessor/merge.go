@@ -87,7 +87,7 @@ func (p *dedupProcessor) add(ctx context.Context, payload *merge.Payload, bytes 
 		if timeout == nil {
 			timeout = time.After(roomTimeout)
 		}
-		if err := p.awaitRoom(ctx, timeout); err != nil {
+		if err := p.awaitClose(ctx, p.open, timeout); err != nil {
 			return nil, err
 		}
 	}
@@ -99,7 +99,6 @@ func (p *dedupProcessor) add(ctx context.Context, payload *merge.Payload, bytes 
 		if err := p.merge(w, payload); err != nil {
 			if errors.Is(err, errMergePanicked) && p.open != nil { // it may be half-changed
 				p.open = nil
-				p.freeRoom()
 				w.close()
 				for _, part := range w.unsent {
 					p.complete(part, errWindowPanicked, reasonPanic)
@@ -118,23 +117,17 @@ func (p *dedupProcessor) add(ctx context.Context, payload *merge.Payload, bytes 
 	return waits, nil
 }
 
-// awaitRoom waits until the open window has been closed. It returns an error if timeout or ctx end before.
-// The caller holds mu, except meanwhile.
-func (p *dedupProcessor) awaitRoom(ctx context.Context, timeout <-chan time.Time) error {
-	if p.room == nil {
-		p.room = &room{free: make(chan struct{})}
-	}
-	awaited := p.room
-	awaited.waiting++
+// awaitClose waits until the open window w, which has no room for a payload, has been closed. It returns an error if
+// timeout or ctx end before. The caller holds mu, except meanwhile.
+func (p *dedupProcessor) awaitClose(ctx context.Context, w *window, timeout <-chan time.Time) error {
+	w.waiting++
 	p.mu.Unlock()
 	defer func() {
 		p.mu.Lock()
-		if awaited.waiting--; awaited.waiting == 0 && p.room == awaited {
-			p.room = nil
-		}
+		w.waiting--
 	}()
 	select {
-	case <-awaited.free:
+	case <-w.closed:
 		return nil
 	case <-timeout:
 		return errMemoryLimit

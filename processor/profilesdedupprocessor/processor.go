@@ -38,7 +38,6 @@ type dedupProcessor struct {
 	exporting *window      // closed, until each of its partitions has been sent once
 	retries   []*partition // sent in vain; the one that is due first comes first
 	retrySize int          // bytes of retries, and of the one being sent
-	room      *room        // that payloads wait for; nil if none does
 	stopping  bool
 	lost      int // acknowledged partitions that were dropped during shutdown
 }

@@ -24,7 +24,9 @@ type window struct {
 	keys       int       // of all partitions
 	end        time.Time // when its time ends
 	partitions map[string]*partition
-	unsent     []*partition // after the window was closed, in the order of their keys
+	waiting    int           // payloads that wait until the window is closed, as it has no room for them
+	closed     chan struct{} // closed with the window
+	unsent     []*partition  // after that, in the order of their keys
 }
 
 // partition is the part of a window that is sent as one payload: without split_by all of it. Once the
@@ -53,7 +55,10 @@ const (
 )
 
 func (p *dedupProcessor) newWindow() *window {
-	return &window{merged: merge.NewWindow(p.options), end: time.Now().Add(p.cfg.Window), partitions: map[string]*partition{}}
+	return &window{
+		merged: merge.NewWindow(p.options), end: time.Now().Add(p.cfg.Window),
+		partitions: map[string]*partition{}, closed: make(chan struct{}),
+	}
 }
 
 // register adds the Profiles of payload that are not skipped to their partitions, and their keys to
@@ -92,6 +97,7 @@ func (w *window) close() {
 	for _, part := range w.unsent {
 		part.counts = w.merged.PartitionCounts(part.key)
 	}
+	close(w.closed)
 }
 
 // accepted counts what the next consumer has accepted of the only payload of a window, which has so many bytes: of a
@@ -153,7 +159,7 @@ func (p *dedupProcessor) closeIfDue() {
 	case w == nil:
 	case p.stopping:
 		p.closeWindow(reasonShutdown)
-	case w.size >= p.maxWindow() || p.room != nil:
+	case w.size >= p.maxWindow() || w.waiting > 0:
 		p.closeWindow(reasonMemory)
 	case w.merged.Slots() >= maxSlots:
 		p.closeWindow(reasonSlots)
@@ -172,23 +178,8 @@ func (p *dedupProcessor) closeWindow(why reason) (closed bool) {
 	p.open.close()
 	p.open, p.exporting = nil, p.open
 	p.telemetry.add(p.telemetry.ProcessorProfilesDedupFlushes, 1, why)
-	p.freeRoom()
 	p.wakeUp()
 	return true
-}
-
-// room is what payloads wait for if the open window has no room for them.
-type room struct {
-	free    chan struct{} // closed when the window has been closed
-	waiting int
-}
-
-// freeRoom wakes the payloads that wait for room: there is no open window any more. The caller holds mu.
-func (p *dedupProcessor) freeRoom() {
-	if p.room != nil {
-		close(p.room.free)
-		p.room = nil
-	}
 }
 
 // complete passes the outcome of a partition to the callers that wait for it, and logs and counts it
