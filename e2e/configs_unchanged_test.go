@@ -43,6 +43,8 @@ func TestConfigsRunUnchanged(t *testing.T) {
 		s := runConfig(t, program(t), "sidecar.yaml", env{"DATA_DIR": t.TempDir(), "PPROF_LISTEN": freeAddress(t), "GATEWAY_ENDPOINT": listen})
 		s.push(t, "checkout", numbered(t, 7))
 		finish(t, g, "outgoing", s)
+		s.requireQuiet(t)
+		g.requireQuiet(t)
 	})
 	t.Run("agent and gateway", func(t *testing.T) {
 		parallel(t)
@@ -54,6 +56,7 @@ func TestConfigsRunUnchanged(t *testing.T) {
 		require.NoError(t, os.Mkdir(filepath.Join(files, "checkout"), 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(files, "checkout", "1.pb.gz"), profiletest.Gzip(t, numbered(t, 7)), 0o600))
 		finish(t, g, "outgoing", a)
+		a.requireQuiet(t)
 	})
 	t.Run("files", func(t *testing.T) {
 		parallel(t)

@@ -76,47 +76,33 @@ func TestDefaultConfig(t *testing.T) {
 	}
 }
 
-// TestStartAndStopAreQuiet: ten lines at most for a start and five for an orderly stop, without
-// warnings, dumps of structs and the resource of the Collector.
-func TestStartAndStopAreQuiet(t *testing.T) {
+func TestStartAndStopOfTheDefaultConfigAreQuiet(t *testing.T) {
 	parallel(t)
-	check := func(t *testing.T, c *collector) {
-		t.Helper()
-		c.stop(t)
-		started, after, ready := strings.Cut(c.logs.String(), "Everything is ready")
-		_, stopped, _ := strings.Cut(after, "Received signal")
-		if !ready || stopped == "" {
-			t.Fatalf("no start and stop in\n%s", c.logs)
-		}
-		for _, part := range []struct {
-			text string
-			most int
-		}{{started, 10}, {stopped, 5}} {
-			assert.LessOrEqual(t, strings.Count(part.text, "\n")+1, part.most, "lines:\n%s", part.text)
-			for line := range strings.Lines(part.text) {
-				if len(line) > 1000 || regexp.MustCompile(`\t(warn|error)\t|"resource"|ServerConfig|^\t`).MatchString(line) {
-					t.Errorf("the log has the line\n%s", line)
-				}
+	c, _ := runDefaultConfig(t)
+	c.stop(t)
+	c.requireQuiet(t)
+}
+
+// requireQuiet checks the log of a collector that has stopped: ten lines at most for the start and five for an
+// orderly stop, without warnings, dumps of structs and the resource of the Collector.
+func (c *collector) requireQuiet(t *testing.T) {
+	t.Helper()
+	started, after, found := strings.Cut(c.logs.String(), ready)
+	_, stopped, _ := strings.Cut(after, "Received signal")
+	if !found || stopped == "" {
+		t.Fatalf("no start and stop in\n%s", c.logs)
+	}
+	for _, part := range []struct {
+		text string
+		most int
+	}{{started, 10}, {stopped, 5}} {
+		assert.LessOrEqual(t, strings.Count(part.text, "\n")+1, part.most, "lines:\n%s", part.text)
+		for line := range strings.Lines(part.text) {
+			if len(line) > 1000 || regexp.MustCompile(`\t(warn|error)\t|"resource"|ServerConfig|^\t`).MatchString(line) {
+				t.Errorf("the log has the line\n%s", line)
 			}
 		}
 	}
-	t.Run("default", func(t *testing.T) {
-		parallel(t)
-		c, _ := runDefaultConfig(t)
-		check(t, c)
-	})
-	t.Run("sidecar, agent and gateway", func(t *testing.T) {
-		parallel(t)
-		listen := freeAddress(t)
-		g := runConfig(t, program(t), "gateway.yaml", env{"DATA_DIR": t.TempDir(), "OTLP_GRPC_LISTEN": listen, "OTLP_HTTP_LISTEN": freeAddress(t)})
-		s := runConfig(t, program(t), "sidecar.yaml", env{"DATA_DIR": t.TempDir(), "PPROF_LISTEN": freeAddress(t), "GATEWAY_ENDPOINT": listen})
-		check(t, s.collector)
-		a := runConfig(t, program(t), "agent.yaml", env{
-			"DATA_DIR": t.TempDir(), "FILES_DIR": t.TempDir(), "GATEWAY_ENDPOINT": listen, "SCRAPE_ENDPOINT": "http://" + freeAddress(t), // nobody is there
-		})
-		check(t, a.collector)
-		check(t, g.collector)
-	})
 }
 
 func get(t *testing.T, url string) (status int, body string) {

@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/google/pprof/profile"
@@ -129,32 +128,21 @@ func startView(t *testing.T, args ...string) string {
 }
 
 // flameGraph is a page with a flame graph in a browser.
-type flameGraph struct {
-	*chromium
-	longest map[string]float64
-}
+type flameGraph struct{ *chromium }
 
-// step waits until text of an element contains a part, and notes the longest task since the step before.
-func (f *flameGraph) step(name, element, part string) string {
+// awaitText waits until the text of an element contains a part, and returns it.
+func (f flameGraph) awaitText(element, part string) string {
 	f.t.Helper()
-	deadline := time.Now().Add(patience)
 	var text string
-	for {
+	require.Eventually(f.t, func() bool {
 		text = evaluate[string](f.chromium, `(document.querySelector(`+strconv.Quote(element)+`) || document.body).textContent`)
-		if strings.Contains(text, part) {
-			break
-		}
-		require.False(f.t, time.Now().After(deadline), "%s: %s lacks %q: %.500q", name, element, part, text)
-		time.Sleep(50 * time.Millisecond)
-	}
-	time.Sleep(300 * time.Millisecond) // the observer reports later
-	task := evaluate[float64](f.chromium, `(() => { const longest = Math.max(0, ...window.tasks); window.tasks = []; return longest; })()`)
-	f.longest[name] = max(f.longest[name], task)
+		return strings.Contains(text, part)
+	}, patience, 50*time.Millisecond, "%s lacks %q", element, part)
 	return text
 }
 
 // row returns the descriptions of the boxes in a row of the canvas, by moving the pointer over it.
-func (f *flameGraph) row(number int) []string {
+func (f flameGraph) row(number int) []string {
 	f.t.Helper()
 	return evaluate[[]string](f.chromium, `(() => {
 		const canvas = document.getElementById('canvas'), area = canvas.getBoundingClientRect(), found = new Set(), tip = document.getElementById('tip');
@@ -167,7 +155,7 @@ func (f *flameGraph) row(number int) []string {
 }
 
 // compare compares the boxes of a row with sums, of which those that have at least 2 % must be drawn.
-func (f *flameGraph) compare(number int, sums map[string]int64, all int64) {
+func (f flameGraph) compare(number int, sums map[string]int64, all int64) {
 	f.t.Helper()
 	drawn := f.row(number)
 	assert.NotEmpty(f.t, drawn)
@@ -183,7 +171,7 @@ func (f *flameGraph) compare(number int, sums map[string]int64, all int64) {
 }
 
 // rowOf returns the first row with a box of a function.
-func (f *flameGraph) rowOf(name string) int {
+func (f flameGraph) rowOf(name string) int {
 	f.t.Helper()
 	for number := range 100 {
 		if slices.ContainsFunc(f.row(number), func(box string) bool { return strings.HasPrefix(box, name+"\n") }) {
@@ -199,18 +187,14 @@ func (f *flameGraph) rowOf(name string) int {
 func TestFlameGraphOfManyStacks_V3(t *testing.T) {
 	parallel(t)
 	b := startBrowser(t)
-	f := &flameGraph{chromium: b, longest: map[string]float64{}}
+	f := flameGraph{b}
 	b.show(screens[0])
-	_, err := chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
-		Source: `window.tasks = []; new PerformanceObserver(list => window.tasks.push(...list.getEntries().map(e => e.duration))).observe({ type: 'longtask', buffered: true });`,
-	})
-	require.NoError(t, err)
 	p := manyStacks(1, 1)
 	callee := p.Location[40].Line[0].Function.Name
 	totals, callers, roots, all := slowTotals(p, callee)
 	file := writePprof(t, "after.pb.gz", p)
 	b.open(startView(t, file))
-	f.step("load", "#details", "(all)")
+	f.awaitText("#details", "(all)")
 	assert.Greater(t, evaluate[int](b, `JSON.parse(document.getElementById('data').textContent).parents.length`), 100_000)
 
 	f.compare(1, roots, all)
@@ -218,36 +202,29 @@ func TestFlameGraphOfManyStacks_V3(t *testing.T) {
 	for _, name := range hostileNames {
 		assert.Contains(t, names, strings.ReplaceAll(name, "\x00", "␀"))
 	}
-	f.step("rows", "body", "")
 	b.check("flamegraph-many", true)
-	f.step("check", "body", "")
 
 	f.find("ZERO")
-	f.step("search", "#matches", "1 function: Total ")
+	f.awaitText("#matches", "1 function: Total ")
 	f.find("")
-	f.step("search", "#matches", "")
 
 	b.do(chromedp.Focus("#canvas"), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter))
-	f.step("zoom", "#path", "all")
+	f.awaitText("#path", "all")
 
 	evaluate[bool](b, `location.hash = new URLSearchParams({f: `+strconv.Quote(callee)+`}), true`)
-	f.step("sandwich", "#path", "callers and callees of "+callee)
-	assert.Contains(t, f.step("sandwich", "#details", callee), "("+share(totals[callee], all)+")")
+	f.awaitText("#path", "callers and callees of "+callee)
+	assert.Contains(t, f.awaitText("#details", callee), "("+share(totals[callee], all)+")")
 	f.compare(f.rowOf(callee)-1, callers, all)
-	f.step("rows", "body", "")
 	b.do(chromedp.EmulateViewport(1180, 900))
-	f.step("resize", "body", "")
 	b.check("flamegraph-sandwich", true)
 
 	b.open(startView(t, "--base", writePprof(t, "before.pb.gz", manyStacks(2, 0.7)), file))
-	f.step("difference", "#details", "before")
+	f.awaitText("#details", "before")
 	b.requireText("the difference", "gone", "more than double")
 	b.check("flamegraph-difference", true)
-	delete(f.longest, "rows") // a thousand movements of the pointer are one task
-	t.Logf("longest tasks in ms: %v", f.longest)
 }
 
-// type_ replaces the text of the search.
-func (f *flameGraph) find(text string) {
+// find replaces the text of the search.
+func (f flameGraph) find(text string) {
 	evaluate[bool](f.chromium, `(() => { const search = document.getElementById('search'); search.value = `+strconv.Quote(text)+`; search.dispatchEvent(new Event('input')); return true; })()`)
 }

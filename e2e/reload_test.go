@@ -23,24 +23,7 @@ import (
 func TestReloadsLoseNothing_D2(t *testing.T) {
 	parallel(t)
 	reloads := profiletest.Rounds(t, 5, 100)
-	address, files := freeAddress(t), filepath.Join(t.TempDir(), "profiles")
-	c := run(t, address, files, fmt.Sprintf(`
-receivers:
-  pprof:
-    server: {endpoint: %s}
-processors:
-  profiles_dedup: {window: 500ms}
-exporters:
-  profiles_file:
-    directory: %s
-    compression: none
-    rotation: {max_age: 1s}
-service:
-  telemetry: {metrics: {level: none}}
-  pipelines:
-    profiles: {receivers: [pprof], processors: [profiles_dedup], exporters: [profiles_file]}
-`, address, files))
-
+	c := start(t, "500ms", "    compression: none\n    rotation: {max_age: 1s}")
 	var l ledger
 	ctx, cancel := context.WithCancel(t.Context())
 	wait := l.clients(ctx, t, 8, c.url, 5*time.Millisecond)
@@ -54,7 +37,7 @@ service:
 	cancel()
 	wait()
 	c.stop(t)
-	l.verify(t, files, fmt.Sprintf("%d SIGHUP", reloads))
+	l.verify(t, c.files, fmt.Sprintf("%d SIGHUP", reloads))
 }
 
 // TestBrokenReloadEndsTheProgramAndLosesNothing_D5 sends SIGHUP with an unknown key in the
