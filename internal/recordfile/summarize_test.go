@@ -23,7 +23,7 @@ func TestSummariesAreOfOneMinuteAndCoverItsTimesOnce(t *testing.T) {
 	noon := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	pd := pprofile.NewProfiles()
 	profiles := pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles()
-	for _, later := range []time.Duration{30 * time.Second, 5 * time.Second, 50 * time.Second, 0, time.Hour, 24 * time.Hour} {
+	for _, later := range []time.Duration{30 * time.Second, 5 * time.Second, 50 * time.Second, 0, time.Hour, 61 * time.Minute} {
 		p := profiles.AppendEmpty()
 		p.SetTime(pcommon.NewTimestampFromTime(noon.Add(later)))
 		p.SetDurationNano(uint64(10 * time.Second))
@@ -38,7 +38,7 @@ func TestSummariesAreOfOneMinuteAndCoverItsTimesOnce(t *testing.T) {
 	require.Len(t, got, 3)
 	assert.Equal(t, want(0, time.Minute, 35*time.Second, 4), got[0].Total, "0 to 15, 30 to 40 and 50 to 60")
 	assert.Equal(t, want(time.Hour, 10*time.Second, 10*time.Second, 1), got[1].Total)
-	assert.Equal(t, want(24*time.Hour, 10*time.Second, 10*time.Second, 1), got[2].Total)
+	assert.Equal(t, want(61*time.Minute, 10*time.Second, 10*time.Second, 1), got[2].Total)
 }
 
 // Marshalling makes references into the string table of all strings of resources and scopes, which unmarshalling resolves.
