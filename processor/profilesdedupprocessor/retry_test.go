@@ -105,7 +105,7 @@ func TestBacklogDoesNotDelayOthers_P8(t *testing.T) {
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.Len(t, good, windows)
 		require.Equal(t, windows, bad)
-		t.Log("XX", rejected)
+		require.Less(t, rejected, 10*windows)
 		for i := 1; i < windows; i++ {
 			require.Less(t, good[i].Sub(good[i-1]), 4*time.Second)
 		}
