@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"testing"
 
@@ -337,13 +336,11 @@ func TestGrowingOftenTakesLittleMemory(t *testing.T) {
 			tables.Stack([]int32{tables.Location(&Location{Lines: []Line{{Function: function}}})})
 		}
 	}
-	var before, between, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	add(10_000)
-	runtime.ReadMemStats(&between)
-	for range 5000 {
-		add(2)
-	}
-	runtime.ReadMemStats(&after)
-	require.Less(t, after.TotalAlloc-between.TotalAlloc, 6*(between.TotalAlloc-before.TotalAlloc))
+	large := profiletest.AllocatedBy(func() { add(10_000) })
+	small := profiletest.AllocatedBy(func() {
+		for range 5000 {
+			add(2)
+		}
+	})
+	require.Less(t, small, 6*large)
 }

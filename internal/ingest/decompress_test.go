@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"io"
-	"runtime"
 	"slices"
 	"testing"
 
@@ -47,16 +46,9 @@ func TestReadAllTakesTheBody_M1(t *testing.T) {
 	requireTooLarge(t, err)
 	assert.EqualValues(t, size, read.N)
 
-	before := allocated()
-	_, err = ReadAll(t.Context(), zeros{}, -1, f.Reserve(0))
+	allocated := profiletest.AllocatedBy(func() { _, err = ReadAll(t.Context(), zeros{}, -1, f.Reserve(0)) })
 	requireTooLarge(t, err)
-	assert.Less(t, allocated()-before, uint64(5<<20), "all buffers in turn")
-}
-
-func allocated() uint64 {
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return stats.TotalAlloc
+	assert.Less(t, allocated, uint64(5<<20), "all buffers in turn")
 }
 
 // Limits are exact: the last byte that fits, and the first that does not. The reservation holds the result.
@@ -116,11 +108,10 @@ func TestDecompressOfPayloadsThatLie_R2(t *testing.T) {
 	for range 2 {
 		small = slices.Concat(small, small) // so that so many bytes are possible
 	}
-	before := allocated()
-	_, err = r.Decompress(t.Context(), small, 4<<20)
+	allocated := profiletest.AllocatedBy(func() { _, err = r.Decompress(t.Context(), small, 4<<20) })
 	var tooLarge *pproftranslator.LimitError
 	require.ErrorAs(t, err, &tooLarge)
-	assert.Less(t, allocated()-before, uint64(64<<10))
+	assert.Less(t, allocated, uint64(64<<10))
 }
 
 // Damaged zstd is an error, and the bound of its size is never less than the size.
