@@ -346,6 +346,7 @@ func (t *target) merged(s shape) *mergedProfile {
 			t.size += entrySize
 		}
 		t.size -= to.retained()
+		t.samples -= to.column.Len()
 		to.include(t.from, t.place)
 		t.found[s] = to
 	}
@@ -358,6 +359,7 @@ func (t *target) done() {
 	for _, p := range t.found {
 		if p != nil {
 			t.size += p.retained()
+			t.samples += p.column.Len()
 			parts++
 		}
 	}

@@ -23,6 +23,7 @@ type Window struct {
 	typesOf    map[string]int      // number of types, by service
 	scopes     int                 // ScopeProfiles that were added: snapshots of each are kept apart
 	size       int                 // bytes retained, without tables and key: an estimate
+	samples    int                 // without those that have timestamps
 	key        dictionary.Value    // memory that each Add uses again
 
 	emitter *emitter // since the last Add
@@ -107,6 +108,9 @@ func scopeSize(key int) int { return entrySize + 5*key }
 
 // Size returns an estimate of the bytes that w retains.
 func (w *Window) Size() int { return w.tables.Retained() + cap(w.key) + w.size }
+
+// Samples returns the number of merged samples, without those that have timestamps.
+func (w *Window) Samples() int { return w.samples }
 
 // Slots returns the number of slots that the merged Profiles are in.
 func (w *Window) Slots() int { return len(w.slots) }

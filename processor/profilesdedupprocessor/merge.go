@@ -81,7 +81,7 @@ func (p *dedupProcessor) add(ctx context.Context, payload *merge.Payload, bytes 
 		}
 		p.closeIfDue()
 		waits, profiles, samples = p.seen.skip(payload)
-		if profiles == 0 || p.open == nil || p.open.size+needed <= p.maxWindow() || p.closeWindow(reasonMemory) {
+		if profiles == 0 || p.open == nil || p.open.size+needed+sampleSize*samples <= p.maxWindow() || p.closeWindow(reasonMemory) {
 			break
 		}
 		if timeout == nil {

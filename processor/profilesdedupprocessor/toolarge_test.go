@@ -31,7 +31,7 @@ func TestLargestPayload_P5(t *testing.T) {
 		accepted bool
 		windows  int
 	}{
-		{"with others within the share of a window", 3 * (needed + 1<<20), true, 1},
+		{"with others within the share of a window", 3 * (needed + 20_000*sampleSize + 1<<20), true, 1},
 		{"alone, larger than the share of a window", 3*needed - 3, true, 2},
 		{"alone, as large as memory_limit", needed, true, 2},
 		{"larger than memory_limit", needed - 1, false, 1},

@@ -20,7 +20,7 @@ import (
 // it while it is open. Then only its partitions change.
 type window struct {
 	merged     *merge.Window
-	size       int       // bytes retained, when last measured
+	size       int       // bytes retained, and to be retained by its payload, when last measured
 	keys       int       // of all partitions
 	end        time.Time // when its time ends
 	partitions map[string]*partition
@@ -47,9 +47,11 @@ type partition struct {
 	err  error // valid once done is closed
 }
 
-// Estimates of the bytes that these take: the key of a Profile in a window, with its entry in
-// seenProfiles while its outcome is pending, and a partition in the retry queue.
+// Estimates of the bytes that these take: a sample in the payload of a window beyond those in the window, which is 8 bytes at
+// least, a third of that as the payload has a third of memory_limit; the key of a Profile in a window, with its entry in
+// seenProfiles while its outcome is pending; and a partition in the retry queue.
 const (
+	sampleSize    = 48
 	keySize       = 80
 	retryOverhead = 256
 )
@@ -88,7 +90,7 @@ func (w *window) register(payload *merge.Payload, seen *seenProfiles, pending bo
 		part.keys = append(part.keys, profile.Key)
 		w.keys++
 	}
-	w.size = w.merged.Size() + keySize*w.keys
+	w.size = w.merged.Size() + sampleSize*w.merged.Samples() + keySize*w.keys
 }
 
 // close ends the additions: the partitions are complete and can be sent.
