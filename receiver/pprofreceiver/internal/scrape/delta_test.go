@@ -36,9 +36,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
-var (
-	allocTypes = []string{"alloc_objects", "alloc_space"}
-	inuseTypes = []string{"inuse_objects", "inuse_space"}
+// Sample types of heap profiles start with these.
+const (
+	allocated = "alloc_"
+	inUse     = "inuse_"
 )
 
 // series ingests the scrapes of one profile type of one target.
@@ -78,10 +79,8 @@ func newSeries(t testing.TB, profileType string, change func(*Config)) *series {
 	if change != nil {
 		change(&config)
 	}
-	core, logs := observer.New(zap.DebugLevel)
+	telemetry, _, logs := profiletest.Observe(t)
 	s.logs = logs
-	telemetry := componenttest.NewNopTelemetrySettings()
-	telemetry.Logger = zap.New(core)
 	metrics, err := metadata.NewTelemetry(telemetry, component.NewID(metadata.Type))
 	require.NoError(t, err)
 	s.scraper = New(config, metadata.Settings{InFlight: ingest.NewInFlight(256 << 20), Telemetry: telemetry, Metrics: metrics}, ingester)
@@ -129,17 +128,17 @@ func (s *series) all() (all []received) {
 	return all
 }
 
-// stacks are the values of some sample types that the next consumer received, by identity of the samples.
-func (s *series) stacks(types ...string) map[string]int64 {
-	return sums(profiletest.Expand(s.t, s.received...), types...)
+// stacks are the values of sample types with this prefix that the next consumer received, by identity of the samples.
+func (s *series) stacks(prefix string) map[string]int64 {
+	return sums(profiletest.Expand(s.t, s.received...), prefix)
 }
 
-// sums are the values of some sample types by identity, without zeros.
-func sums(profiles []expand.Profile, types ...string) map[string]int64 {
+// sums are the values of sample types with this prefix by identity, without zeros.
+func sums(profiles []expand.Profile, prefix string) map[string]int64 {
 	found := map[string]int64{}
 	for _, p := range expand.Normalize(profiles, expand.AsPprof) {
 		for _, sample := range p.Samples {
-			if slices.Contains(types, p.Type) {
+			if strings.HasPrefix(p.Type, prefix) {
 				found[p.Type+" "+sample.Identity()] += sample.Sum.Int64()
 			}
 		}
@@ -161,38 +160,33 @@ func requireDeltas(t *testing.T, payloads [][]byte) {
 	t.Helper()
 	s := newSeries(t, "heap", nil)
 	at := time.Unix(1_800_000_000, 0)
-	total := 0
+	last, total := map[string]int64{}, 0
+	start := int64(0)
 	for i, payload := range payloads {
 		p := parsed(t, payload)
 		got := s.scrape(payload, at.Add(time.Duration(i)*time.Minute))
-		require.Zero(t, s.restarts(), "profile %d", i)
-		assert.Equal(t, sums(expand.Pprof(p), inuseTypes...), s.stacks(inuseTypes...), "profile %d", i)
-		if i == 0 {
-			require.Len(t, got, 2, "there is no delta yet")
-			continue
-		}
-		before := parsed(t, payloads[i-1])
-		want := sums(expand.Pprof(p), allocTypes...)
-		for key, n := range sums(expand.Pprof(before), allocTypes...) {
-			if want[key] -= n; want[key] == 0 {
-				delete(want, key)
+		require.Zero(t, s.restarts(), "profile %d: %v", i, s.logs.All())
+		assert.Equal(t, sums(expand.Pprof(p), inUse), s.stacks(inUse), "profile %d", i)
+		counters := sums(expand.Pprof(p), allocated)
+		want := map[string]int64{}
+		for key, n := range counters {
+			if i > 0 && n != last[key] { // there is no delta of the first one
+				want[key] = n - last[key]
 			}
 		}
-		assert.Equal(t, want, s.stacks(allocTypes...), "profile %d", i)
+		assert.Equal(t, want, s.stacks(allocated), "profile %d", i)
 		total += len(want)
-		if len(want) > 0 {
-			require.Len(t, got, 4)
-		}
 		for _, r := range got {
 			assert.Equal(t, p.TimeNanos, r.end)
-			if slices.Contains(inuseTypes, r.sampleType) {
+			if strings.HasPrefix(r.sampleType, inUse) {
 				assert.Equal(t, "instant", r.temporality)
 				assert.Equal(t, p.TimeNanos, r.start)
 			} else {
 				assert.Equal(t, "delta", r.temporality)
-				assert.Equal(t, before.TimeNanos, r.start, "it starts at the one before")
+				assert.Equal(t, start, r.start, "it starts at the one before")
 			}
 		}
+		last, start = counters, p.TimeNanos
 	}
 	assert.NotZero(t, total)
 }
@@ -208,64 +202,37 @@ func TestDeltasOfTheCorpus(t *testing.T) {
 	requireDeltas(t, payloads)
 }
 
-// The deltas of random profiles are those that google/pprof's types give.
 func TestDeltasOfRandomProfiles(t *testing.T) {
 	r := rand.New(rand.NewPCG(profiletest.Seed(t), 0))
-	profiles, rounds := 50, 0
-	if full, _ := profiletest.Soak(t); full {
-		profiles = 2000
-	}
-	for range profiles {
+	for range profiletest.Rounds(t, 50, 2000) {
 		p := profiletest.GeneratePprof(r)
-		if len(p.SampleType) == 0 {
+		if len(p.SampleType) == 0 || len(p.Sample) == 0 {
 			continue
 		}
-		var cumulative []string
 		for i, sampleType := range p.SampleType {
-			sampleType.Type = fmt.Sprintf("inuse_%d", i)
+			sampleType.Type = fmt.Sprint(inUse, i)
 			if i == 0 || r.IntN(2) == 0 {
-				sampleType.Type = fmt.Sprintf("alloc_%d", i)
-				cumulative = append(cumulative, sampleType.Type)
+				sampleType.Type = fmt.Sprint(allocated, i)
 			}
 		}
 		p.DefaultSampleType = ""
-		p.TimeNanos = 1_700_000_000_000_000_000
-		for _, sample := range p.Sample {
-			delete(sample.NumLabel, "end_timestamp_ns")
-			for i := range sample.Value {
-				sample.Value[i] = r.Int64N(1000)
-			}
-		}
-		s := newSeries(t, "heap", nil)
-		s.scrape(profiletest.Pprof(t, p), time.Now())
-		for range 4 {
-			before := profiletest.Sums(p)
+		p.TimeNanos, p.DurationNanos = 1_700_000_000_000_000_000, 0
+		var payloads [][]byte
+		for n := range 5 {
 			for _, sample := range p.Sample {
+				delete(sample.NumLabel, "end_timestamp_ns")
 				for i := range sample.Value {
+					if n == 0 {
+						sample.Value[i] = r.Int64N(1000)
+					}
 					sample.Value[i] += r.Int64N(3) * r.Int64N(1000)
 				}
 			}
-			p.TimeNanos += 1 + r.Int64N(1e12)
-			s.scrape(profiletest.Pprof(t, p), time.Now())
-			require.Zero(t, s.restarts(), "%v", s.logs.All())
-			want, got := map[string]int64{}, map[string]int64{}
-			for key, sum := range profiletest.Sums(p) {
-				if name, _, _ := strings.Cut(key, "/"); slices.Contains(cumulative, name) {
-					sum -= before[key]
-				}
-				want[key] = sum
-			}
-			maps.DeleteFunc(want, func(_ string, sum int64) bool { return sum == 0 })
-			for _, p := range profiletest.Expand(t, s.received...) {
-				for _, sample := range p.Samples {
-					got[p.Type+"/"+p.Unit] += sample.Sum.Int64()
-				}
-			}
-			require.Equal(t, want, got)
-			rounds++
+			p.TimeNanos += 1 + r.Int64N(int64(2*time.Minute))
+			payloads = append(payloads, profiletest.Pprof(t, p))
 		}
+		requireDeltas(t, payloads)
 	}
-	assert.NotZero(t, rounds)
 }
 
 // A counter that is less, or a mapping that has moved, is another process: there is no
@@ -299,7 +266,7 @@ func TestRestartsAreDetected(t *testing.T) {
 			}
 			assert.Len(t, got, want)
 			assert.Equal(t, test.restarted, s.restarts() == 1)
-			assert.Equal(t, sums(expand.Pprof(next), inuseTypes...), s.stacks(inuseTypes...))
+			assert.Equal(t, sums(expand.Pprof(next), inUse), s.stacks(inUse))
 			next.Sample[0].Value[0] += 5
 			next.Sample[0].Value[1] += 50
 			got = s.scrape(profiletest.Pprof(t, next), time.Now())
@@ -392,26 +359,23 @@ func TestDeltaAfterLoss(t *testing.T) {
 }
 
 func TestTemporalityOfProfileTypes(t *testing.T) {
-	all := func(temporality string) map[string]string {
-		return map[string]string{"alloc_objects": temporality, "alloc_space": temporality, "inuse_objects": temporality, "inuse_space": temporality}
-	}
-	heap := func(alloc string) map[string]string {
-		return map[string]string{"alloc_objects": alloc, "alloc_space": alloc, "inuse_objects": "instant", "inuse_space": "instant"}
-	}
-	for name, want := range map[string]struct{ deltas, plain map[string]string }{
-		"cpu":           {all("delta"), all("delta")},
-		"heap":          {heap("delta"), heap("cumulative")},
-		"allocs":        {heap("delta"), heap("cumulative")},
-		"goroutine":     {all("instant"), all("instant")},
-		"goroutineleak": {all("instant"), all("instant")},
-		"threadcreate":  {all("instant"), all("instant")},
-		"mutex":         {all("delta"), all("cumulative")},
-		"block":         {all("delta"), all("cumulative")},
-		"delta_heap":    {heap("delta"), heap("delta")},
-		"delta_mutex":   {all("delta"), all("delta")},
-		"delta_block":   {all("delta"), all("delta")},
+	for name, want := range map[string]struct {
+		alloc, allocWithoutDeltas string
+		inUse                     string // "" is as alloc
+	}{
+		"cpu":           {"delta", "delta", ""},
+		"heap":          {"delta", "cumulative", "instant"},
+		"allocs":        {"delta", "cumulative", "instant"},
+		"goroutine":     {"instant", "instant", ""},
+		"goroutineleak": {"instant", "instant", ""},
+		"threadcreate":  {"instant", "instant", ""},
+		"mutex":         {"delta", "cumulative", ""},
+		"block":         {"delta", "cumulative", ""},
+		"delta_heap":    {"delta", "delta", "instant"},
+		"delta_mutex":   {"delta", "delta", ""},
+		"delta_block":   {"delta", "delta", ""},
 	} {
-		for deltas, want := range map[bool]map[string]string{true: want.deltas, false: want.plain} {
+		for _, deltas := range []bool{true, false} {
 			s := newSeries(t, name, func(c *Config) { c.Delta = deltas })
 			var got []received
 			for n := range int64(2) {
@@ -419,11 +383,17 @@ func TestTemporalityOfProfileTypes(t *testing.T) {
 				p.TimeNanos += n
 				got = s.scrape(profiletest.Pprof(t, p), time.Unix(1_700_000_000, n))
 			}
-			found := map[string]string{}
+			assert.Len(t, got, 4)
 			for _, r := range got {
-				found[r.sampleType] = r.temporality
+				temporality := want.alloc
+				if !deltas {
+					temporality = want.allocWithoutDeltas
+				}
+				if strings.HasPrefix(r.sampleType, inUse) && want.inUse != "" {
+					temporality = want.inUse
+				}
+				assert.Equal(t, temporality, r.temporality, "%s of %s, delta: %t", r.sampleType, name, deltas)
 			}
-			assert.Equal(t, want, found, "%s, delta: %t", name, deltas)
 		}
 	}
 	assert.Len(t, profileTypes, 11, "each has its row above")
