@@ -6,6 +6,7 @@ package filewatch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -249,6 +250,55 @@ func TestShutdownCancelsTheHandler(t *testing.T) {
 	require.NoError(t, w.Start(t.Context(), componenttest.NewNopHost(), component.MustNewID("test")))
 	<-entered
 	require.NoError(t, w.Shutdown(t.Context()))
+}
+
+// A path without wildcards is a glob, too, and may be that of a hidden file.
+func TestGlobs(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a", "b", ".hidden", "c.tmp"} {
+		write(t, filepath.Join(dir, name), "content")
+	}
+	for include, want := range map[string][]string{
+		"/a": {"a"}, "/[ab]": {"a", "b"}, "/{a,b}": {"a", "b"}, "/.hidden": {".hidden"}, "/none": nil, "/*": {"a", "b"}, "/none/*": nil, "/ab*": nil, "/**": {"a", "b"},
+	} {
+		f := newFinder(Config{Include: []string{dir + include, dir + include}, Exclude: []string{dir + "/x/**", dir + "/c*"}}, zap.NewNop())
+		files, _ := f.find()
+		var names []string
+		for _, file := range files {
+			names = append(names, file.Relative)
+		}
+		assert.Equal(t, want, names, include)
+	}
+	f := newFinder(Config{Include: []string{dir + "/*"}, Exclude: []string{dir + "/a*"}}, zap.NewNop())
+	files, _ := f.find()
+	assert.Len(t, files, 1)
+}
+
+// 10,000 files are each read once, oldest first, with few and small writes to the storage.
+func TestManyFiles_R17(t *testing.T) {
+	kept, sets, largest := &profiletest.Storage{}, 0, 0
+	kept.Before = func(o *storage.Operation) error {
+		if o.Type == storage.Set {
+			sets, largest = sets+1, max(largest, len(o.Value))
+		}
+		return nil
+	}
+	w := newTest(t, t.TempDir(), kept)
+	n := profiletest.Rounds(t, 1000, 10_000)
+	old := time.Now().Add(-time.Hour)
+	var names []string
+	for i := range n {
+		name := filepath.Join(strconv.Itoa(i%50), strconv.Itoa(i))
+		w.write(t, name)
+		at := old.Add(time.Duration(i) * time.Millisecond)
+		require.NoError(t, os.Chtimes(filepath.Join(w.dir, name), at, at))
+		names = append(names, name)
+	}
+	assert.Equal(t, names, w.poll(t))
+	assert.Empty(t, w.poll(t))
+	assert.Equal(t, n, sets)
+	assert.Less(t, largest, 300, "bytes of a write")
+	profiletest.Account(t, fmt.Sprintf("%d files", n), n, len(names), 0)
 }
 
 // A file that goes away, or becomes another, after it was found is not what was found.

@@ -4,7 +4,6 @@
 package pprofreceiver
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -12,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -25,40 +23,22 @@ func TestAttributeLengthsAreBounded_R8(t *testing.T) {
 	within, over := strings.Repeat("x", httpserver.MaxAttributeLength), strings.Repeat("x", httpserver.MaxAttributeLength+1)
 	body := profiletest.Pprof(t, samplePprof("/bin/app", 1))
 	b := startTestReceiver(t, serverYAML, consumertest.NewNop())
-	withLabel := func(name, value string) []byte {
-		message, err := json.Marshal(map[string]any{"series": []any{map[string]any{
-			"labels":  []any{map[string]any{"name": name, "value": value}},
-			"samples": []any{map[string]any{"rawProfile": body}},
-		}}})
-		require.NoError(t, err)
-		return message
-	}
-	for name, send := range map[string]func(name, value string) answer{
+	for by, send := range map[string]func(name, value string) answer{
 		"query": func(name, value string) answer { return b.push("?"+url.Values{name: {value}}.Encode(), body) },
-		"ingest": func(name, value string) answer {
+		"labels": func(name, value string) answer {
 			return b.post(httpserver.IngestPath+"?format=pprof&name=app"+url.QueryEscape("{"+name+"="+value+"}"), body)
-		},
-		"Connect": func(name, value string) answer {
-			return b.connect(profiletest.Gzip(t, profiletest.PushRequest(profiletest.RawSeries(body, name, value))), "Content-Encoding", "gzip")
-		},
-		"Connect JSON": func(name, value string) answer {
-			return b.post(httpserver.PushPath, withLabel(name, value), "Content-Type", "application/json")
 		},
 		"tags": func(name, value string) answer {
 			return b.sendForm(httpserver.DatadogPath, attached("cpu.pprof", body), event(`{"tags_profiler":"`+name+":"+value+`"}`))
 		},
 	} {
-		assert.Less(t, send("a.b", within).status, 300, name)
-		profiletest.Injected(t, "1 attributes at the limit, 2 attributes over it")
+		assert.Less(t, send("a.b", within).status, 300, by)
 		for _, got := range []answer{send("a.b", over), send("a."+over, "b")} {
-			want := http.StatusRequestEntityTooLarge
-			if strings.HasPrefix(name, "Connect") {
-				want = http.StatusBadRequest
-			}
-			assert.Equal(t, want, got.status, name)
-			assert.Contains(t, got.body, "more than the limit of 65536", name)
-			assert.NotContains(t, got.body, over, name)
+			assert.Equal(t, http.StatusRequestEntityTooLarge, got.status, by)
+			assert.Contains(t, got.body, "more than the limit of 65536", by)
+			assert.NotContains(t, got.body, over, by)
 		}
+		profiletest.Injected(t, "1 attributes at the limit, 2 attributes over it")
 	}
 	assert.Equal(t, 413, b.sendForm(httpserver.DatadogPath, attached("cpu.pprof", body), event(`{"family":"`+over+`"}`)).status)
 	assert.Equal(t, 413, b.push("?profile_type="+over, body).status)
@@ -68,30 +48,27 @@ func TestAttributeLengthsAreBounded_R8(t *testing.T) {
 // An attribute that a request states once counts for each profile that gets it.
 func TestAttributesCountForEachProfile_R8(t *testing.T) {
 	raw := profiletest.Pprof(t, samplePprof("/bin/app", 3))
-	sample := profiletest.RawSample(raw)
-	series := func(samples int, labels ...string) []byte {
-		message := profiletest.RawSeries(raw, labels...)
-		for range samples - 1 {
-			message = profiletest.AppendRawSample(message, sample)
-		}
-		return profiletest.Gzip(t, profiletest.PushRequest(message))
-	}
-	b := startTestReceiver(t, serverYAML, consumertest.NewNop())
 	long := strings.Repeat("x", httpserver.MaxAttributeLength)
-	got := b.connect(series(256, "service_name", long), "Content-Encoding", "gzip")
-	assert.Equal(t, 400, got.status)
-	assert.Contains(t, got.body, "attributes of all profiles")
-	assert.Equal(t, 200, b.connect(series(256, "service_name", long[:32<<10]), "Content-Encoding", "gzip").status)
-	got = b.connect(profiletest.Gzip(t, profiletest.PushRequest(profiletest.RawSeries(raw, "a", long[1:], "b", long[1:]))), "Content-Encoding", "gzip")
-	assert.Equal(t, 200, got.status, got.body)
-
+	b := startTestReceiver(t, serverYAML, consumertest.NewNop())
+	push := func(samples int, series ...[]byte) answer {
+		for range samples - 1 {
+			series[0] = profiletest.AppendRawSample(series[0], profiletest.RawSample(raw))
+		}
+		return b.connect(profiletest.Gzip(t, profiletest.PushRequest(series...)), "Content-Encoding", "gzip")
+	}
 	var labels []string
 	for i := range httpserver.MaxEntries {
 		labels = append(labels, fmt.Sprint("a", i), long)
 	}
-	got = b.connect(profiletest.Gzip(t, profiletest.PushRequest(profiletest.RawSeries(raw, labels...), profiletest.RawSeries(raw, labels...))), "Content-Encoding", "gzip")
-	assert.Equal(t, 400, got.status)
-	assert.Contains(t, got.body, "size in bytes of the attributes of all profiles")
+	assert.Equal(t, 200, push(256, profiletest.RawSeries(raw, "service_name", long[:32<<10])).status)
+	assert.Equal(t, 200, push(1, profiletest.RawSeries(raw, "a", long[1:], "b", long[1:])).status)
+	for _, got := range []answer{
+		push(256, profiletest.RawSeries(raw, "service_name", long)),
+		push(1, profiletest.RawSeries(raw, labels...), profiletest.RawSeries(raw, labels...)),
+	} {
+		assert.Equal(t, 400, got.status)
+		assert.Contains(t, got.body, "size in bytes of the attributes of all profiles")
+	}
 	assert.Zero(t, b.inFlight.InUse())
 	profiletest.Injected(t, "4 requests of long labels for many profiles")
 }

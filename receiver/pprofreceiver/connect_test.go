@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -134,13 +133,4 @@ func TestConnectCodes_R10(t *testing.T) {
 		{name: "a stream", contentType: "application/connect+proto", body: request, status: 415},
 		{name: "no content type", contentType: " ", body: request, status: 415},
 	})
-}
-
-func statusTexts(counts map[string]int64) map[string]int64 {
-	texts := map[string]int64{}
-	for status, n := range counts {
-		code, _ := strconv.Atoi(status)
-		texts[http.StatusText(code)] = n
-	}
-	return texts
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -16,8 +17,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumererror"
-	"go.opentelemetry.io/collector/consumer/consumertest"
-	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -193,6 +192,7 @@ func TestDatadogRejections(t *testing.T) {
 	for range 2*httpserver.MaxEntries + 1 {
 		tooMany = append(tooMany, attached("metrics.json", nil))
 	}
+	whole, formType := form(t, good, event("{}"))
 	testExchanges(t, exchange{path: httpserver.DatadogPath}, []exchange{
 		{name: "no event", parts: []formPart{good}, status: 400, says: "no part named event"},
 		{name: "a JFR that is none", parts: []formPart{attached("main.jfr.lz4", []byte("x y")), event("{}")}, status: 400, says: "attachment \"main.jfr\": looks like text"},
@@ -208,24 +208,11 @@ func TestDatadogRejections(t *testing.T) {
 		{name: "many profiles", parts: append(many, event("{}")), status: 413, says: "profiles: 257"},
 		{name: "many parts", parts: append(tooMany, event("{}")), status: 413, says: "parts"},
 		{name: "an empty profile", parts: []formPart{attached("cpu.pprof", nil), event("{}")}, status: 400, says: `attachment "cpu.pprof": empty`},
+		{name: "cut off", body: whole[:len(whole)/2], headers: formType, status: 400, says: "cut short"},
+		{name: "the end cut off", body: whole[:len(whole)-5], headers: formType, status: 400, says: "cut short"},
+		{name: "gzipped as a whole", body: profiletest.Gzip(t, whole), headers: append(formType, "Content-Encoding", "gzip"), status: 202},
 		{name: "no form: no type", contentType: "", body: []byte("x"), status: 415, says: "multipart/form-data with a boundary"},
 		{name: "no form: no boundary", contentType: "multipart/form-data", body: []byte("x"), status: 415, says: "multipart/form-data with a boundary"},
-	})
-	t.Run("cut off", func(t *testing.T) {
-		b := startTestReceiver(t, serverYAML, consumertest.NewNop())
-		body, headers := form(t, good, event("{}"))
-		for n := range len(body) - 4 {
-			got := b.post(httpserver.DatadogPath, body[:n], headers...)
-			require.Equal(t, 400, got.status, "%d bytes: %s", n, got.body)
-		}
-	})
-	t.Run("gzipped as a whole", func(t *testing.T) {
-		next := newSink(t)
-		b := startTestReceiver(t, serverYAML, next)
-		body, headers := form(t, good, event("{}"))
-		got := b.post(httpserver.DatadogPath, profiletest.Gzip(t, body), append(headers, "Content-Encoding", "gzip")...)
-		require.Equal(t, 202, got.status, got.body)
-		next.only()
 	})
 }
 
@@ -250,7 +237,7 @@ func TestOthersOfTheRequestAreKept_R4(t *testing.T) {
 			assert.Contains(t, got.body, "heap.pprof")
 			assert.Contains(t, got.body, "1 more")
 			assert.Len(t, next.AllProfiles(), 2)
-			assert.Equal(t, map[string]int64{http.StatusText(bad.status): 1}, statusTexts(b.counts("otelcol_receiver_pprof_requests", "http.response.status_code")))
+			assert.Equal(t, map[string]int64{strconv.Itoa(bad.status): 1}, b.counts("otelcol_receiver_pprof_requests", "http.response.status_code"))
 			rejections := b.counts("otelcol_receiver_pprof_rejected_requests", "reason")
 			total := int64(0)
 			for _, n := range rejections {
@@ -272,41 +259,17 @@ func TestOthersOfTheRequestAreKept_R4(t *testing.T) {
 // If one profile is to be retried, the response says so, whatever the outcome of the others.
 func TestRetryPrecedesOtherRejections(t *testing.T) {
 	good := profiletest.Pprof(t, samplePprof("/bin/app", 3))
-	for name, row := range map[string]struct {
-		consume func(kind string) error
-		status  int
-	}{
-		"one retryable, one permanent": {func(kind string) error {
-			switch kind {
-			case "cpu":
-				return consumererror.NewPermanent(errors.New("never"))
-			case "heap":
-				return errors.New("not now")
-			}
-			return nil
-		}, 503},
-		"one permanent": {func(kind string) error {
-			if kind == "heap" {
-				return consumererror.NewPermanent(errors.New("never"))
-			}
-			return nil
-		}, 500},
+	later, never := errors.New("not now"), consumererror.NewPermanent(errors.New("never"))
+	for status, errs := range map[int]map[string]error{ // by profile type
+		http.StatusServiceUnavailable:  {"cpu": never, "heap": later},
+		http.StatusInternalServerError: {"heap": never},
 	} {
-		t.Run(name, func(t *testing.T) {
-			b := startTestReceiver(t, serverYAML, byKind(t, row.consume))
-			got := b.sendForm(httpserver.DatadogPath, attached("cpu.pprof", good), attached("heap.pprof", good), attached("bad.pprof", []byte("x")), event("{}"))
-			assert.Equal(t, row.status, got.status, got.body)
-			if row.status == 503 {
-				assert.Equal(t, "5", got.header.Get("Retry-After"))
-			}
-		})
+		b := startTestReceiver(t, serverYAML, consumer(t, func(_ context.Context, pd pprofile.Profiles) error {
+			kind, _ := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().Get("profile.type")
+			return errs[kind.AsString()]
+		}))
+		got := b.sendForm(httpserver.DatadogPath, attached("cpu.pprof", good), attached("heap.pprof", good), attached("bad.pprof", []byte("x")), event("{}"))
+		assert.Equal(t, status, got.status, got.body)
+		assert.Equal(t, map[int]string{http.StatusServiceUnavailable: "5"}[status], got.header.Get("Retry-After"))
 	}
-}
-
-func byKind(t *testing.T, consume func(kind string) error) xconsumer.Profiles {
-	t.Helper()
-	return consumer(t, func(_ context.Context, pd pprofile.Profiles) error {
-		kind, _ := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().Get("profile.type")
-		return consume(kind.AsString())
-	})
 }

@@ -38,7 +38,7 @@ func numbered(value int64) *profile.Profile {
 }
 
 // arrivedValues are the values of the sample type samples, by the label id.
-func arrivedValues(t *testing.T, s *sink) map[int64]int64 {
+func arrivedValues(t testing.TB, s *sink) map[int64]int64 {
 	t.Helper()
 	values, ids := map[int64]int64{}, map[string]bool{}
 	for _, p := range profiletest.Expand(t, s.AllProfiles()...) {
@@ -264,7 +264,7 @@ func TestSumIsExactWithManyClients_R12(t *testing.T) {
 // a request.
 func TestPanicIsAnswered_R13(t *testing.T) {
 	pushes := profiletest.Rounds(t, 200, 1000)
-	several := protocol{"datadog, several", http.StatusAccepted, httpserver.DatadogPath, func(t *testing.T, profile []byte) ([]byte, []string) {
+	several := protocol{"datadog, several", http.StatusAccepted, httpserver.DatadogPath, func(t testing.TB, profile []byte) ([]byte, []string) {
 		t.Helper()
 		return form(t, attached("cpu.pprof", profile), attached("heap.pprof", profile), event("{}"))
 	}}

@@ -35,6 +35,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/scrape"
 )
 
+var receiverID = component.MustNewIDWithName("pprof", "test")
+
 const serverYAML = "server: {endpoint: 127.0.0.1:0}\n"
 
 // loadConfig reads a configuration as the collector does, and validates it.
@@ -49,7 +51,7 @@ type testReceiver struct {
 	server    *httpserver.Server // nil if it is not configured, as the others
 	scraper   *scrape.Scraper
 	files     *files.Reader
-	t         *testing.T
+	t         testing.TB
 	client    *http.Client
 	telemetry *componenttest.Telemetry
 	logs      *observer.ObservedLogs
@@ -58,7 +60,7 @@ type testReceiver struct {
 }
 
 // newTestReceiver makes a receiver that is not started.
-func newTestReceiver(t *testing.T, yaml string, next xconsumer.Profiles) *testReceiver {
+func newTestReceiver(t testing.TB, yaml string, next xconsumer.Profiles) *testReceiver {
 	t.Helper()
 	cfg, err := loadConfig(yaml)
 	require.NoError(t, err)
@@ -86,6 +88,7 @@ func sectionOf[T component.Component](r *pprofReceiver) (found T) {
 
 func settings(telemetry *componenttest.Telemetry) receiver.Settings {
 	set := metadatatest.NewSettings(telemetry)
+	set.ID = receiverID
 	set.BuildInfo = component.BuildInfo{Version: "1.2.3"}
 	set.Resource.Attributes().PutStr("service.name", "the-collector")
 	set.Resource.Attributes().PutStr("service.instance.id", "instance-1")
@@ -94,7 +97,7 @@ func settings(telemetry *componenttest.Telemetry) receiver.Settings {
 }
 
 // startTestReceiver makes a receiver, and runs it until the test ends.
-func startTestReceiver(t *testing.T, yaml string, next xconsumer.Profiles) *testReceiver {
+func startTestReceiver(t testing.TB, yaml string, next xconsumer.Profiles) *testReceiver {
 	t.Helper()
 	b := newTestReceiver(t, yaml, next)
 	b.start()
@@ -103,7 +106,7 @@ func startTestReceiver(t *testing.T, yaml string, next xconsumer.Profiles) *test
 
 func (b *testReceiver) start() {
 	b.t.Helper()
-	require.NoError(b.t, b.Start(context.Background(), componenttest.NewNopHost()))
+	require.NoError(b.t, b.Start(b.t.Context(), componenttest.NewNopHost()))
 	b.t.Cleanup(func() {
 		// Shutdown waits for connections that have been dialled and not used.
 		b.client.CloseIdleConnections()
@@ -165,10 +168,10 @@ func (b *testReceiver) push(query string, body []byte, headers ...string) answer
 // sink keeps what it consumes, after checking that it conforms.
 type sink struct {
 	consumertest.ProfilesSink
-	t *testing.T
+	t testing.TB
 }
 
-func newSink(t *testing.T) *sink {
+func newSink(t testing.TB) *sink {
 	t.Helper()
 	return &sink{t: t}
 }

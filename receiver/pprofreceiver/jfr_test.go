@@ -23,6 +23,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/jfrwriter"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 )
@@ -50,16 +51,9 @@ const jfrLabels = "\x0a\x0a\x08\x07\x12\x06\x0a\x04\x08\x01\x10\x02" + "\x12\x0a
 // summary returns the sum of values and the labels, by profile type and sample type.
 func summary(t *testing.T, pd pprofile.Profiles) map[string]string {
 	t.Helper()
-	profiletest.RequireConforms(t, pd)
-	expanded := profiletest.Expand(t, pd)
 	all := map[string]string{}
-	for _, p := range expanded {
-		key := ""
-		for _, a := range p.Scope.Attributes {
-			if a.Key == "profile.type" {
-				key = a.Value.(string) + " " + p.Type
-			}
-		}
+	for _, p := range profiletest.Expand(t, pd) {
+		key := expand.Text(p.Scope.Attributes, "profile.type") + " " + p.Type
 		for _, s := range p.Samples {
 			all[key] += s.Sum.String()
 			for _, a := range s.Attributes {
@@ -67,11 +61,7 @@ func summary(t *testing.T, pd pprofile.Profiles) map[string]string {
 			}
 		}
 		assert.NotEmpty(t, p.ProfileID)
-		for _, a := range p.Resource.Attributes {
-			if a.Key == "service.name" {
-				assert.Equal(t, "cart", a.Value)
-			}
-		}
+		assert.Equal(t, "cart", expand.Text(p.Resource.Attributes, "service.name"))
 	}
 	return all
 }

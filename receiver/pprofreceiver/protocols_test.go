@@ -27,25 +27,25 @@ type protocol struct {
 	name    string
 	success int
 	path    string
-	wrap    func(t *testing.T, profile []byte) (body []byte, headers []string)
+	wrap    func(t testing.TB, profile []byte) (body []byte, headers []string)
 }
 
 // protocols are all ways to push, as their clients use them.
 var protocols = []protocol{
-	{"pprof", http.StatusNoContent, "/v1/pprof?service.name=checkout", func(_ *testing.T, profile []byte) ([]byte, []string) {
+	{"pprof", http.StatusNoContent, "/v1/pprof?service.name=checkout", func(_ testing.TB, profile []byte) ([]byte, []string) {
 		return profile, nil
 	}},
-	{"ingest form", http.StatusOK, "/ingest?name=checkout", func(t *testing.T, profile []byte) ([]byte, []string) {
+	{"ingest form", http.StatusOK, "/ingest?name=checkout", func(t testing.TB, profile []byte) ([]byte, []string) {
 		t.Helper()
 		return form(t, formPart{"profile", "profile.pprof", profile})
 	}},
-	{"ingest raw", http.StatusOK, "/ingest?name=checkout&format=pprof", func(_ *testing.T, profile []byte) ([]byte, []string) {
+	{"ingest raw", http.StatusOK, "/ingest?name=checkout&format=pprof", func(_ testing.TB, profile []byte) ([]byte, []string) {
 		return profile, nil
 	}},
-	{"connect", http.StatusOK, httpserver.PushPath, func(_ *testing.T, profile []byte) ([]byte, []string) {
+	{"connect", http.StatusOK, httpserver.PushPath, func(_ testing.TB, profile []byte) ([]byte, []string) {
 		return profiletest.PushRequest(profiletest.RawSeries(profile, "service_name", "checkout")), []string{"Content-Type", "application/proto"}
 	}},
-	{"connect JSON", http.StatusOK, httpserver.PushPath, func(t *testing.T, profile []byte) ([]byte, []string) {
+	{"connect JSON", http.StatusOK, httpserver.PushPath, func(t testing.TB, profile []byte) ([]byte, []string) {
 		t.Helper()
 		body, err := json.Marshal(map[string]any{"series": []any{map[string]any{
 			"labels":  []any{map[string]any{"name": "service_name", "value": "checkout"}},
@@ -54,7 +54,7 @@ var protocols = []protocol{
 		require.NoError(t, err)
 		return body, []string{"Content-Type", "application/json; charset=utf-8"}
 	}},
-	{"datadog", http.StatusAccepted, httpserver.DatadogPath, func(t *testing.T, profile []byte) ([]byte, []string) {
+	{"datadog", http.StatusAccepted, httpserver.DatadogPath, func(t testing.TB, profile []byte) ([]byte, []string) {
 		t.Helper()
 		return form(t,
 			formPart{"cpu.pprof", "cpu.pprof", profile},
@@ -75,7 +75,7 @@ type formPart struct {
 	Body       []byte
 }
 
-func form(t *testing.T, parts ...formPart) (body []byte, headers []string) {
+func form(t testing.TB, parts ...formPart) (body []byte, headers []string) {
 	t.Helper()
 	all := make([]profiletest.FormPart, len(parts))
 	for i, p := range parts {
@@ -99,7 +99,7 @@ type arrived struct {
 	duration                                     time.Duration
 }
 
-func arrivals(t *testing.T, payloads ...pprofile.Profiles) (all []arrived) {
+func arrivals(t testing.TB, payloads ...pprofile.Profiles) (all []arrived) {
 	t.Helper()
 	for _, p := range profiletest.Expand(t, payloads...) {
 		a := arrived{

@@ -101,6 +101,7 @@ func TestStatuses_R10(t *testing.T) {
 		{name: "permanent", body: good, next: never, status: 500, says: "backend says no"},
 		{name: "invalid for the pipeline", body: good, next: invalid, status: 400, says: "too many sample types", reason: "pipeline_permanent"},
 		{name: "retryable", body: good, next: away, status: 503, says: "backend is away"},
+		{name: "retryable, not UTF-8", body: good, next: consumertest.NewErr(errors.New("bad \xff bytes")), status: 503, says: "bad \ufffd bytes"},
 		{name: "one of two pipelines unavailable", body: good, next: both, status: 503, says: "backend is away"},
 		{name: "bad before retryable", body: []byte("hello world"), next: away, status: 400},
 	})
@@ -147,7 +148,7 @@ func TestPush(t *testing.T) {
 
 	points := []metricdata.DataPoint[int64]{{
 		Value:      1,
-		Attributes: attribute.NewSet(attribute.String("receiver", "pprof"), attribute.String("endpoint", "/v1/pprof"), attribute.Int("http.response.status_code", 204)),
+		Attributes: attribute.NewSet(attribute.String("receiver", "pprof/test"), attribute.String("endpoint", "/v1/pprof"), attribute.Int("http.response.status_code", 204)),
 	}}
 	metadatatest.AssertEqualReceiverPprofRequests(t, b.telemetry, points, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
 	accepted, err := b.telemetry.GetMetric("otelcol_receiver_accepted_profile_samples")
@@ -189,7 +190,7 @@ func TestEmptyProfileIsCounted_R5(t *testing.T) {
 	assert.Empty(t, next.AllProfiles(), "nothing is passed on")
 	metadatatest.AssertEqualReceiverPprofEmptyProfiles(t, b.telemetry, []metricdata.DataPoint[int64]{{
 		Value:      int64(len(p.SampleType)) + 1, // a pprof without sample types counts as one
-		Attributes: attribute.NewSet(attribute.String("receiver", "pprof"), attribute.String("transport", "http")),
+		Attributes: attribute.NewSet(attribute.String("receiver", "pprof/test"), attribute.String("transport", "http")),
 	}}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
 	profiletest.Injected(t, "1 profiles without samples")
 }
@@ -245,32 +246,14 @@ func TestLinksOfKnownLabels(t *testing.T) {
 	}
 }
 
-// profileIDs returns the IDs of all Profiles, and requires them to be set.
-func profileIDs(t *testing.T, payloads ...pprofile.Profiles) []pprofile.ProfileID {
-	t.Helper()
-	var ids []pprofile.ProfileID
-	for _, pd := range payloads {
-		for p := range sampletypes.ProfilesOf(pd) {
-			require.False(t, p.ProfileID().IsEmpty())
-			ids = append(ids, p.ProfileID())
-		}
-	}
-	return ids
-}
-
-func TestErrorsAreValidUTF8(t *testing.T) {
-	b := startTestReceiver(t, serverYAML, consumertest.NewErr(errors.New("bad \xff bytes")))
-	got := b.push("", profiletest.Pprof(t, samplePprof("/bin/app", 3)))
-	assert.Equal(t, 503, got.status)
-	assert.Contains(t, got.body, "bad \ufffd bytes")
-}
-
 // idsOf are the profile IDs of all payloads that were consumed, each with its count.
 func (s *sink) idsOf() map[pprofile.ProfileID]int {
+	s.t.Helper()
 	ids := map[pprofile.ProfileID]int{}
 	for _, pd := range s.AllProfiles() {
-		for _, id := range profileIDs(s.t, pd) {
-			ids[id]++
+		for p := range sampletypes.ProfilesOf(pd) {
+			require.False(s.t, p.ProfileID().IsEmpty())
+			ids[p.ProfileID()]++
 		}
 	}
 	return ids
@@ -284,7 +267,7 @@ func TestPushedAgain_P13(t *testing.T) {
 	stated := []protocol{
 		{"ingest, from", http.StatusOK, "/ingest?name=checkout&format=pprof&from=1700000000", protocols[0].wrap},
 		{"ingest, until", http.StatusOK, "/ingest?name=checkout&format=pprof&until=1700000010", protocols[0].wrap},
-		{"datadog, start", http.StatusAccepted, httpserver.DatadogPath, func(t *testing.T, profile []byte) ([]byte, []string) {
+		{"datadog, start", http.StatusAccepted, httpserver.DatadogPath, func(t testing.TB, profile []byte) ([]byte, []string) {
 			t.Helper()
 			return form(t, formPart{"cpu.pprof", "cpu.pprof", profile}, event(goEvent))
 		}},

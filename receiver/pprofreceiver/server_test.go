@@ -30,7 +30,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
 
-func consumer(t *testing.T, consume xconsumer.ConsumeProfilesFunc) xconsumer.Profiles {
+func consumer(t testing.TB, consume xconsumer.ConsumeProfilesFunc) xconsumer.Profiles {
 	t.Helper()
 	next, err := xconsumer.NewProfiles(consume)
 	require.NoError(t, err)
