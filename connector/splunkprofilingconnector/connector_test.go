@@ -8,7 +8,9 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -54,7 +56,10 @@ type harness struct {
 func newHarness(t *testing.T, change func(*Config)) *harness {
 	t.Helper()
 	h := &harness{t: t}
+	var mu sync.Mutex
 	next, err := xconsumer.NewProfiles(func(_ context.Context, pd pprofile.Profiles) error {
+		mu.Lock()
+		defer mu.Unlock()
 		profiletest.RequireConforms(t, pd)
 		if h.err == nil {
 			h.received = append(h.received, pd)
@@ -71,23 +76,11 @@ func newHarness(t *testing.T, change func(*Config)) *harness {
 		change(config)
 	}
 	require.NoError(t, config.Validate())
-	h.connector, err = newConnector(set, config, ingest.NewInFlight(int64(config.MaxInFlight)), serial{next, make(chan struct{}, 1)})
+	h.connector, err = newConnector(set, config, ingest.NewInFlight(int64(config.MaxInFlight)), next)
 	require.NoError(t, err)
 	require.NoError(t, h.connector.Start(t.Context(), componenttest.NewNopHost()))
 	t.Cleanup(func() { assert.NoError(t, h.connector.Shutdown(context.Background())) })
 	return h
-}
-
-// serial passes one payload at a time.
-type serial struct {
-	xconsumer.Profiles
-	turn chan struct{}
-}
-
-func (s serial) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
-	s.turn <- struct{}{}
-	defer func() { <-s.turn }()
-	return s.Profiles.ConsumeProfiles(ctx, pd)
 }
 
 // outcomes are the records by outcome so far.
@@ -209,22 +202,15 @@ func TestSamplesWithoutTypesAreWallTime(t *testing.T) {
 
 func TestWithoutTimestampsEqualSamplesAreSummed(t *testing.T) {
 	h := newHarness(t, func(c *Config) { c.Timestamps = false })
-	_, _, p := stacks()
-	p.Sample = nil
-	for i := range 5 {
-		leaf, _, _ := stacks()
-		leaf.Location = p.Location
-		leaf.NumLabel = map[string][]int64{"source.event.period": {1000}, "source.event.time": {at + int64(i)*1000}}
-		p.Sample = append(p.Sample, leaf)
-	}
+	p := cpuWithoutTypes(slices.Repeat([]int64{1000}, 5)...)
 	require.NoError(t, h.connector.ConsumeLogs(t.Context(), logs("shop", pprofRecord("cpu", gzipped(t, p)))))
 	wall := h.expanded()["wall/nanoseconds"]
 	require.Len(t, wall, 1)
 	require.Len(t, wall[0].Samples, 1)
 	assert.Equal(t, int64(5*time.Second), wall[0].Samples[0].Sum.Int64())
 	assert.Equal(t, expand.ShapeValues, wall[0].Shape)
-	assert.EqualValues(t, at*1e6, wall[0].Time)
-	assert.Equal(t, uint64(5*time.Second), wall[0].Duration)
+	assert.EqualValues(t, uint64(1e18), wall[0].Time)
+	assert.Equal(t, uint64(1004*time.Millisecond), wall[0].Duration)
 }
 
 // splunk-otel-python prints IDs without their leading zeros.
@@ -362,11 +348,7 @@ func TestRetryableErrorsComeFirst(t *testing.T) {
 	h.received = nil
 	require.NoError(t, h.connector.ConsumeLogs(t.Context(), request))
 	assert.ElementsMatch(t, first, profileIDs(h.received), "a request that is sent again has the same IDs")
-	distinct := map[string]bool{}
-	for _, id := range first {
-		distinct[id] = true
-	}
-	assert.Len(t, distinct, len(first), "equal records of a request are several profiles")
+	assert.Len(t, distinct(first), len(first), "equal records of a request are several profiles")
 }
 
 func TestMemoryThatOthersHoldIsRetryable(t *testing.T) {
@@ -389,23 +371,14 @@ func profileIDs(all []pprofile.Profiles) (ids []string) {
 	return ids
 }
 
+func distinct(ids []string) []string { return slices.Compact(slices.Sorted(slices.Values(ids))) }
+
 // A request may need more memory than one may have: then its records are passed on in several
 // parts, and equal records still have IDs of their own.
 func TestLargeRequestsAreSplit(t *testing.T) {
 	h := newHarness(t, func(c *Config) { c.MaxInFlight = 8 << 20 })
-	_, _, p := stacks()
-	p.Sample = nil
-	for i := range 2000 {
-		leaf, _, _ := stacks()
-		leaf.Location = p.Location
-		leaf.NumLabel = map[string][]int64{"source.event.period": {1000}, "source.event.time": {at + int64(i)}}
-		p.Sample = append(p.Sample, leaf)
-	}
-	body := gzipped(t, p)
-	var records []func(plog.LogRecord)
-	for range 20 {
-		records = append(records, pprofRecord("cpu", body))
-	}
+	body := gzipped(t, cpuWithoutTypes(slices.Repeat([]int64{1000}, 2000)...))
+	records := slices.Repeat([]func(plog.LogRecord){pprofRecord("cpu", body)}, 20)
 	require.NoError(t, h.connector.ConsumeLogs(t.Context(), logs("shop", records...)))
 	assert.Equal(t, map[string]int64{"accepted": 20}, h.outcomes())
 	total := int64(0)
@@ -415,11 +388,7 @@ func TestLargeRequestsAreSplit(t *testing.T) {
 		}
 	}
 	assert.EqualValues(t, 20*2000, total)
-	ids := map[string]bool{}
-	for _, id := range profileIDs(h.received) {
-		ids[id] = true
-	}
-	assert.Len(t, ids, 40)
+	assert.Len(t, distinct(profileIDs(h.received)), 40)
 	assert.Zero(t, h.connector.inFlight.InUse())
 }
 

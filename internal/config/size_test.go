@@ -11,24 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/confmap"
-	"go.opentelemetry.io/collector/confmap/confmaptest"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
-
-type holder struct {
-	Size    Size  `mapstructure:"size"`
-	Pointer *Size `mapstructure:"pointer"`
-}
-
-func (h *holder) Unmarshal(conf *confmap.Conf) error { return Unmarshal(conf, h) }
-
-func decode(t *testing.T, yaml string) (holder, error) {
-	t.Helper()
-	got := holder{Size: 7}
-	err := profiletest.LoadConfig(yaml, &got)
-	return got, err
-}
 
 func TestConfmapReads(t *testing.T) {
 	for yaml, want := range map[string]Size{
@@ -49,16 +32,15 @@ func TestConfmapReads(t *testing.T) {
 		"size: 1e6":                 1_000_000,
 		"size: 9223372036854775807": math.MaxInt64,
 		"size: 8388607TiB":          8388607 * TiB,
-		"{}":                        7,
 	} {
 		t.Run(yaml, func(t *testing.T) {
-			got, err := decode(t, yaml)
+			got, err := load(t, yaml)
 			require.NoError(t, err)
 			assert.Equal(t, want, got.Size)
 		})
 	}
 
-	got, err := decode(t, "pointer: 5MB")
+	got, err := load(t, "pointer: 5MB")
 	require.NoError(t, err)
 	require.NotNil(t, got.Pointer)
 	assert.Equal(t, Size(5e6), *got.Pointer)
@@ -93,7 +75,7 @@ func TestConfmapRejects(t *testing.T) {
 		"size: .nan":                 `is "NaN": `,
 	} {
 		t.Run(yaml, func(t *testing.T) {
-			_, err := decode(t, yaml)
+			_, err := load(t, yaml)
 			require.ErrorContains(t, err, want)
 			assert.ErrorContains(t, err, "size")
 		})
@@ -114,23 +96,15 @@ func TestStringIsReadBack(t *testing.T) {
 
 func TestConfmapWritesText(t *testing.T) {
 	conf := confmap.New()
-	require.NoError(t, conf.Marshal(holder{Size: 64 * MiB}))
+	require.NoError(t, conf.Marshal(component{Size: 64 * MiB}))
 	assert.Equal(t, "64MiB", conf.Get("size"))
-}
-
-func TestLoadedFromFile(t *testing.T) {
-	conf, err := confmaptest.LoadConf("testdata/size.yaml")
-	require.NoError(t, err)
-	var got holder
-	require.NoError(t, conf.Unmarshal(&got))
-	assert.Equal(t, 16*MiB, got.Size)
 }
 
 func TestPercentagesAreOfTheMemoryLimit(t *testing.T) {
 	before := debug.SetMemoryLimit(1000)
 	defer debug.SetMemoryLimit(before)
 	for yaml, want := range map[string]Size{"25%": 250, "0%": 0, "7 %": 70, "100%": 1000} {
-		got, err := decode(t, "size: "+yaml)
+		got, err := load(t, "size: "+yaml)
 		require.NoError(t, err)
 		assert.Equal(t, want, got.Size, yaml)
 	}

@@ -93,7 +93,6 @@ type testConsumer struct {
 
 	mu         sync.Mutex
 	accepted   map[int]int // times, by number
-	order      []int       // accepted
 	concurrent int
 	most       int // calls at a time
 }
@@ -102,29 +101,30 @@ func (n *testConsumer) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: true}
 }
 
-func (n *testConsumer) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) (err error) {
-	n.mu.Lock()
-	n.concurrent++
-	n.most = max(n.most, n.concurrent)
-	n.mu.Unlock()
-	which, answered := numberOf(pd), false
-	defer func() {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		n.concurrent--
-		if answered && err == nil {
-			if n.accepted == nil {
-				n.accepted = map[int]int{}
-			}
-			n.accepted[which]++
-			n.order = append(n.order, which)
-		}
-	}()
+func (n *testConsumer) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
+	n.count(1)
+	defer n.count(-1)
+	which := numberOf(pd)
 	if n.answer != nil {
-		err = n.answer(ctx, pd)
+		if err := n.answer(ctx, pd); err != nil {
+			return err
+		}
 	}
-	answered = true
-	return err
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.accepted == nil {
+		n.accepted = map[int]int{}
+	}
+	n.accepted[which]++
+	return nil
+}
+
+// count adds to the number of calls at a time.
+func (n *testConsumer) count(calls int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.concurrent += calls
+	n.most = max(n.most, n.concurrent)
 }
 
 // rejectAll is an answer.
