@@ -14,10 +14,10 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"syscall"
 
 	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/filewatch"
@@ -52,14 +52,11 @@ func (p *progress) add(number int) {
 type openFile struct {
 	*filewatch.File
 	opened  *os.File       // holds the shared lock
-	sending sync.WaitGroup // records in progress
-
-	interrupted atomic.Bool // by Shutdown, which kept a record from being sent
+	sending errgroup.Group // records in progress
 
 	mu       sync.Mutex
 	progress progress
-	damages  int   // parts that cannot be read
-	failure  error // of a record that is to be sent again with the file
+	damages  int // parts that cannot be read
 }
 
 // read is the Handler of the Watcher. It reads a file and starts to send its records; the file ends when all were sent.
@@ -71,16 +68,16 @@ func (r *fileReceiver) read(ctx context.Context, file *filewatch.File) {
 	}
 	err = r.sendRecords(ctx, f)
 	r.watcher.Go(func() {
-		f.sending.Wait()
+		err := cmp.Or(f.sending.Wait(), err)
 		defer func() { _ = f.opened.Close() }() // only now: retention would count it as not sent
-		if f.interrupted.Load() {
+		if errors.Is(err, errShutdown) {
 			return
 		}
 		outcome := fileSuccess
 		if f.damages > 0 {
 			outcome = fileDamaged
 		}
-		if err = cmp.Or(err, f.failure); err == nil {
+		if err == nil {
 			err = r.afterRead(f)
 		}
 		r.end(file, outcome, err)
@@ -126,6 +123,9 @@ func (r *fileReceiver) open(file *filewatch.File) (*openFile, error) {
 	return f, nil
 }
 
+// errShutdown says that a record was not sent because the receiver stops.
+var errShutdown = errors.New("the receiver stops")
+
 // sendRecords starts to send the records of a file that were not sent before. After an error, the file is read again.
 func (r *fileReceiver) sendRecords(ctx context.Context, f *openFile) error {
 	if f.Size == 0 {
@@ -151,15 +151,14 @@ func (r *fileReceiver) sendRecords(ctx context.Context, f *openFile) error {
 			continue
 		}
 		if r.slots.Acquire(ctx, 1) != nil || r.memory.Acquire(ctx, size) != nil { // Shutdown: both are used no more
-			f.interrupted.Store(true)
-			return nil
+			return errShutdown
 		}
 		own := *record
 		own.Data = bytes.Clone(record.Data)
-		f.sending.Go(func() {
+		f.sending.Go(func() error {
 			defer r.slots.Release(1)
 			defer r.memory.Release(size)
-			r.send(ctx, f, &own)
+			return r.send(ctx, f, &own)
 		})
 	}
 	return nil
@@ -189,13 +188,6 @@ func (r *fileReceiver) complete(f *openFile, number int) {
 	defer f.mu.Unlock()
 	f.progress.add(number)
 	r.watcher.SaveProgress(f.File, f.progress)
-}
-
-// fail makes the file be read again later, for a record that is not complete.
-func (f *openFile) fail(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.failure = err
 }
 
 // afterRead deletes or moves a file, or leaves it. The error is ErrRemoved if it did one of the former. A damaged

@@ -32,43 +32,40 @@ func (r *fileReceiver) sizeOf(record *archive.Record) (int64, error) {
 	return size, err
 }
 
-// send sends a record until it is accepted or kept as rejected, or until Shutdown. A record that cannot be kept makes room
-// for others, and its file is read again later. Each attempt decodes its bytes, since
+// send sends a record until it is accepted or kept as rejected, or until Shutdown: errShutdown. A record that cannot be kept
+// makes room for others: after any other error, its file is read again later. Each attempt decodes its bytes, since
 // the next consumer may change its payload.
-func (r *fileReceiver) send(ctx context.Context, f *openFile, record *archive.Record) {
+func (r *fileReceiver) send(ctx context.Context, f *openFile, record *archive.Record) error {
 	wait := r.config.RetryOnFailure.InitialInterval
 	log := r.logger.Warn // the first failure
 	for attempts := 1; ; attempts++ {
 		pd, err := record.Profiles()
 		if err != nil {
 			r.damaged(f, err)
-			return
+			return nil
 		}
 		err = r.consume(ctx, pd)
 		switch {
 		case err == nil:
 			r.telemetry.countRecord(recordAccepted)
 		case ctx.Err() != nil:
-			f.interrupted.Store(true)
-			return
+			return errShutdown
 		default:
 			err = r.failed(record, err)
 		}
 		switch {
 		case err == nil:
 			r.complete(f, record.Number)
-			return
+			return nil
 		case errors.Is(err, errNotKept):
-			f.fail(fmt.Errorf("record %d: %w", record.Number, err))
-			return
+			return fmt.Errorf("record %d: %w", record.Number, err)
 		}
 		log("Record was not accepted; will retry", zap.String("path", record.File), zap.Int("record", record.Number),
 			zap.Int("attempts", attempts), zap.Error(err))
 		log = r.logger.Debug
 		select {
 		case <-ctx.Done():
-			f.interrupted.Store(true)
-			return
+			return errShutdown
 		case <-time.After(wait/2 + rand.N(wait)): // many sidecars do not retry at once
 		}
 		wait = min(2*wait, r.config.RetryOnFailure.MaxInterval)
