@@ -67,14 +67,12 @@ func TestConnectTemporality(t *testing.T) {
 		{"goroutineleak", "", []string{"goroutineleak"}, []string{"instant"}},
 		{"block", "false", []string{"contentions", "delay"}, []string{"delta", "delta"}},
 	} {
-		next := newSink(t)
-		b := startTestReceiver(t, serverYAML, next)
 		labels := []string{"__name__", row.name}
 		if row.delta != "" {
 			labels = append(labels, "__delta__", row.delta)
 		}
-		require.Equal(t, http.StatusOK, b.connect(profiletest.PushRequest(profiletest.RawSeries(profiletest.Pprof(t, withTypes(row.types...)), labels...))).status)
-		all := arrivals(t, next.only())
+		request := profiletest.PushRequest(profiletest.RawSeries(profiletest.Pprof(t, withTypes(row.types...)), labels...))
+		all := arrivals(t, passedOn(t, "", func(b *testReceiver) answer { return b.connect(request) }))
 		require.Len(t, all, len(row.types))
 		for _, v := range all {
 			assert.Equal(t, row.want[v.value-1], v.temporality, "%s of %s, __delta__ %q", v.sampleType, row.name, row.delta)

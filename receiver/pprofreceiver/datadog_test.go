@@ -29,6 +29,14 @@ func (b *testReceiver) sendForm(path string, parts ...formPart) answer {
 	return b.post(path, body, headers...)
 }
 
+// attachmentPassedOn is passedOn for an attachment with goEvent.
+func attachmentPassedOn(t *testing.T, file string, p *profile.Profile) pprofile.Profiles {
+	t.Helper()
+	return passedOn(t, "", func(b *testReceiver) answer {
+		return b.sendForm(httpserver.DatadogPath, attached(file, profiletest.Pprof(t, p)), event(goEvent))
+	})
+}
+
 func attached(file string, body []byte) formPart {
 	return formPart{file, file, body}
 }
@@ -121,14 +129,11 @@ func TestDatadogTimesAndTemporality(t *testing.T) {
 		{"heap.pprof", []string{"alloc-size", "inuse-space"}, []string{"", "instant"}},
 	} {
 		for _, own := range []bool{false, true} {
-			next := newSink(t)
-			b := startTestReceiver(t, serverYAML, next)
 			p := withTypes(row.types...)
 			if own {
 				p.TimeNanos = start + 5
 			}
-			require.Equal(t, http.StatusAccepted, b.sendForm(httpserver.DatadogPath, attached(row.file, profiletest.Pprof(t, p)), event(goEvent)).status)
-			for _, v := range arrivals(t, next.only()) {
+			for _, v := range arrivals(t, attachmentPassedOn(t, row.file, p)) {
 				assert.Equal(t, row.want[v.value-1], v.temporality, "%s of %s", v.sampleType, row.file)
 				wantTime, wantDuration := start, 0
 				if slices.Contains(row.want, "delta") { // sample types of a pprof share their times
@@ -151,10 +156,7 @@ func TestDatadogLabels(t *testing.T) {
 	p.Sample[0].NumLabel = map[string][]int64{
 		"thread id": {42}, "span id": {0x0102030405060708}, "local root span id": {7}, "end_timestamp_ns": {p.TimeNanos + 1},
 	}
-	next := newSink(t)
-	b := startTestReceiver(t, serverYAML, next)
-	require.Equal(t, http.StatusAccepted, b.sendForm(httpserver.DatadogPath, attached("auto.pprof", profiletest.Pprof(t, p)), event(goEvent)).status)
-	sample := profiletest.Expand(t, next.only())[0].Samples[0]
+	sample := profiletest.Expand(t, attachmentPassedOn(t, "auto.pprof", p))[0].Samples[0]
 	require.Len(t, sample.Points, 1)
 	assert.EqualValues(t, p.TimeNanos+1, sample.Points[0].Timestamp)
 	assert.Equal(t, "0102030405060708090a0b0c0d0e0f10/0102030405060708", sample.Link)
@@ -175,10 +177,7 @@ func TestRenamedAttributesDoNotCollide(t *testing.T) {
 	elsewhere.Sample[0].Label = map[string][]string{"thread name": {"a"}}
 	elsewhere.Function[0].Name = "thread name"
 	for _, p := range []*profile.Profile{both, elsewhere} {
-		next := newSink(t)
-		b := startTestReceiver(t, serverYAML, next)
-		require.Equal(t, http.StatusAccepted, b.sendForm(httpserver.DatadogPath, attached("auto.pprof", profiletest.Pprof(t, p)), event(goEvent)).status)
-		assertHolds(t, p, next.only())
+		assertHolds(t, p, attachmentPassedOn(t, "auto.pprof", p))
 	}
 }
 

@@ -4,7 +4,6 @@
 package pprofreceiver
 
 import (
-	"net/http"
 	"strings"
 	"testing"
 
@@ -30,16 +29,12 @@ func TestIngestFoldedStacks(t *testing.T) {
 		"&format=groups&units=lock_samples":                    "contentions count main;idle 1 main;work 3",
 		"&format=groups&units=goroutines":                      "goroutines count main;idle 1 main;work 3",
 	} {
-		next := newSink(t)
-		b := startTestReceiver(t, serverYAML, next)
-		got := b.post(foldedQuery+query, []byte(body))
-		require.Equal(t, http.StatusOK, got.status, got.body)
-		expanded := profiletest.Expand(t, next.only())
-		text, err := foldedtranslator.Marshaler{}.MarshalProfiles(next.only())
+		pd := passedOn(t, "", func(b *testReceiver) answer { return b.post(foldedQuery+query, []byte(body)) })
+		expanded := profiletest.Expand(t, pd)
+		text, err := foldedtranslator.Marshaler{}.MarshalProfiles(pd)
 		require.NoError(t, err)
 		assert.Equal(t, want, expanded[0].Type+" "+expanded[0].Unit+" "+strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", " "), query)
-		assert.Zero(t, b.inFlight.InUse())
-		profile := next.only().ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
+		profile := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
 		assert.EqualValues(t, uint64(1700000000e9), profile.Time())
 		if want[:5] != "inuse" && want[:5] != "gorou" { // snapshots have none
 			assert.Equal(t, uint64(10e9), profile.DurationNano())
@@ -49,11 +44,10 @@ func TestIngestFoldedStacks(t *testing.T) {
 }
 
 func TestIngestCountsLines(t *testing.T) {
-	next := newSink(t)
-	b := startTestReceiver(t, serverYAML, next)
-	got := b.post(foldedQuery+"&format=lines&sampleRate=1000", []byte("main;work 7\nmain;idle\nmain;work 7\n"))
-	require.Equal(t, http.StatusOK, got.status, got.body)
-	text, err := foldedtranslator.Marshaler{}.MarshalProfiles(next.only())
+	pd := passedOn(t, "", func(b *testReceiver) answer {
+		return b.post(foldedQuery+"&format=lines&sampleRate=1000", []byte("main;work 7\nmain;idle\nmain;work 7\n"))
+	})
+	text, err := foldedtranslator.Marshaler{}.MarshalProfiles(pd)
 	require.NoError(t, err)
 	assert.Equal(t, "main;idle 1000000\nmain;work 7 2000000\n", string(text))
 }

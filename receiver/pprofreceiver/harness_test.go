@@ -191,6 +191,21 @@ func (s *sink) only() pprofile.Profiles {
 	return all[0]
 }
 
+// passedOn returns the payload that a receiver with these keys passes on after a request that it accepts.
+func passedOn(t *testing.T, yaml string, send func(b *testReceiver) answer) pprofile.Profiles {
+	t.Helper()
+	next := newSink(t)
+	got := send(startTestReceiver(t, serverYAML+yaml, next))
+	require.Less(t, got.status, 300, got.body)
+	return next.only()
+}
+
+// pushed is passedOn for a pprof, with a query.
+func pushed(t *testing.T, yaml, query string, p *profile.Profile) pprofile.Profiles {
+	t.Helper()
+	return passedOn(t, yaml, func(b *testReceiver) answer { return b.push(query, profiletest.Pprof(t, p)) })
+}
+
 // samplePprof is a small profile with two sample types, whose one sample has this
 // value of each, in a binary of this name.
 func samplePprof(binary string, value int64) *profile.Profile {

@@ -216,11 +216,10 @@ func TestIngestNames(t *testing.T) {
 		"{a=b}":                                       {"service.name": "unknown_service:app", "a": "b"},
 		"":                                            {"service.name": "unknown_service:app"},
 	} {
-		next := newSink(t)
-		b := startTestReceiver(t, serverYAML, next)
-		got := b.post("/ingest?format=pprof&name="+url.QueryEscape(name), profiletest.Pprof(t, samplePprof("/bin/app", 1)))
-		require.Equal(t, http.StatusOK, got.status, "%s: %s", name, got.body)
-		resource, _ := next.attributesOf()
+		pd := passedOn(t, "", func(b *testReceiver) answer {
+			return b.post("/ingest?format=pprof&name="+url.QueryEscape(name), profiletest.Pprof(t, samplePprof("/bin/app", 1)))
+		})
+		resource := pd.ResourceProfiles().At(0).Resource().Attributes().AsRaw()
 		delete(resource, "process.executable.name")
 		assert.Equal(t, want, resource, name)
 	}

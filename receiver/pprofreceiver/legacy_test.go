@@ -19,21 +19,19 @@ import (
 
 const legacyHeap = "heap profile: 1: 2048 [3: 8192] @ heap_v2/524288\n 1: 2048 [3: 8192] @ 0x401000 0x402000\n"
 
-func requireFileHolds(t *testing.T, content []byte) {
-	t.Helper()
-	directory := t.TempDir()
-	writeFile(t, filepath.Join(directory, "a.prof"), content, time.Now().Add(-time.Hour))
-	next := newSink(t)
-	startTestReceiver(t, "file: {include: ['"+directory+"/*.prof'], poll_interval: 10ms}", next)
-	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 1 }, time.Minute, 10*time.Millisecond)
-	want, err := profile.ParseData(content)
-	require.NoError(t, err)
-	assertHolds(t, want, next.only())
-}
-
 func TestFilesFromBeforeProtobuf(t *testing.T) {
-	requireFileHolds(t, []byte(legacyHeap))
-	requireFileHolds(t, profiletest.Gzip(t, []byte(legacyHeap)))
+	directory, modified := t.TempDir(), time.Now().Add(-time.Hour)
+	writeFile(t, filepath.Join(directory, "a.prof"), []byte(legacyHeap), modified)
+	writeFile(t, filepath.Join(directory, "b.prof"), profiletest.Gzip(t, []byte(legacyHeap)), modified)
+	next := newSink(t)
+	newTestReceiver(t, "file: {include: ['"+directory+"/*.prof']}", next).files.Poll(t.Context())
+	require.Len(t, next.AllProfiles(), 2)
+	want, err := profile.ParseData([]byte(legacyHeap))
+	require.NoError(t, err)
+	want.TimeNanos = modified.UnixNano()
+	for _, pd := range next.AllProfiles() {
+		assertHolds(t, want, pd)
+	}
 }
 
 func TestServerRejectsProfilesFromBeforeProtobuf(t *testing.T) {

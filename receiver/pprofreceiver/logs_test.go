@@ -75,7 +75,7 @@ func TestMissingServiceNameIsWarnedOfOnceForEachSender(t *testing.T) {
 }
 
 func TestDisconnectedClientIsLogged(t *testing.T) {
-	b := startTestReceiver(t, serverYAML, newGate(t, consumertest.NewNop(), true))
+	b := startTestReceiver(t, serverYAML, newGate(t, consumertest.NewNop()))
 	client := http.Client{Timeout: 100 * time.Millisecond}
 	_, err := client.Post(b.url("/v1/pprof?service.name=a"), "application/octet-stream", bytes.NewReader(profiletest.Pprof(t, samplePprof("/bin/app", 3)))) //nolint:bodyclose // there is no response
 	require.Error(t, err)

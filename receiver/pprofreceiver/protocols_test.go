@@ -14,7 +14,6 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -116,8 +115,7 @@ func arrivals(t testing.TB, payloads ...pprofile.Profiles) (all []arrived) {
 	return all
 }
 
-// assertHolds compares a payload with a pprof, apart from the attributes and the missing times and
-// periods that the receiver adds.
+// assertHolds compares a payload with a pprof, apart from the attributes that the receiver adds.
 func assertHolds(t *testing.T, want *profile.Profile, got pprofile.Profiles) {
 	t.Helper()
 	bare := pprofile.NewProfiles()
@@ -132,19 +130,6 @@ func assertHolds(t *testing.T, want *profile.Profile, got pprofile.Profiles) {
 			}
 		}
 		p.AttributeIndices().FromRaw(kept)
-		if want.TimeNanos < int64(365*24*time.Hour) {
-			assert.NotZero(t, p.Time())
-			p.SetTime(pcommon.Timestamp(max(want.TimeNanos, 0)))
-		}
-		if want.DurationNanos <= 0 {
-			p.SetDurationNano(0)
-		}
-		if want.PeriodType == nil || *want.PeriodType == (profile.ValueType{}) {
-			pprofile.NewValueType().CopyTo(p.PeriodType())
-		}
-		if want.Period == 0 {
-			p.SetPeriod(0)
-		}
 	}
 	assert.Empty(t, expand.DiffPprof(want, bare))
 }

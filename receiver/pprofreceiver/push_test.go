@@ -169,10 +169,8 @@ func TestServiceName(t *testing.T) {
 		{name: "nothing", want: "unknown_service"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			next := newSink(t)
-			b := startTestReceiver(t, serverYAML+row.config, next)
-			require.Equal(t, 204, b.push(row.query, profiletest.Pprof(t, samplePprof(row.binary, 1))).status)
-			name, _ := next.only().ResourceProfiles().At(0).Resource().Attributes().Get("service.name")
+			pd := pushed(t, row.config, row.query, samplePprof(row.binary, 1))
+			name, _ := pd.ResourceProfiles().At(0).Resource().Attributes().Get("service.name")
 			assert.Equal(t, row.want, name.AsString())
 		})
 	}
@@ -202,11 +200,8 @@ func TestConfiguredLabels(t *testing.T) {
 		"the span":  {"0102030405060708"},
 	}
 	p.Sample[0].NumLabel = map[string][]int64{"at": {p.TimeNanos + 5}}
-	next := newSink(t)
-	b := startTestReceiver(t, serverYAML+"links: {trace_id: the trace, span_id: the span}\ntimestamp_label: at", next)
-	require.Equal(t, 204, b.push("", profiletest.Pprof(t, p)).status)
-
-	sample := profiletest.Expand(t, next.only())[0].Samples[0]
+	pd := pushed(t, "links: {trace_id: the trace, span_id: the span}\ntimestamp_label: at", "", p)
+	sample := profiletest.Expand(t, pd)[0].Samples[0]
 	assert.Equal(t, "0102030405060708090a0b0c0d0e0f10/0102030405060708", sample.Link)
 	require.Len(t, sample.Points, 1)
 	assert.EqualValues(t, p.TimeNanos+5, sample.Points[0].Timestamp)
@@ -236,10 +231,7 @@ func TestLinksOfKnownLabels(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			p := samplePprof("/bin/app", 1)
 			p.Sample[0].Label, p.Sample[0].NumLabel = row.labels, row.numbers
-			next := newSink(t)
-			b := startTestReceiver(t, serverYAML, next)
-			require.Equal(t, 204, b.push("", profiletest.Pprof(t, p)).status)
-			sample := profiletest.Expand(t, next.only())[0].Samples[0]
+			sample := profiletest.Expand(t, pushed(t, "", "", p))[0].Samples[0]
 			assert.Equal(t, row.link, sample.Link)
 			assert.Len(t, sample.Attributes, len(row.labels)+len(row.numbers), "all labels stay")
 		})

@@ -136,7 +136,7 @@ func TestSelfStopsAtOnce(t *testing.T) {
 	require.NoError(t, pprof.StartCPUProfile(&bytes.Buffer{}))
 	pprof.StopCPUProfile()
 
-	stuck := newGate(t, newSink(t), true)
+	stuck := newGate(t, newSink(t))
 	b = newTestReceiver(t, "self: {profiles: [heap]}", stuck)
 	require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
 	<-stuck.entered

@@ -44,14 +44,11 @@ type gate struct {
 	open    chan struct{}
 }
 
-func newGate(t *testing.T, next xconsumer.Profiles, heedsContext bool) *gate {
+func newGate(t *testing.T, next xconsumer.Profiles) *gate {
 	t.Helper()
 	g := &gate{entered: make(chan struct{}, 100), open: make(chan struct{})}
 	g.Profiles = consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
 		g.entered <- struct{}{}
-		if !heedsContext {
-			ctx = context.WithoutCancel(ctx)
-		}
 		select {
 		case <-g.open:
 			return next.ConsumeProfiles(ctx, pd)
@@ -66,7 +63,7 @@ func newGate(t *testing.T, next xconsumer.Profiles, heedsContext bool) *gate {
 func TestInFlightLimit(t *testing.T) {
 	t.Parallel()
 	next := newSink(t)
-	slow := newGate(t, next, true)
+	slow := newGate(t, next)
 	b := newTestReceiver(t, serverYAML+"max_in_flight: 4MiB", slow)
 	b.start()
 	p := samplePprof("/bin/app", 1)
@@ -96,7 +93,7 @@ func TestInFlightLimit(t *testing.T) {
 
 func TestShutdownFinishesRequests(t *testing.T) {
 	next := newSink(t)
-	slow := newGate(t, next, true)
+	slow := newGate(t, next)
 	b := newTestReceiver(t, serverYAML, slow)
 	require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
 	answered := make(chan answer)

@@ -66,28 +66,3 @@ func TestPushRequestJSONAllocatesWhatIsReserved_R3(t *testing.T) {
 		assert.LessOrEqual(t, int64(allocated), most, name)
 	}
 }
-
-func FuzzReadPushRequest(f *testing.F) {
-	f.Add(profiletest.PushRequest(profiletest.RawSeries([]byte("profile"), "a", "b")), false)
-	f.Add([]byte(`{"series":[{"labels":[{"name":"a","value":"b"}],"samples":[{"rawProfile":"YQ"}]}]}`), true)
-	f.Fuzz(func(t *testing.T, message []byte, isJSON bool) {
-		read := readPushRequest
-		if isJSON {
-			read = readPushRequestJSON
-		}
-		all, err := read(message)
-		if err != nil {
-			return
-		}
-		size, samples := 0, 0
-		for _, series := range all {
-			for _, sample := range series.Samples {
-				size += len(sample.RawProfile)
-				samples++
-			}
-		}
-		if size > len(message) || samples > MaxEntries {
-			t.Errorf("%d samples of %d bytes in a message of %d", samples, size, len(message))
-		}
-	})
-}
