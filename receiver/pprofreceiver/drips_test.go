@@ -15,7 +15,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -52,55 +51,45 @@ func (kind drip) run(t *testing.T, b *testReceiver, w protocol, profile []byte, 
 	}
 	defer func() { _ = conn.Close() }() // the server may have closed it
 	body, headers := w.wrap(t, profile)
-	var head strings.Builder
-	fmt.Fprintf(&head, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n", w.path, len(body))
+	head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n", w.path, len(body))
 	for i := 0; i < len(headers); i += 2 {
-		fmt.Fprintf(&head, "%s: %s\r\n", headers[i], headers[i+1])
+		head += headers[i] + ": " + headers[i+1] + "\r\n"
 	}
+	head += "\r\n"
+
 	if kind == neverReads {
 		if tcp, ok := conn.(*net.TCPConn); ok {
 			_ = tcp.SetReadBuffer(1) // the least
 		}
-		for request := head.String() + "\r\n" + string(body); ; {
-			if _, err := io.WriteString(conn, request); err != nil {
-				return 0
-			}
-			if b.stopDrips.Load() {
-				return 0
-			}
+		for err == nil && !b.stopDrips.Load() {
+			_, err = io.WriteString(conn, head+string(body))
 			time.Sleep(pause)
 		}
-	}
-	at := head.String()
-	if kind == dripsBody || kind == stopsInBody {
-		at += "\r\n"
-		if _, err := io.WriteString(conn, at); err != nil {
-			return 0
-		}
-		at = string(body)
+		return 0
 	}
 	answered := make(chan int, 1)
 	go func() {
-		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil {
-			answered <- 0
-			return
+		status := 0
+		if response, err := http.ReadResponse(bufio.NewReader(conn), nil); err == nil {
+			status = response.StatusCode
+			_ = response.Body.Close() // nothing more comes
 		}
-		_ = response.Body.Close() // nothing more comes
-		answered <- response.StatusCode
+		answered <- status
 	}()
-	for i := range len(at) - 1 {
+	next, rest := head[:1], head[1:]
+	if kind == dripsBody || kind == stopsInBody {
+		next, rest = head, string(body)
+	}
+	for len(rest) > 1 { // the last byte never comes
+		if _, err := io.WriteString(conn, next); err != nil || kind == stopsInHeaders || kind == stopsInBody {
+			break
+		}
 		select {
 		case status := <-answered:
 			return status
 		case <-time.After(pause):
 		}
-		if kind == stopsInHeaders || kind == stopsInBody {
-			return <-answered
-		}
-		if _, err := io.WriteString(conn, at[i:i+1]); err != nil {
-			break
-		}
+		next, rest = rest[:1], rest[1:]
 	}
 	return <-answered
 }

@@ -22,8 +22,6 @@ import (
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/receiver"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
@@ -228,12 +226,7 @@ func samplePprof(binary string, value int64) *profile.Profile {
 // counts are the values of a counter, by one of its attributes.
 func (b *testReceiver) counts(metric, by string) map[string]int64 {
 	b.t.Helper()
-	counts := map[string]int64{}
-	for _, point := range points[metricdata.Sum[int64]](b, metric).DataPoints {
-		value, _ := point.Attributes.Value(attribute.Key(by))
-		counts[value.String()] += point.Value
-	}
-	return counts
+	return profiletest.MetricsBy(b.t, b.telemetry, metric, by)[""]
 }
 
 // points is the data of a metric, the zero value when there is none.

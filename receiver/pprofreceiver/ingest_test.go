@@ -159,7 +159,7 @@ func TestIngestCountsSkippedPartsOfAcceptedRequests(t *testing.T) {
 		next error
 		want map[string]int64
 	}{
-		{errors.New("not now"), map[string]int64{}},
+		{errors.New("not now"), nil},
 		{nil, map[string]int64{"previous_profile": 1, "other": 1}},
 	} {
 		b := startTestReceiver(t, serverYAML, consumertest.NewErr(row.next))

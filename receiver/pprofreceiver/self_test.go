@@ -94,22 +94,9 @@ func TestCPUProfilerIsTaken_R18(t *testing.T) {
 
 func TestReceiversShareTheCPUProfiler(t *testing.T) {
 	const yaml = "self: {collection_interval: 60ms, cpu_duration: 20ms, profiles: [cpu]}"
-	var sinks []*sink
-	var receivers []*testReceiver
-	for range 3 {
-		next := newSink(t)
-		sinks = append(sinks, next)
-		receivers = append(receivers, startTestReceiver(t, yaml, next))
-	}
-	require.Eventually(t, func() bool {
-		for _, s := range sinks {
-			if len(s.AllProfiles()) < 2 {
-				return false
-			}
-		}
-		return true
-	}, time.Minute, time.Millisecond)
-	for _, b := range receivers {
+	first, second := newSink(t), newSink(t)
+	for _, b := range []*testReceiver{startTestReceiver(t, yaml, first), startTestReceiver(t, yaml, second)} {
+		require.Eventually(t, func() bool { return len(first.AllProfiles()) > 1 && len(second.AllProfiles()) > 1 }, time.Minute, time.Millisecond)
 		require.NoError(t, b.Shutdown(t.Context()))
 		assert.Zero(t, b.logs.FilterMessage("Dropped a self profile").Len())
 	}
