@@ -23,14 +23,12 @@ type Handler func(ctx context.Context, file *File)
 
 // Watcher passes files to a Handler, one after the other, from Start to Shutdown.
 type Watcher struct {
-	// MaxRetryDelay is the most time until a file is due for a retry. The first retry is due
-	// after a second, and each further one after twice the time. Default: 30s.
-	MaxRetryDelay time.Duration
-	// QuietTime is how long a file must not have changed to be complete. nil is the poll interval.
-	QuietTime func(file *File) time.Duration
-	// NeverEmpty reports whether an empty file of this path is damaged, and handled. All other empty files are
-	// skipped, since a program may have just created them. nil is none.
-	NeverEmpty func(path string) bool
+	// QuietTime is how long a file must not have changed to be complete. 0 is the poll interval.
+	QuietTime time.Duration
+
+	// IsClosed reports whether the path says that its file is complete. If such a file is empty, it is damaged, and handled.
+	// All other empty files are skipped, since a program may have just created them. Default: none.
+	IsClosed func(path string) bool
 	// StartAtEnd skips the files that the first poll ever finds.
 	StartAtEnd bool
 	// Missing is called with files that were removed while they waited for the Handler. nil is none.
@@ -70,7 +68,10 @@ type state struct {
 }
 
 const (
+	// minRetryDelay is the time until a file is due for its first retry. Each further one is due after twice the time, at
+	// most maxRetryDelay.
 	minRetryDelay = time.Second
+	maxRetryDelay = 30 * time.Second
 
 	// maxRejected is how many files the pipeline may reject in a row before the others wait, too.
 	maxRejected = 10
@@ -87,8 +88,8 @@ const (
 // New returns a Watcher of a valid configuration.
 func New(config Config, handle Handler, logger *zap.Logger) *Watcher {
 	return &Watcher{
-		MaxRetryDelay: 30 * time.Second,
-		config:        config, finder: newFinder(config, logger), handle: handle, logger: logger,
+		IsClosed: func(string) bool { return false },
+		config:   config, finder: newFinder(config, logger), handle: handle, logger: logger,
 		states: map[string]*state{}, changed: make(chan struct{}, 1), unsaved: map[string]*checkpoint{},
 	}
 }
@@ -212,7 +213,7 @@ func (w *Watcher) update(files []*File, start time.Time) (unhandled int) {
 		case s.checkpoint.Handled && s.checkpoint.Version.sameContent(file.version), s.removedAt.After(start):
 		case id != (version{}) && handled()[id], w.StartAtEnd && !w.started: // renamed, or there at the first start
 			w.set(file, checkpoint{Version: file.version, Handled: true})
-		case file.Size == 0 && (w.NeverEmpty == nil || !w.NeverEmpty(file.Path)):
+		case file.Size == 0 && !w.IsClosed(file.Path):
 		default:
 			unhandled++
 			if s.inProgress == nil && !taken[id] && w.isComplete(file, start) {
@@ -246,12 +247,10 @@ func (w *Watcher) handledIdentities() map[version]bool {
 	return all
 }
 
+// isComplete also waits for an empty file: a program may copy it.
 func (w *Watcher) isComplete(file *File, now time.Time) bool {
-	quiet := w.config.PollInterval
-	if w.QuietTime != nil {
-		quiet = w.QuietTime(file)
-	}
-	return now.Sub(file.state.since) >= quiet || now.Sub(file.Modified) >= quiet
+	quiet := cmp.Or(w.QuietTime, w.config.PollInterval)
+	return file.Size > 0 && w.IsClosed(file.Path) || now.Sub(file.state.since) >= quiet || now.Sub(file.Modified) >= quiet
 }
 
 // compare orders the queue: files that were never tried, oldest first, then by the time of the retry.
@@ -348,11 +347,11 @@ func (w *Watcher) Done(file *File, err error) {
 func (w *Watcher) retry(file *File, err *RetryError, path zap.Field) {
 	s := file.state
 	s.failures++
-	delay := w.backoff(s.failures)
+	delay := backoff(s.failures)
 	s.retryAt = time.Now().Add(delay)
 	if err.Rejected {
 		if w.rejected++; w.rejected%maxRejected == 0 {
-			w.resumeAt = time.Now().Add(min(w.backoff(w.rejected/maxRejected), w.config.PollInterval))
+			w.resumeAt = time.Now().Add(min(backoff(w.rejected/maxRejected), w.config.PollInterval))
 		}
 	}
 	place, _ := slices.BinarySearchFunc(w.queue, file, compare)
@@ -366,8 +365,8 @@ func (w *Watcher) retry(file *File, err *RetryError, path zap.Field) {
 }
 
 // backoff is the delay after a number of failures.
-func (w *Watcher) backoff(failures int) time.Duration {
-	return max(min(minRetryDelay<<min(failures-1, 10), w.MaxRetryDelay), 1)
+func backoff(failures int) time.Duration {
+	return min(minRetryDelay<<min(failures-1, 10), maxRetryDelay)
 }
 
 // Backlog is the files that wait for the Handler or are in progress.

@@ -114,24 +114,27 @@ func TestSameContent(t *testing.T) {
 
 // A file is handled again after a RetryError, which is logged once, and not after others until it changes.
 func TestResultsOfHandling(t *testing.T) {
-	w := newTest(t, t.TempDir(), nil)
-	w.MaxRetryDelay = 0
-	w.answers = map[string]error{"a": &RetryError{Err: errors.New("later")}, "b": errors.New("never"), "c": ErrChanged, "e": errInProgress}
-	w.write(t, "a", "b", "c", "d", "e", "x.index", ".hidden")
-	write(t, filepath.Join(w.dir, "empty"), "")
-	assert.Equal(t, []string{"a", "b", "c", "d", "e"}, w.poll(t))
-	assert.Equal(t, []string{"c", "a"}, w.poll(t), "retries come last")
-	assert.Equal(t, 1, w.logs.FilterMessage("Cannot process file; will retry").Len())
-	assert.Equal(t, 1, w.logs.FilterMessage("Skipping file until it changes").Len())
-	assert.Equal(t, Backlog{Files: 2, Bytes: 2, Oldest: w.files["a"].Modified}, w.Backlog())
-	clear(w.answers)
-	assert.Equal(t, []string{"c", "a"}, w.poll(t))
-	write(t, filepath.Join(w.dir, "b"), "bb")
-	assert.Equal(t, []string{"b"}, w.poll(t))
-	assert.Empty(t, w.poll(t))
-	w.Done(w.files["e"], nil)
-	assert.Empty(t, w.poll(t))
-	assert.Zero(t, w.Backlog())
+	synctest.Test(t, func(t *testing.T) {
+		w := newTest(t, t.TempDir(), nil)
+		w.answers = map[string]error{"a": &RetryError{Err: errors.New("later")}, "b": errors.New("never"), "c": ErrChanged, "e": errInProgress}
+		w.write(t, "a", "b", "c", "d", "e", "x.index", ".hidden")
+		write(t, filepath.Join(w.dir, "empty"), "")
+		assert.Equal(t, []string{"a", "b", "c", "d", "e"}, w.poll(t))
+		time.Sleep(minRetryDelay)
+		assert.Equal(t, []string{"c", "a"}, w.poll(t), "retries come last")
+		assert.Equal(t, 1, w.logs.FilterMessage("Cannot process file; will retry").Len())
+		assert.Equal(t, 1, w.logs.FilterMessage("Skipping file until it changes").Len())
+		assert.Equal(t, Backlog{Files: 2, Bytes: 2, Oldest: w.files["a"].Modified}, w.Backlog())
+		clear(w.answers)
+		time.Sleep(2 * minRetryDelay)
+		assert.Equal(t, []string{"c", "a"}, w.poll(t))
+		write(t, filepath.Join(w.dir, "b"), "bb")
+		assert.Equal(t, []string{"b"}, w.poll(t))
+		assert.Empty(t, w.poll(t))
+		w.Done(w.files["e"], nil)
+		assert.Empty(t, w.poll(t))
+		assert.Zero(t, w.Backlog())
+	})
 }
 
 // The removal of a file by the Handler is no loss, and its name can be used again. The removal of a file that waits is one.
@@ -442,37 +445,39 @@ func TestLinksAndRenamedFilesAreHandledOnce_R17(t *testing.T) {
 		t.Skip("this system has no inodes")
 	}
 	for _, restarts := range []bool{false, true} {
-		kept, dir := &profiletest.Storage{}, t.TempDir()
-		w := newTest(t, dir, kept)
-		w.MaxRetryDelay = 0
-		poll := func() []string {
-			if restarts {
-				w = newTest(t, dir, kept)
+		synctest.Test(t, func(t *testing.T) {
+			kept, dir := &profiletest.Storage{}, t.TempDir()
+			w := newTest(t, dir, kept)
+			poll := func() []string {
+				if restarts {
+					w = newTest(t, dir, kept)
+				}
+				return w.poll(t)
 			}
-			return w.poll(t)
-		}
-		w.write(t, "first")
-		require.NoError(t, os.Link(filepath.Join(dir, "first"), filepath.Join(dir, "hard")))
-		require.NoError(t, os.Symlink("first", filepath.Join(dir, "symbolic")))
-		w.answers["first"] = &RetryError{Err: errors.New("later")}
-		assert.Equal(t, []string{"first"}, w.poll(t))
-		clear(w.answers)
-		assert.Equal(t, []string{"first"}, poll())
-		assert.Empty(t, poll())
-		// Rotation: each name is that of another file now. Between directories, too.
-		for _, moved := range [][]string{{"hard", "hard.1"}, {"hard.1", "hard.2", "hard", "hard.1"}, {"hard", "done/hard"}} {
-			require.NoError(t, os.MkdirAll(filepath.Join(dir, "done"), 0o700))
-			for i := 0; i < len(moved); i += 2 {
-				require.NoError(t, os.Rename(filepath.Join(dir, moved[i]), filepath.Join(dir, moved[i+1])))
+			w.write(t, "first")
+			require.NoError(t, os.Link(filepath.Join(dir, "first"), filepath.Join(dir, "hard")))
+			require.NoError(t, os.Symlink("first", filepath.Join(dir, "symbolic")))
+			w.answers["first"] = &RetryError{Err: errors.New("later")}
+			assert.Equal(t, []string{"first"}, w.poll(t))
+			clear(w.answers)
+			time.Sleep(minRetryDelay)
+			assert.Equal(t, []string{"first"}, poll())
+			assert.Empty(t, poll())
+			// Rotation: each name is that of another file now. Between directories, too.
+			for _, moved := range [][]string{{"hard", "hard.1"}, {"hard.1", "hard.2", "hard", "hard.1"}, {"hard", "done/hard"}} {
+				require.NoError(t, os.MkdirAll(filepath.Join(dir, "done"), 0o700))
+				for i := 0; i < len(moved); i += 2 {
+					require.NoError(t, os.Rename(filepath.Join(dir, moved[i]), filepath.Join(dir, moved[i+1])))
+				}
+				assert.Empty(t, poll())
+				w.write(t, "hard")
+				assert.Equal(t, []string{"hard"}, poll())
+				assert.Empty(t, poll())
 			}
+			require.NoError(t, os.Link(filepath.Join(dir, "hard.1"), filepath.Join(dir, "done", "link")))
 			assert.Empty(t, poll())
-			w.write(t, "hard")
-			assert.Equal(t, []string{"hard"}, poll())
-			assert.Empty(t, poll())
-		}
-		require.NoError(t, os.Link(filepath.Join(dir, "hard.1"), filepath.Join(dir, "done", "link")))
-		assert.Empty(t, poll())
-		assert.Zero(t, w.Backlog())
-		profiletest.Injected(t, "4 renamed files, 1 link")
+			assert.Zero(t, w.Backlog())
+			profiletest.Injected(t, "4 renamed files, 1 link")
+		})
 	}
 }

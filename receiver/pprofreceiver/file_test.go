@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -202,39 +203,41 @@ func TestPathAttributesDoNotMatch(t *testing.T) {
 // A file that cannot be read, or at which the pipeline panics, is retried. A permanent error of the pipeline does not
 // concern the file, also if it wraps an error of a file system.
 func TestTriedAgain_R17(t *testing.T) {
-	dir := t.TempDir()
-	old := time.Now().Add(-time.Hour)
-	for i := range 5 {
-		writeProfile(t, filepath.Join(dir, fmt.Sprintf("%d.pb.gz", i)), int64(i), old.Add(time.Duration(i)*time.Minute))
-	}
-	next := newSink(t)
-	faults := map[int64]func() error{ // by value, once
-		1: func() error { explode(); return nil },
-		2: func() error {
-			return consumererror.NewPermanent(&fs.PathError{Op: "write", Path: "/x", Err: syscall.EROFS})
-		},
-		3: func() error { return os.Remove(filepath.Join(dir, "4.pb.gz")) }, // after it was found
-	}
-	b := newTestReceiver(t, fileYAML(dir, ""), consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
-		value := values([]pprofile.Profiles{pd})[0]
-		if fault := faults[value]; fault != nil {
-			delete(faults, value)
-			return fault()
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		old := time.Now().Add(-time.Hour)
+		for i := range 5 {
+			writeProfile(t, filepath.Join(dir, fmt.Sprintf("%d.pb.gz", i)), int64(i), old.Add(time.Duration(i)*time.Minute))
 		}
-		return next.ConsumeProfiles(ctx, pd)
-	}))
-	b.files.MaxRetryDelay = 0
-	b.files.Poll(t.Context())
-	assert.Equal(t, []int64{0}, values(next.AllProfiles()))
-	assert.Equal(t, map[string]int64{"success": 2, "panic": 1, "rejected": 1, "unreadable": 1}, b.fileOutcomes())
-	writeProfile(t, filepath.Join(dir, "4.pb.gz"), 4, old)
-	for range 3 {
+		next := newSink(t)
+		faults := map[int64]func() error{ // by value, once
+			1: func() error { explode(); return nil },
+			2: func() error {
+				return consumererror.NewPermanent(&fs.PathError{Op: "write", Path: "/x", Err: syscall.EROFS})
+			},
+			3: func() error { return os.Remove(filepath.Join(dir, "4.pb.gz")) }, // after it was found
+		}
+		b := newTestReceiver(t, fileYAML(dir, ""), consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
+			value := values([]pprofile.Profiles{pd})[0]
+			if fault := faults[value]; fault != nil {
+				delete(faults, value)
+				return fault()
+			}
+			return next.ConsumeProfiles(ctx, pd)
+		}))
 		b.files.Poll(t.Context())
-	}
-	assert.ElementsMatch(t, []int64{0, 1, 4}, values(next.AllProfiles()))
-	assert.Equal(t, map[string]int64{"success": 4, "panic": 1, "rejected": 1, "unreadable": 1}, b.fileOutcomes())
-	b.assertPanicLogged(1)
-	profiletest.Injected(t, "1 panics, 1 permanent errors, 1 failures to read")
+		assert.Equal(t, []int64{0}, values(next.AllProfiles()))
+		assert.Equal(t, map[string]int64{"success": 2, "panic": 1, "rejected": 1, "unreadable": 1}, b.fileOutcomes())
+		writeProfile(t, filepath.Join(dir, "4.pb.gz"), 4, old)
+		for range 3 {
+			time.Sleep(time.Minute)
+			b.files.Poll(t.Context())
+		}
+		assert.ElementsMatch(t, []int64{0, 1, 4}, values(next.AllProfiles()))
+		assert.Equal(t, map[string]int64{"success": 4, "panic": 1, "rejected": 1, "unreadable": 1}, b.fileOutcomes())
+		b.assertPanicLogged(1)
+		profiletest.Injected(t, "1 panics, 1 permanent errors, 1 failures to read")
+	})
 }
 
 func TestStorageIsAnExtension(t *testing.T) {

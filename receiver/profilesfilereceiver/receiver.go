@@ -73,13 +73,7 @@ func (r *fileReceiver) newWatcher() *filewatch.Watcher {
 	}
 	w := filewatch.New(watch, r.read, r.logger)
 	w.StartAtEnd = r.config.StartAt == startAtEnd
-	w.NeverEmpty = isClosed
-	w.QuietTime = func(file *filewatch.File) time.Duration {
-		if file.Size > 0 && isClosed(file.Path) {
-			return 0
-		}
-		return quietTime // of an empty file, too: a program may copy it
-	}
+	w.IsClosed, w.QuietTime = isClosed, quietTime
 	w.Polled, w.Missing = r.polled, r.reportMissing
 	return w
 }

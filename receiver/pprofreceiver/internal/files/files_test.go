@@ -57,7 +57,6 @@ func TestFileThatPanicsIsSkipped_R17(t *testing.T) {
 	config.Watch.Include = []string{filepath.ToSlash(dir) + "/*"}
 	r := New(config, metadata.Settings{InFlight: ingest.NewInFlight(64 << 20), Telemetry: settings, Metrics: metrics},
 		ingest.New(ingest.Settings{Logger: settings.Logger}, consumertest.NewNop())) // without an Unmarshaler, it panics
-	r.MaxRetryDelay = 0
 	for range 5 {
 		r.Poll(t.Context())
 	}
