@@ -209,7 +209,7 @@ func TestWithoutTimestampsEqualSamplesAreSummed(t *testing.T) {
 	require.Len(t, wall[0].Samples, 1)
 	assert.Equal(t, int64(5*time.Second), wall[0].Samples[0].Sum.Int64())
 	assert.Equal(t, expand.ShapeValues, wall[0].Shape)
-	assert.EqualValues(t, uint64(1e18), wall[0].Time)
+	assert.Equal(t, uint64(1e18), wall[0].Time)
 	assert.Equal(t, uint64(1004*time.Millisecond), wall[0].Duration)
 }
 

@@ -103,19 +103,8 @@ func TestEveryPrefixAndFlippedBits_R1(t *testing.T) {
 	}
 }
 
-var (
-	allBombs  map[string][]byte
-	makeBombs sync.Once
-)
-
 // bombs returns small bodies that decompress to at least 16 MiB.
 func bombs(t *testing.T) map[string][]byte {
-	t.Helper()
-	makeBombs.Do(func() { allBombs = newBombs(t) })
-	return allBombs
-}
-
-func newBombs(t *testing.T) map[string][]byte {
 	t.Helper()
 	zeros := make([]byte, 8<<20)
 	member, frame := profiletest.Gzip(t, zeros), profiletest.Zstd(t, zeros)
