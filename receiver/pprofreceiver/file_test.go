@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,11 +18,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
@@ -244,4 +247,28 @@ func TestStorageIsAnExtension(t *testing.T) {
 	b := newTestReceiver(t, fileYAML(t.TempDir(), ", storage: file_storage"), newSink(t))
 	assert.ErrorContains(t, b.Start(t.Context(), componenttest.NewNopHost()), "extension \"file_storage\" not found")
 	assert.ErrorContains(t, b.Start(t.Context(), hostWith{profiletest.StorageID: doorman{}}), "extension \"file_storage\" is not a storage extension")
+}
+
+const legacyHeap = "heap profile: 1: 2048 [3: 8192] @ heap_v2/524288\n 1: 2048 [3: 8192] @ 0x401000 0x402000\n"
+
+func TestFilesFromBeforeProtobuf(t *testing.T) {
+	directory, modified := t.TempDir(), time.Now().Add(-time.Hour)
+	writeFile(t, filepath.Join(directory, "a.prof"), []byte(legacyHeap), modified)
+	writeFile(t, filepath.Join(directory, "b.prof"), profiletest.Gzip(t, []byte(legacyHeap)), modified)
+	next := newSink(t)
+	newTestReceiver(t, "file: {include: ['"+directory+"/*.prof']}", next).files.Poll(t.Context())
+	require.Len(t, next.AllProfiles(), 2)
+	want, err := profile.ParseData([]byte(legacyHeap))
+	require.NoError(t, err)
+	want.TimeNanos = modified.UnixNano()
+	for _, pd := range next.AllProfiles() {
+		assertHolds(t, want, pd)
+	}
+}
+
+func TestServerRejectsProfilesFromBeforeProtobuf(t *testing.T) {
+	b := startTestReceiver(t, serverYAML, consumertest.NewNop())
+	got := b.push("", []byte(legacyHeap))
+	assert.Equal(t, http.StatusBadRequest, got.status)
+	assert.Contains(t, got.body, "convert it with `otelprof convert")
 }

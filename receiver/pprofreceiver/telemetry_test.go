@@ -4,6 +4,8 @@
 package pprofreceiver
 
 import (
+	"bytes"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -12,10 +14,82 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 )
+
+func TestStartIsLogged(t *testing.T) {
+	dir := t.TempDir()
+	b := startTestReceiver(t, `
+server: {endpoint: 127.0.0.1:0}
+remote: {targets: [{endpoint: 'http://a:1?token=s3cret'}, {endpoint: 'http://b:1', profiles: [heap]}], profiles: [heap, mutex], collection_interval: 60s}
+file: {include: [`+dir+`/*.pb.gz], poll_interval: 3s}
+self: {profiles: [heap], collection_interval: 1h}
+`, consumertest.NewNop())
+	logged := map[string]map[string]any{}
+	for _, entry := range b.logs.FilterLevelExact(zap.InfoLevel).All() {
+		logged[entry.Message] = entry.ContextMap()
+	}
+	assert.Equal(t, map[string]map[string]any{
+		"Started pprof HTTP server":       {"endpoint": b.server.Addr().String(), "paths": []any{"/v1/pprof", "/ingest", "/push.v1.PusherService/Push", "/profiling/v1/input"}},
+		"Started scraping":                {"targets": int64(2), "profiles": []any{"heap", "mutex"}, "collection_interval": "1m0s"},
+		"Started reading files":           {"include": []any{dir + "/*.pb.gz"}, "poll_interval": "3s"},
+		"Started profiling the Collector": {"profiles": []any{"heap"}, "collection_interval": "1h0m0s"},
+	}, logged)
+}
+
+func TestFirstProfileOfEachServiceIsLogged(t *testing.T) {
+	b := startTestReceiver(t, serverYAML, consumertest.NewNop())
+	body := profiletest.Pprof(t, samplePprof("/bin/app", 3))
+	for _, service := range []string{"a", "a", "b", "a"} {
+		require.Equal(t, http.StatusNoContent, b.push("?service.name="+service, body).status)
+	}
+	var services []any
+	for _, entry := range b.logs.FilterMessage("Received the first profile of a service").All() {
+		assert.Equal(t, zap.InfoLevel, entry.Level)
+		assert.Equal(t, "127.0.0.1", entry.ContextMap()["sender"])
+		assert.EqualValues(t, 2, entry.ContextMap()["samples"])
+		assert.Equal(t, time.Unix(0, samplePprof("/bin/app", 3).TimeNanos).UTC().Format(time.RFC3339), entry.ContextMap()["time"], "an old profile is found at its time")
+		services = append(services, entry.ContextMap()["service"])
+	}
+	assert.Equal(t, []any{"a", "b"}, services)
+
+	b = startTestReceiver(t, serverYAML, consumertest.NewErr(errors.New("away")))
+	require.Equal(t, http.StatusServiceUnavailable, b.push("?service.name=a", body).status)
+	assert.Zero(t, b.logs.FilterMessage("Received the first profile of a service").Len(), "it was not accepted")
+}
+
+// The profile still gets a service.name.
+func TestMissingServiceNameIsWarnedOfOnceForEachSender(t *testing.T) {
+	next := newSink(t)
+	b := startTestReceiver(t, serverYAML, next)
+	for range 3 {
+		require.Equal(t, http.StatusNoContent, b.push("", profiletest.Pprof(t, samplePprof("/bin/app", 1))).status)
+	}
+	require.Equal(t, http.StatusNoContent, b.push("?service.name=a", profiletest.Pprof(t, samplePprof("/bin/app", 1))).status)
+	warned := b.logs.FilterMessage("Profile without service.name; not logged again for this sender").All()
+	require.Len(t, warned, 1)
+	assert.Equal(t, zap.WarnLevel, warned[0].Level)
+	assert.Equal(t, map[string]any{"sender": "127.0.0.1", "service": "unknown_service:app"}, warned[0].ContextMap())
+}
+
+func TestDisconnectedClientIsLogged(t *testing.T) {
+	b := startTestReceiver(t, serverYAML, newGate(t, consumertest.NewNop()))
+	client := http.Client{Timeout: 100 * time.Millisecond}
+	_, err := client.Post(b.url("/v1/pprof?service.name=a"), "application/octet-stream", bytes.NewReader(profiletest.Pprof(t, samplePprof("/bin/app", 3)))) //nolint:bodyclose // there is no response
+	require.Error(t, err)
+	warned := func() []observer.LoggedEntry {
+		return b.logs.FilterMessage("Rejected requests: pipeline_retryable").All()
+	}
+	require.Eventually(t, func() bool { return len(warned()) == 1 }, 10*time.Second, 10*time.Millisecond)
+	fields := warned()[0].ContextMap()
+	assert.Equal(t, "pipeline_retryable", fields["reason"])
+	assert.Equal(t, "the client disconnected, or the receiver stopped, before the pipeline accepted the profile", fields["error"])
+}
 
 // Metrics have the ID of the receiver, in all sections.
 func TestMetricsTellReceiversApart(t *testing.T) {
