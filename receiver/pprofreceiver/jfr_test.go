@@ -12,8 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -119,24 +119,26 @@ func TestRecordingsOfJVMsThatStillWriteAreReadOnce_J3(t *testing.T) {
 	writeFile(t, filepath.Join(directory, "killed.jfr"), unfinished, time.Now().Add(-time.Hour))
 	writeFile(t, filepath.Join(directory, "set-back.jfr"), append(bytes.Clone(unfinished), 0), time.Now().Add(time.Hour)) // as if the clock was set back
 	next := newSink(t)
-	b := startTestReceiver(t, "resource_attributes: {service.name: cart}\nfile: {include: ['"+directory+"/*.jfr'], poll_interval: 10ms}", next)
-	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 2 }, time.Minute, 10*time.Millisecond)
+	b := newTestReceiver(t, "resource_attributes: {service.name: cart}\nfile: {include: ['"+directory+"/*.jfr'], poll_interval: 10ms}", next)
+	b.files.Poll(t.Context())
+	time.Sleep(20 * time.Millisecond)
+	b.files.Poll(t.Context()) // the file of the future has not changed
+	assert.Len(t, next.AllProfiles(), 2)
 	two := append(bytes.Clone(finished), second...)
 	for name, content := range map[string][]byte{"jvm.jfr": finished, "async.jfr": finished, "after.jfr": two, "header.jfr": two} {
 		path := filepath.Join(directory, name)
-		writeFile(t, path+".tmp", content, time.Now())
+		writeFile(t, path+".tmp", content, time.Now().Add(-time.Second))
 		require.NoError(t, os.Rename(path+".tmp", path))
 	}
-	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 2+1+1+2+2 }, time.Minute, 10*time.Millisecond)
-	require.NoError(t, b.Shutdown(t.Context()))
-	assert.Len(t, next.AllProfiles(), 8)
+	b.files.Poll(t.Context())
+	b.files.Poll(t.Context())
+	assert.Len(t, next.AllProfiles(), 2+1+1+2+2)
 	assert.Equal(t, map[string]int64{"success": 6}, b.fileOutcomes())
 }
 
 // Each chunk of a file is a payload. If the pipeline rejects one temporarily, it is retried without
 // those before it. A chunk that is damaged or rejected permanently does not affect the others.
 func TestRecordingsOfJVMsInFilesArePassedChunkByChunk_R17(t *testing.T) {
-	t.Parallel()
 	chunk := func(start int64) *jfrwriter.Chunk {
 		c := jfrwriter.New()
 		c.Start = start * 1e18
@@ -150,32 +152,32 @@ func TestRecordingsOfJVMsInFilesArePassedChunkByChunk_R17(t *testing.T) {
 	for _, c := range []*jfrwriter.Chunk{chunk(1), damaged, chunk(3), chunk(4), chunk(5)} {
 		recording = append(recording, c.Bytes()...)
 	}
-	directory := t.TempDir()
-	writeFile(t, filepath.Join(directory, "cart.jfr"), recording, time.Now().Add(-time.Hour))
-	next := newSink(t)
-	var mu sync.Mutex
-	var times []uint64
-	rejections := 2
-	b := startTestReceiver(t, "resource_attributes: {service.name: cart}\nfile: {include: ['"+directory+"/*.jfr'], poll_interval: 10ms, max_decompressed_size: "+
-		strconv.Itoa(len(damaged.Bytes()))+"}", consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
-		mu.Lock()
-		defer mu.Unlock()
-		at := uint64(pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Time()) / 1e18
-		if at == 3 && rejections > 0 {
-			rejections--
-			return errors.New("later")
+	synctest.Test(t, func(t *testing.T) {
+		directory := t.TempDir()
+		writeFile(t, filepath.Join(directory, "cart.jfr"), recording, time.Now().Add(-time.Hour))
+		next := newSink(t)
+		var times []uint64
+		rejections := 2
+		b := newTestReceiver(t, "resource_attributes: {service.name: cart}\nfile: {include: ['"+directory+"/*.jfr'], max_decompressed_size: "+
+			strconv.Itoa(len(damaged.Bytes()))+"}", consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
+			at := uint64(pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Time()) / 1e18
+			if at == 3 && rejections > 0 {
+				rejections--
+				return errors.New("later")
+			}
+			times = append(times, at)
+			if at == 4 {
+				return consumererror.NewPermanent(&fs.PathError{Op: "write", Path: "output", Err: fs.ErrPermission}) // not of the recording
+			}
+			return next.ConsumeProfiles(ctx, pd)
+		}))
+		for range 4 {
+			b.files.Poll(t.Context())
+			time.Sleep(time.Minute)
 		}
-		times = append(times, at)
-		if at == 4 {
-			return consumererror.NewPermanent(&fs.PathError{Op: "write", Path: "output", Err: fs.ErrPermission}) // not of the recording
-		}
-		return next.ConsumeProfiles(ctx, pd)
-	}))
-	require.Eventually(t, func() bool { return len(b.fileOutcomes()) > 0 }, time.Minute, 10*time.Millisecond)
-	assert.Equal(t, map[string]int64{"malformed": 1}, b.fileOutcomes())
-	assert.Len(t, next.AllProfiles(), 3)
-	mu.Lock()
-	defer mu.Unlock()
-	assert.Equal(t, []uint64{1, 3, 4, 5}, times)
-	assert.Zero(t, rejections)
+		assert.Equal(t, map[string]int64{"malformed": 1}, b.fileOutcomes())
+		assert.Len(t, next.AllProfiles(), 3)
+		assert.Equal(t, []uint64{1, 3, 4, 5}, times)
+		assert.Zero(t, rejections)
+	})
 }
