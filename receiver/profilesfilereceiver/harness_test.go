@@ -5,7 +5,6 @@ package profilesfilereceiver
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -19,7 +18,6 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap/zaptest/observer"
 
@@ -125,11 +123,6 @@ func (n *testConsumer) count(calls int) {
 	defer n.mu.Unlock()
 	n.concurrent += calls
 	n.most = max(n.most, n.concurrent)
-}
-
-// rejectAll is an answer.
-func rejectAll(context.Context, pprofile.Profiles) error {
-	return consumererror.NewPermanent(errors.New("no"))
 }
 
 func (n *testConsumer) got() map[int]int {
