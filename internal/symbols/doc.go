@@ -11,7 +11,7 @@
 // Sources are DWARF 2 to 5, also compressed, in a separate debug file, and shared by dwz, .symtab or else .dynsym, and Go's pclntab if
 // there is no DWARF. Names are as in the file, not demangled.
 //
-// Files are untrusted. Build copies the sections to temporary files that it maps, takes at most the memory that its
-// caller allows, and a number of steps in proportion to the size of the sections. Whatever is wrong with a file is an
-// error. An address that does not lie in executable sections has no frames.
+// Build copies the sections to temporary files that it maps, takes at most the memory that its caller allows, and a
+// number of steps in proportion to the size of the sections. Whatever is wrong with a file is an error. What debug/dwarf
+// itself takes for a file made to exhaust it, such as counts in a DWARF 5 line header, is not limited yet. An address that does not lie in executable sections has no frames.
 package symbols
