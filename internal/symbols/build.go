@@ -207,7 +207,9 @@ func (b *builder) addRanges(ranges []lineRange) {
 		switch gap := (r == lineRange{start: r.start}) || !inText(b.text, r.start); {
 		case gap && p.count > 0:
 			p.end = r.start
-			b.budget.take(2 * pieceSize)
+			if b.budget.take(2 * pieceSize); b.budget.err != nil {
+				return
+			}
 			b.pieces = append(b.pieces, p)
 			p = piece{}
 			continue

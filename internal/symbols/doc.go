@@ -12,6 +12,7 @@
 // there is no DWARF. Names are as in the file, not demangled.
 //
 // Build copies the sections to temporary files that it maps, takes at most the memory that its caller allows, and a
-// number of steps in proportion to the size of the sections. Whatever is wrong with a file is an error. What debug/dwarf
-// itself takes for a file made to exhaust it, such as counts in a DWARF 5 line header, is not limited yet. An address that does not lie in executable sections has no frames.
+// number of steps in proportion to the size of the sections. This does not bound yet what debug/dwarf takes for a file
+// that was made to exhaust it, for example by the counts in a DWARF 5 line header. Whatever is wrong with a file is an
+// error. An address that does not lie in executable sections has no frames.
 package symbols

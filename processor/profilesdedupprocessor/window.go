@@ -47,11 +47,14 @@ type partition struct {
 	err  error // valid once done is closed
 }
 
-// Estimates of the bytes that these take: a sample in the payload of a window beyond those in the window, which is 8 bytes at
-// least, a third of that as the payload has a third of memory_limit; the key of a Profile in a window, with its entry in
-// seenProfiles while its outcome is pending; and a partition in the retry queue.
+// sampleSize is how many bytes a sample of a window counts, in addition to those that the window retains for it. A third
+// of memory_limit is for the payload that is made of a window, in which a sample takes more than in the window: about 200
+// bytes while a receiver decodes it, but as few as 8.
+const sampleSize = 48
+
+// Estimates of the bytes that these take: the key of a Profile in a window, with its entry in
+// seenProfiles while its outcome is pending, and a partition in the retry queue.
 const (
-	sampleSize    = 48
 	keySize       = 80
 	retryOverhead = 256
 )
