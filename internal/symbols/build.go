@@ -14,6 +14,7 @@ import (
 	"hash/crc32"
 	"hash/maphash"
 	"io"
+	"iter"
 	"math"
 	"runtime/debug"
 	"slices"
@@ -26,6 +27,8 @@ var ErrNoSymbols = errors.New("the file has neither debug information nor symbol
 type LimitError struct{ text string }
 
 func (e *LimitError) Error() string { return e.text }
+
+var errLargeTable = &LimitError{"the table of the file is larger than 4 GiB"}
 
 // Options of Build.
 type Options struct {
@@ -50,7 +53,7 @@ type Files struct {
 func Build(ctx context.Context, from Files, o Options, w io.Writer) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // a full disk shows on reading a mapped file
 	defer func() {
-		if r := recover(); r != nil { // debug/elf and debug/dwarf do not promise to stand damaged files
+		if r := recover(); r != nil { // a file that others cut while it is read, or what debug/elf does not stand
 			err = fmt.Errorf("the file is damaged: %v", r)
 		}
 	}()
@@ -99,7 +102,7 @@ func (b *builder) read(from Files) error {
 		if r == nil {
 			continue
 		}
-		f, err := elf.NewFile(r)
+		f, err := newFile(r)
 		if err != nil {
 			return err
 		}
@@ -138,45 +141,41 @@ func (b *builder) read(from Files) error {
 
 // readSymbols reads the functions of .symtab, or else of .dynsym.
 func (b *builder) readSymbols(f *elf.File) error {
-	read := f.Symbols
 	table := f.SectionByType(elf.SHT_SYMTAB)
 	if table == nil || table.Size == 0 {
-		read, table = f.DynamicSymbols, f.SectionByType(elf.SHT_DYNSYM)
+		table = f.SectionByType(elf.SHT_DYNSYM)
 	}
-	if table == nil {
+	if table == nil || int(table.Link) >= len(f.Sections) {
 		return nil
 	}
-	size := table.Size
-	if int(table.Link) < len(f.Sections) {
-		size += f.Sections[table.Link].Size
-	}
-	if size > math.MaxInt64/8 {
-		return fmt.Errorf("section %s is larger than the file", table.Name)
-	}
-	taken := int64(size) * 6 // for the tables and the entries of debug/elf
-	if b.budget.take(taken); b.budget.err != nil {
-		return b.budget.err
-	}
-	defer b.budget.give(taken)
-	all, err := read()
+	data, err := b.sections.copy(table)
 	if err != nil {
-		if errors.Is(err, elf.ErrNoSymbols) {
-			return nil
-		}
-		return fmt.Errorf("section %s: %w", table.Name, err)
+		return err
 	}
-	for _, s := range all {
+	names, err := b.sections.copy(f.Sections[table.Link])
+	if err != nil {
+		return err
+	}
+	b.budget.steps += int64(len(data)+len(names)) + 1<<20
+	c := cursor{data: data, order: f.ByteOrder}
+	for c.at < uint64(len(data)) && b.budget.err == nil {
+		var s elf.Sym64
+		if s.Name = uint32(c.uint(4)); f.Class == elf.ELFCLASS64 {
+			s.Info, s.Other, s.Shndx, s.Value, s.Size = uint8(c.uint(1)), uint8(c.uint(1)), uint16(c.uint(2)), c.uint(8), c.uint(8)
+		} else {
+			s.Value, s.Size, s.Info, s.Other, s.Shndx = c.uint(4), c.uint(4), uint8(c.uint(1)), uint8(c.uint(1)), uint16(c.uint(2))
+		}
 		kind := elf.ST_TYPE(s.Info)
-		if kind != elf.STT_FUNC && kind != elf.STT_GNU_IFUNC || s.Section == elf.SHN_UNDEF || s.Name == "" || !inText(b.text, s.Value) {
+		if kind != elf.STT_FUNC && kind != elf.STT_GNU_IFUNC || elf.SectionIndex(s.Shndx) == elf.SHN_UNDEF || !inText(b.text, s.Value) {
 			continue
 		}
-		b.addSymbol(symbol{s.Value, s.Size, b.strings.intern(s.Name)})
-		if b.budget.err != nil {
-			return b.budget.err
+		if name := textAt(names, uint64(s.Name)); len(name) > 0 {
+			b.budget.step(1 + len(name)/8)
+			b.addSymbol(symbol{s.Value, s.Size, b.strings.intern(name)})
 		}
 	}
 	b.sortSymbols()
-	return nil
+	return b.budget.err
 }
 
 func (b *builder) addSymbol(s symbol) {
@@ -199,14 +198,17 @@ func (b *builder) sortSymbols() {
 }
 
 // addRanges adds sorted ranges, the last of which is a gap. What lies outside of the executable sections is left out.
-func (b *builder) addRanges(ranges []lineRange) {
+func (b *builder) addRanges(ranges iter.Seq[lineRange]) {
 	lines := b.spills[partLines]
 	var p piece
 	var last lineRange // of p
-	for _, r := range ranges {
+	for r := range ranges {
 		switch gap := (r == lineRange{start: r.start}) || !inText(b.text, r.start); {
 		case gap && p.count > 0:
 			p.end = r.start
+			if lines.size > math.MaxUint32 {
+				b.budget.fail(errLargeTable)
+			}
 			if b.budget.take(2 * pieceSize); b.budget.err != nil {
 				return
 			}
@@ -254,7 +256,7 @@ func (b *builder) write(w io.Writer) error {
 			return err
 		}
 		if s.size > math.MaxUint32 {
-			return &LimitError{"the table of the file is larger than 4 GiB"}
+			return errLargeTable
 		}
 		header = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(header, uint64(offset)), uint64(s.size))
 		offset += s.size

@@ -8,11 +8,11 @@
 // the symbols of the file. The frames of an address are those that llvm-symbolizer prints: the innermost inlined
 // call first, the function whose code it is last, with the name of its symbol if it has one.
 //
-// Sources are DWARF 2 to 5, also compressed, in a separate debug file, and shared by dwz, .symtab or else .dynsym, and Go's pclntab if
-// there is no DWARF. Names are as in the file, not demangled.
+// Sources are DWARF 2 to 5, also compressed, in a separate debug file, and shared by dwz, .symtab or else .dynsym, and
+// Go's pclntab if there is no DWARF. Names are as in the file, not demangled.
 //
 // Build copies the sections to temporary files that it maps, takes at most the memory that its caller allows, and a
-// number of steps in proportion to the size of the sections. This does not bound yet what debug/dwarf takes for a file
-// that was made to exhaust it, for example by the counts in a DWARF 5 line header. Whatever is wrong with a file is an
-// error. An address that does not lie in executable sections has no frames.
+// number of steps in proportion to the size of the sections, whatever the file says of itself: debug/dwarf allocates what
+// a file asks for, so DWARF is read here. Whatever is wrong with a file is an error. An address that does not lie in
+// executable sections has no frames.
 package symbols

@@ -7,57 +7,132 @@ import (
 	"cmp"
 	"debug/dwarf"
 	"debug/elf"
-	"errors"
+	"encoding/binary"
 	"fmt"
 	"io"
-	"math"
-	"path"
+	"iter"
 	"slices"
-	"strings"
 )
 
-// A DIE is an entry of .debug_info.
-
-// dwarfReader reads the units of one file.
-type dwarfReader struct {
+// debugFile is the DWARF of one file. Its sections are mapped.
+type debugFile struct {
 	*builder
-	data   *dwarf.Data
-	origin *dwarf.Reader           // for DIEs that others refer to
-	names  map[dwarf.Offset]uint32 // of functions
-	str    []byte                  // .debug_str
-	alt    *dwarfReader            // of the file with the DIEs and strings that several files share, or nil
+	order                                                                  binary.ByteOrder
+	info, abbrev, str, line, ranges, addr, lineStr, strOffsets, rangeLists []byte
+
+	units  []header                           // in the order of .debug_info
+	tables map[uint64]map[uint64]abbreviation // by offset in .debug_abbrev
+	names  map[uint64]uint32                  // of the functions whose DIEs are at offsets that others refer to
+	last   *unit                              // in which such a DIE was
+	alt    *debugFile                         // with the DIEs and strings that several files share, or nil
 }
 
-// openDWARF reads the sections of a file. It returns nil if the file has no DWARF.
-func (b *builder) openDWARF(f *elf.File) (*dwarfReader, error) {
-	content := map[string][]byte{}
+// openDWARF reads the sections of a file and the headers of its units. It returns nil if the file has no DWARF.
+func (b *builder) openDWARF(f *elf.File) (*debugFile, error) {
+	d := &debugFile{builder: b, order: f.ByteOrder, tables: map[uint64]map[uint64]abbreviation{}, names: map[uint64]uint32{}}
 	total := 0
-	for _, name := range []string{"abbrev", "info", "str", "line", "ranges", "addr", "line_str", "str_offsets", "rnglists"} {
+	for name, section := range map[string]*[]byte{
+		"info": &d.info, "abbrev": &d.abbrev, "str": &d.str, "line": &d.line, "ranges": &d.ranges, "addr": &d.addr,
+		"line_str": &d.lineStr, "str_offsets": &d.strOffsets, "rnglists": &d.rangeLists,
+	} {
 		data, err := b.sections.read(f, "debug_"+name)
 		if err != nil {
 			return nil, err
 		}
-		content[name] = data
+		*section = data
 		total += len(data)
 	}
-	if len(content["info"]) == 0 {
+	if len(d.info) == 0 {
 		return nil, nil
 	}
-	// An entry of .debug_info has up to about 30 attributes, of which some take no bytes.
+	// A DIE has up to about 30 attributes, of which some take no bytes.
 	b.budget.steps += 32*int64(total) + 1<<20
-	if err := b.checkAbbreviations(content["info"], content["abbrev"], f.ByteOrder); err != nil {
-		return nil, err
+	return d, d.readHeaders()
+}
+
+// header is that of a unit, with the offsets in .debug_info of the unit, its first DIE and what follows it.
+type header struct {
+	start, first, end uint64
+	abbreviations     uint64 // offset in .debug_abbrev
+	version, kind     uint64 // the kind is 0 before DWARF 5
+	addressSize       int
+	wide              bool // the 64-bit format
+}
+
+// The kinds of units that can have code.
+const (
+	unitCompile  = 1
+	unitSkeleton = 4
+)
+
+func (h *header) offsetSize() int {
+	if h.wide {
+		return 8
 	}
-	data, err := dwarf.New(content["abbrev"], nil, nil, content["info"], content["line"], nil, content["ranges"], content["str"])
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range []string{"addr", "line_str", "str_offsets", "rnglists"} {
-		if err := data.AddSection(".debug_"+name, content[name]); err != nil {
-			return nil, err
+	return 4
+}
+
+func (d *debugFile) readHeaders() error {
+	c := cursor{data: d.info, order: d.order}
+	for c.at < uint64(len(d.info)) && d.budget.err == nil {
+		h := header{start: c.at}
+		length, wide := c.length()
+		if length > uint64(len(d.info))-c.at {
+			return fmt.Errorf("the unit at offset %#x of .debug_info ends outside of the section", h.start)
 		}
+		h.wide, h.end = wide, c.at+length
+		if h.version = c.uint(2); h.version >= 5 {
+			h.kind, h.addressSize, h.abbreviations = c.uint(1), int(c.uint(1)), c.offset(wide)
+		} else {
+			h.abbreviations, h.addressSize = c.offset(wide), int(c.uint(1))
+		}
+		if h.kind == unitSkeleton {
+			c.skip(8)
+		}
+		if h.version < 2 || h.version > 5 || h.addressSize != 4 && h.addressSize != 8 || c.at > h.end {
+			return fmt.Errorf("the unit at offset %#x of .debug_info has version %d and addresses of %d bytes; expected 2 to 5, and 4 or 8",
+				h.start, h.version, h.addressSize)
+		}
+		h.first, c.at = c.at, h.end
+		d.budget.step(1)
+		d.budget.take(2 * 64) // a slice that grows
+		d.units = append(d.units, h)
 	}
-	return &dwarfReader{builder: b, data: data, origin: data.Reader(), names: map[dwarf.Offset]uint32{}, str: content["str"]}, nil
+	return d.budget.err
+}
+
+// unit is a unit of .debug_info. Of a compilation unit, it is also what is known of its code.
+type unit struct {
+	*debugFile
+	header
+	table map[uint64]abbreviation
+	root  die
+
+	directories []sourceFile
+	files       []sourceFile
+	scopes      []scope
+	rows        []row
+	taken       int64 // of the budget
+}
+
+func (u *unit) take(bytes int64) {
+	u.taken += bytes
+	u.budget.take(bytes)
+}
+
+// open reads the first DIE of a unit. The cursor is after it.
+func (d *debugFile) open(h header) (u *unit, c *cursor, err error) {
+	u = &unit{debugFile: d, header: h}
+	if u.table, err = d.abbreviationsAt(h.abbreviations); err != nil {
+		return nil, nil, err
+	}
+	c = u.cursorAt(h.first)
+	u.root, err = u.next(c)
+	return u, c, err
+}
+
+func (u *unit) cursorAt(offset uint64) *cursor {
+	return &cursor{data: u.info[:u.end], at: offset, order: u.order}
 }
 
 // readDWARF adds the ranges of all units of a file, unless the file that .gnu_debugaltlink names is missing.
@@ -65,34 +140,51 @@ func (b *builder) readDWARF(f *elf.File, alt io.ReaderAt) error {
 	if altID(f) != "" && alt == nil {
 		return nil
 	}
-	r, err := b.openDWARF(f)
-	if err != nil || r == nil {
+	d, err := b.openDWARF(f)
+	if err != nil || d == nil {
 		return err
 	}
 	if altID(f) != "" {
-		shared, err := elf.NewFile(alt)
+		shared, err := newFile(alt)
 		if err == nil {
-			r.alt, err = b.openDWARF(shared)
+			d.alt, err = b.openDWARF(shared)
 		}
 		if err != nil {
 			return fmt.Errorf("the file of .gnu_debugaltlink: %w", err)
 		}
 	}
-	units := r.data.Reader()
-	for {
-		unit, err := units.Next()
-		if err != nil || unit == nil {
-			return err
-		}
-		if unit.Tag == dwarf.TagCompileUnit || unit.Tag == dwarf.TagSkeletonUnit {
-			err = r.readUnit(units, unit)
-		} else {
-			units.SkipChildren()
-		}
-		if err != nil {
-			return fmt.Errorf("the unit at offset %#x of .debug_info: %w", unit.Offset, err)
+	for _, h := range d.units {
+		if err := d.readUnit(h); err != nil {
+			return fmt.Errorf("the unit at offset %#x of .debug_info: %w", h.start, err)
 		}
 	}
+	return nil
+}
+
+// readUnit adds the ranges of a compilation unit.
+func (d *debugFile) readUnit(h header) error {
+	if h.kind != 0 && h.kind != unitCompile && h.kind != unitSkeleton {
+		return nil
+	}
+	u, dies, err := d.open(h)
+	if err != nil || u.root.tag != dwarf.TagCompileUnit && u.root.tag != dwarf.TagSkeletonUnit {
+		return err
+	}
+	defer func() { d.budget.give(u.taken) }()
+	if u.root.values[attrLines].form != 0 {
+		if err := u.readLines(u.root.values[attrLines].number); err != nil {
+			return fmt.Errorf("its line table: %w", err)
+		}
+	}
+	if u.root.children {
+		if err := u.readScopes(dies); err != nil {
+			return err
+		}
+	}
+	if d.budget.err == nil {
+		d.addRanges(overlay(u.scopes, u.rows))
+	}
+	return d.budget.err
 }
 
 // scope is a range of addresses with the code of a function or an inlined call. Those with a larger depth are inside.
@@ -112,269 +204,150 @@ const (
 	rowSize   = 24
 )
 
-// unit is what is known of one compilation unit.
-type unit struct {
-	*dwarfReader
-	name   string // of the main file
-	files  []*dwarf.LineFile
-	known  map[*dwarf.LineFile]uint32
-	scopes []scope
-	rows   []row
-	taken  int64 // of the budget
-}
-
-func (u *unit) take(bytes int64) {
-	u.taken += bytes
-	u.budget.take(bytes)
-}
-
-func (r *dwarfReader) readUnit(dies *dwarf.Reader, entry *dwarf.Entry) error {
-	u := &unit{dwarfReader: r, known: map[*dwarf.LineFile]uint32{}}
-	r.resolveStrings(entry)
-	u.name, _ = entry.Val(dwarf.AttrName).(string)
-	defer func() { r.budget.give(u.taken) }()
-	lines, err := r.data.LineReader(entry)
-	if err != nil {
-		return err
-	}
-	if lines != nil {
-		if err := u.readRows(lines); err != nil {
-			return err
-		}
-		u.files = lines.Files()
-	}
-	if entry.Children {
-		if err := u.readScopes(dies); err != nil {
-			return err
-		}
-	}
-	if r.budget.err == nil {
-		r.addRanges(overlay(u.scopes, u.rows))
-	}
-	return r.budget.err
-}
-
-// resolveStrings puts the strings that another file has in the place of their offsets.
-func (r *dwarfReader) resolveStrings(e *dwarf.Entry) {
-	for i, f := range e.Field {
-		offset, ok := f.Val.(int64)
-		if !ok || f.Class != dwarf.ClassStringAlt || r.alt == nil || offset < 0 || offset > int64(len(r.alt.str)) || r.budget.err != nil {
-			continue
-		}
-		text := textAt(r.alt.str, uint64(offset))
-		r.budget.step(1 + len(text)/8)
-		e.Field[i].Val = text
-	}
-}
-
-// readRows reads the line table.
-func (u *unit) readRows(lines *dwarf.LineReader) error {
-	var entry, before dwarf.LineEntry
-	open := false
-	for u.budget.err == nil {
-		if err := lines.Next(&entry); err != nil {
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			return err
-		}
-		u.budget.step(1)
-		if open && entry.Address > before.Address && inText(u.text, before.Address) {
-			u.take(2 * rowSize)
-			u.rows = append(u.rows, row{span{before.Address, entry.Address}, u.file(before.File), uint32(before.Line)})
-		}
-		before, open = entry, !entry.EndSequence
-	}
-	slices.SortStableFunc(u.rows, func(a, b row) int { return compareSpans(a.span, b.span) })
-	return nil
-}
-
-// file returns the number of the path of a file.
-func (u *unit) file(f *dwarf.LineFile) uint32 {
-	if f == nil {
-		return 0
-	}
-	if n, ok := u.known[f]; ok {
-		return n
-	}
-	name := path.Clean(f.Name)
-	if path.IsAbs(u.name) && strings.HasSuffix(name, u.name) {
-		name = u.name // debug/dwarf puts the directory of the unit before it, in DWARF 5
-	}
-	u.known[f] = u.strings.intern(name)
-	return u.known[f]
-}
-
 // readScopes reads the DIEs below that of the unit.
-func (u *unit) readScopes(dies *dwarf.Reader) error {
+func (u *unit) readScopes(dies *cursor) error {
 	parents := []uint32{0} // the node of each DIE that is open
-	for len(parents) > 0 && u.budget.err == nil {
-		e, err := dies.Next()
+	for len(parents) > 0 && dies.at < u.end {
+		e, err := u.next(dies)
 		if err != nil {
 			return err
 		}
-		if e == nil {
-			return nil
-		}
-		u.budget.step(1 + len(e.Field))
 		node := parents[len(parents)-1]
-		switch e.Tag {
+		switch e.tag {
 		case 0:
 			parents = parents[:len(parents)-1]
 			continue
 		case dwarf.TagSubprogram:
-			node, err = u.addScopes(e, 0, len(parents))
+			node = u.addScopes(&e, 0, len(parents))
 		case dwarf.TagInlinedSubroutine:
-			node, err = u.addScopes(e, node, len(parents))
-		case dwarf.TagEnumerationType, dwarf.TagSubroutineType:
-			dies.SkipChildren()
-			continue
+			node = u.addScopes(&e, node, len(parents))
 		}
-		if err != nil {
-			return err
-		}
-		if e.Children {
-			u.take(4)
+		if e.children {
+			u.take(2 * 4) // a slice that grows
 			parents = append(parents, node)
 		}
 	}
-	return nil
+	return u.budget.err
 }
 
 // addScopes adds the ranges of a function or of an inlined call. If it has some, it also adds its node and returns its
 // number, otherwise that of the parent.
-func (u *unit) addScopes(e *dwarf.Entry, parent uint32, depth int) (number uint32, err error) {
-	ranges, err := u.data.Ranges(e)
-	if err != nil {
-		return 0, err
-	}
-	u.budget.step(len(ranges))
-	for _, r := range ranges {
-		if r[0] >= r[1] || !inText(u.text, r[0]) {
+func (u *unit) addScopes(e *die, parent uint32, depth int) (number uint32) {
+	for r := range u.rangesOf(e) {
+		if r.start >= r.end || !inText(u.text, r.start) {
 			continue
 		}
 		if number == 0 {
 			number = u.addNode(u.newNode(e, parent))
 		}
-		if u.take(2 * scopeSize); u.budget.err != nil {
-			return 0, u.budget.err
-		}
-		u.scopes = append(u.scopes, scope{span{r[0], r[1]}, number, uint32(depth)})
+		u.take(4 * scopeSize) // a slice that grows, here and in overlay
+		u.scopes = append(u.scopes, scope{r, number, uint32(depth)})
 	}
-	return cmp.Or(number, parent), nil
+	return cmp.Or(number, parent)
 }
 
 // newNode returns the node of a function, or of an inlined call, which has a place in its parent.
-func (u *unit) newNode(e *dwarf.Entry, parent uint32) node {
-	n := node{parent: parent}
-	if line, ok := e.Val(dwarf.AttrCallLine).(int64); ok {
-		n.callLine = uint32(line)
-	}
-	if i, ok := e.Val(dwarf.AttrCallFile).(int64); ok && i >= 0 && i < int64(len(u.files)) {
-		n.callFile = u.file(u.files[i])
+func (u *unit) newNode(e *die, parent uint32) node {
+	n := node{parent: parent, callLine: uint32(e.values[attrCallLine].number)}
+	if e.values[attrCallFile].form != 0 {
+		n.callFile = u.file(e.values[attrCallFile].number)
 	}
 	n.name = u.nameOf(e, 0)
 	return n
 }
 
-const (
-	attrMIPSLinkageName = dwarf.Attr(0x2007) // DW_AT_linkage_name before DWARF 4
-	maxReferences       = 16                 // from a DIE to the one with its name
-)
+const maxReferences = 16 // from a DIE to the one with its name
 
 // nameOf returns the number of the name of a function: the linkage name of a DIE or of one that it refers to, or else the
 // plain name.
-func (r *dwarfReader) nameOf(e *dwarf.Entry, references int) uint32 {
-	r.resolveStrings(e)
-	for _, attr := range [...]dwarf.Attr{dwarf.AttrLinkageName, attrMIPSLinkageName} {
-		if s, ok := e.Val(attr).(string); ok {
-			return r.strings.intern(s)
-		}
+func (u *unit) nameOf(e *die, references int) uint32 {
+	if e.values[attrLinkageName].form != 0 {
+		return u.strings.intern(u.stringOf(e.values[attrLinkageName]))
 	}
-	for _, attr := range [...]dwarf.Attr{dwarf.AttrAbstractOrigin, dwarf.AttrSpecification} {
-		from, at := r.reference(e, attr)
-		if from == nil || references == maxReferences {
+	for _, place := range [...]int{attrOrigin, attrSpecification} {
+		in, at := u.reference(e.values[place])
+		if in == nil || references == maxReferences {
 			continue
 		}
-		if n := from.nameAt(at, references+1); n != 0 || r.budget.err != nil {
+		if n := in.nameAt(at, references+1); n != 0 || u.budget.err != nil {
 			return n
 		}
 	}
-	plain, _ := e.Val(dwarf.AttrName).(string)
-	return r.strings.intern(plain)
-}
-
-// reference returns the place of the DIE that an attribute refers to, and the reader of its file, which is nil if there is none.
-func (r *dwarfReader) reference(e *dwarf.Entry, attr dwarf.Attr) (from *dwarfReader, at dwarf.Offset) {
-	field := e.AttrField(attr)
-	if field == nil {
-		return nil, 0
-	}
-	switch v := field.Val.(type) {
-	case dwarf.Offset:
-		return r, v
-	case int64:
-		if field.Class == dwarf.ClassReferenceAlt && v >= 0 && v <= math.MaxUint32 {
-			return r.alt, dwarf.Offset(v)
-		}
-	}
-	return nil, 0
+	return u.strings.intern(u.stringOf(e.values[attrName]))
 }
 
 // nameAt returns the number of the name of the function whose DIE is at an offset.
-func (r *dwarfReader) nameAt(at dwarf.Offset, references int) uint32 {
-	if n, ok := r.names[at]; ok {
+func (d *debugFile) nameAt(at uint64, references int) uint32 {
+	if n, ok := d.names[at]; ok {
 		return n
 	}
-	r.origin.Seek(at)
-	e, err := r.origin.Next()
-	if err != nil || e == nil {
-		r.budget.fail(err)
-		return 0
+	n, err := d.readName(at, references)
+	d.budget.fail(err)
+	d.budget.take(40)
+	d.names[at] = n
+	return n
+}
+
+func (d *debugFile) readName(at uint64, references int) (uint32, error) {
+	i, _ := slices.BinarySearchFunc(d.units, at, func(h header, at uint64) int { return cmp.Compare(h.end, at+1) })
+	if i == len(d.units) || at < d.units[i].first {
+		return 0, fmt.Errorf("a DIE refers to offset %#x of .debug_info, where none is", at)
 	}
-	r.budget.step(1 + len(e.Field))
-	r.budget.take(40)
-	r.names[at] = r.nameOf(e, references)
-	return r.names[at]
+	if d.last == nil || d.last.start != d.units[i].start {
+		u, _, err := d.open(d.units[i])
+		if err != nil {
+			return 0, err
+		}
+		d.last = u
+	}
+	u := d.last
+	e, err := u.next(u.cursorAt(at))
+	if err != nil {
+		return 0, err
+	}
+	return u.nameOf(&e, references), nil
 }
 
 // overlay returns ranges with the node of the innermost scope and the line of a row, the last of which is a gap. What
 // reaches beyond the scope around it is cut. Rows are sorted; of those that overlap, the first counts.
-func overlay(scopes []scope, rows []row) (all []lineRange) {
+func overlay(scopes []scope, rows []row) iter.Seq[lineRange] {
 	slices.SortStableFunc(scopes, func(a, b scope) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.depth, b.depth), cmp.Compare(b.end, a.end))
 	})
-	const never = 1<<64 - 1
-	var open []scope // the innermost one last
-	for at, next := uint64(0), uint64(0); next != never; at = next {
-		for len(open) > 0 && open[len(open)-1].end <= at {
-			open = open[:len(open)-1]
-		}
-		for ; len(scopes) > 0 && scopes[0].start <= at; scopes = scopes[1:] {
-			s := scopes[0]
-			if len(open) > 0 {
-				s.end = min(s.end, open[len(open)-1].end)
+	return func(yield func(lineRange) bool) {
+		const never = 1<<64 - 1
+		var open []scope // the innermost one last
+		for at, next := uint64(0), uint64(0); next != never; at = next {
+			for len(open) > 0 && open[len(open)-1].end <= at {
+				open = open[:len(open)-1]
 			}
-			open = append(open, s)
+			for ; len(scopes) > 0 && scopes[0].start <= at; scopes = scopes[1:] {
+				s := scopes[0]
+				if len(open) > 0 {
+					s.end = min(s.end, open[len(open)-1].end)
+				}
+				open = append(open, s)
+			}
+			for len(rows) > 0 && rows[0].end <= at {
+				rows = rows[1:]
+			}
+			r := lineRange{start: at}
+			next = never
+			if len(scopes) > 0 {
+				next = scopes[0].start
+			}
+			if len(open) > 0 {
+				top := open[len(open)-1]
+				r.node, next = top.node, min(next, top.end)
+			}
+			if len(rows) > 0 && rows[0].start > at {
+				next = min(next, rows[0].start)
+			} else if len(rows) > 0 {
+				r.file, r.line, next = rows[0].file, rows[0].line, min(next, rows[0].end)
+			}
+			if !yield(r) {
+				return
+			}
 		}
-		for len(rows) > 0 && rows[0].end <= at {
-			rows = rows[1:]
-		}
-		r := lineRange{start: at}
-		next = never
-		if len(scopes) > 0 {
-			next = scopes[0].start
-		}
-		if len(open) > 0 {
-			top := open[len(open)-1]
-			r.node, next = top.node, min(next, top.end)
-		}
-		if len(rows) > 0 && rows[0].start > at {
-			next = min(next, rows[0].start)
-		} else if len(rows) > 0 {
-			r.file, r.line, next = rows[0].file, rows[0].line, min(next, rows[0].end)
-		}
-		all = append(all, r)
 	}
-	return all
 }

@@ -9,6 +9,7 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -27,7 +28,7 @@ type Info struct {
 
 // ReadInfo reads headers and notes of an ELF file.
 func ReadInfo(r io.ReaderAt) (Info, error) {
-	f, err := elf.NewFile(r)
+	f, err := newFile(r)
 	if err != nil {
 		return Info{}, err
 	}
@@ -38,6 +39,42 @@ func ReadInfo(r io.ReaderAt) (Info, error) {
 		}
 	}
 	return info, nil
+}
+
+// newFile reads the headers of an ELF file. It refuses a file of which debug/elf would keep headers and names of sections
+// in more than about 64 MiB; those of linkers take some kilobytes.
+func newFile(r io.ReaderAt) (*elf.File, error) {
+	head := make([]byte, 64)
+	if _, err := r.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	wide := elf.Class(head[elf.EI_CLASS]) == elf.ELFCLASS64
+	c := cursor{data: head, order: binary.LittleEndian}
+	if elf.Data(head[elf.EI_DATA]) == elf.ELFDATA2MSB {
+		c.order = binary.BigEndian
+	}
+	c.skip(elf.EI_NIDENT + 8) // type, machine, version
+	c.offset(wide)            // entry
+	c.offset(wide)            // program headers
+	at := c.offset(wide)
+	c.skip(6) // flags, size of this header
+	programHeader := c.uint(2)
+	c.skip(2)
+	size, count, names := c.uint(2), c.uint(2), c.uint(2)
+	section := make([]byte, 64)
+	if _, err := r.ReadAt(section, int64(at+names*size)); at > 0 && err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	c = cursor{data: section, order: c.order}
+	c.skip(8) // name, type
+	flags := c.offset(wide)
+	c.offset(wide) // address
+	c.offset(wide) // place
+	const largest = 64 << 20
+	if at > 0 && (count == 0 || flags&uint64(elf.SHF_COMPRESSED) != 0 || c.offset(wide) > largest/count) || max(size, programHeader) > 64 {
+		return nil, &LimitError{"the headers of the file, or the names of its sections, are larger than those of linkers"}
+	}
+	return elf.NewFile(r)
 }
 
 func hasDWARF(f *elf.File) bool {
@@ -179,22 +216,18 @@ func (s *sections) read(f *elf.File, name string) ([]byte, error) {
 	if section == nil || section.Type == elf.SHT_NOBITS {
 		return nil, nil
 	}
-	data, err := s.copy(section.Open())
-	if err != nil {
-		return nil, fmt.Errorf("section %s: %w", section.Name, err)
-	}
-	return data, nil
+	return s.copy(section)
 }
 
-func (s *sections) copy(r io.Reader) ([]byte, error) {
+func (s *sections) copy(section *elf.Section) ([]byte, error) {
 	file, err := temporary(s.directory)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	n, err := io.Copy(file, io.LimitReader(r, s.remaining+1))
+	n, err := io.Copy(file, io.LimitReader(section.Open(), s.remaining+1))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("section %s: %w", section.Name, err)
 	}
 	if s.remaining -= n; s.remaining < 0 {
 		return nil, &LimitError{"the sections of the file, decompressed, are larger than the largest allowed file"}

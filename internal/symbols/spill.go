@@ -52,11 +52,11 @@ type stringTable struct {
 	data    *spill
 }
 
-func (t *stringTable) intern(s string) uint32 {
-	if s == "" {
+func (t *stringTable) intern(s []byte) uint32 {
+	if len(s) == 0 {
 		return 0
 	}
-	hash := maphash.String(t.seed, s) // of 64 bits and random: no two strings have the same
+	hash := maphash.Bytes(t.seed, s) // of 64 bits and random: no two strings have the same
 	if n, ok := t.numbers[hash]; ok {
 		return n
 	}
@@ -64,7 +64,7 @@ func (t *stringTable) intern(s string) uint32 {
 	t.budget.take(entry)
 	n := uint32(len(t.numbers)) + 1
 	t.numbers[hash] = n
-	t.data.write([]byte(s))
+	t.data.write(s)
 	t.ends.put(uint32(t.data.size))
 	return n
 }
