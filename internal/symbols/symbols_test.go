@@ -247,6 +247,7 @@ func TestFramesEqualThoseOfLLVMSymbolizer(t *testing.T) {
 		"clang++ O0 DWARF 5":  {"clang++", []string{"-O0", "-gdwarf-5"}, 1},
 		"clang++ O2 DWARF 4":  {"clang++", []string{"-O2", "-gdwarf-4"}, 1},
 		"clang++ O3 DWARF 5":  {"clang++", []string{"-O3", "-gdwarf-5", "-no-pie"}, 1},
+		"clang++ 64-bit":      {"clang++", []string{"-O2", "-gdwarf-5", "-gdwarf64"}, 1},
 		"clang++ lines only":  {"clang++", []string{"-O2", "-gline-tables-only"}, 1},
 		"rustc O":             {"rustc", []string{"-O"}, 13},
 		"rustc O0":            {"rustc", nil, 17},
