@@ -27,9 +27,12 @@ const (
 	DemangleFull  = "full"
 )
 
+// maxName is the logarithm of the longest demangled name: a symbol of 400 bytes can stand for one of a gigabyte.
+var maxName = demangle.MaxLength(14)
+
 var demangleOptions = map[string][]demangle.Option{
-	DemangleShort: {demangle.NoParams, demangle.NoEnclosingParams, demangle.NoTemplateParams},
-	DemangleFull:  {},
+	DemangleShort: {demangle.NoParams, demangle.NoEnclosingParams, demangle.NoTemplateParams, maxName},
+	DemangleFull:  {maxName},
 }
 
 // nameOf returns the name of a function without the suffixes of symbols of Go's assembler and of versioned symbols of
@@ -47,9 +50,9 @@ func nameOf(symbol string, demangleAs string) string {
 
 // Profiles symbolizes the locations of a payload, and returns the number of locations without lines by outcome. It waits for
 // files that the store searches for, until ctx is done; what is not there then stays as it is. Locations that have
-// lines are not changed.
+// lines are not changed. What is added takes about MaxMemory of the store at most.
 func Profiles(ctx context.Context, store *Store, pd pprofile.Profiles, demangleAs string) map[Outcome]int {
-	p := &payload{dictionary: pd.Dictionary(), demangle: demangleAs, outcomes: map[Outcome]int{}, copies: map[int32]int32{}, ofFrames: map[symbols.Frame]int32{}}
+	p := &payload{dictionary: pd.Dictionary(), demangle: demangleAs, left: store.options.MaxMemory, outcomes: map[Outcome]int{}, copies: map[int32]int32{}, ofFrames: map[symbols.Frame]int32{}}
 	byMapping := p.locations()
 	if len(byMapping) == 0 {
 		return p.outcomes
@@ -80,6 +83,7 @@ func Profiles(ctx context.Context, store *Store, pd pprofile.Profiles, demangleA
 type payload struct {
 	dictionary pprofile.ProfilesDictionary
 	demangle   string
+	left       int64 // bytes that may still be added
 	outcomes   map[Outcome]int
 
 	leaves    map[int32]bool  // locations that are the leaf of a stack
@@ -188,6 +192,10 @@ func (p *payload) symbolize(t *symbols.Table, mapping int32, locations []int32) 
 	var frames, leaf []symbols.Frame
 	var has flags
 	for _, i := range locations {
+		if p.left < 0 {
+			p.outcomes[Failed]++
+			continue
+		}
 		location := p.dictionary.LocationTable().At(int(i))
 		address, ok := t.Address(place, location.Address())
 		if !ok {
@@ -235,10 +243,17 @@ func (f *flags) add(other flags) {
 	}
 }
 
+// What a line, or a string without its text and a function take at most, in bytes.
+const (
+	lineSize   = 64
+	stringSize = 128
+)
+
 // addLines adds frames to a location.
 func (p *payload) addLines(location pprofile.Location, frames []symbols.Frame) (has flags) {
 	for _, f := range frames {
 		has.add(flags{true, f.File != "", f.Line != 0, len(frames) > 1})
+		p.left -= lineSize
 		line := location.Lines().AppendEmpty()
 		line.SetFunctionIndex(p.function(f))
 		line.SetLine(f.Line)
@@ -290,8 +305,10 @@ func (p *payload) string(s string) int32 {
 			}
 		}
 	}
+	s = strings.ToValidUTF8(s, "\uFFFD")
 	index, ok := p.strings[s]
 	if !ok {
+		p.left -= stringSize + int64(len(s))
 		index = int32(p.dictionary.StringTable().Len())
 		p.dictionary.StringTable().Append(s)
 		p.strings[s] = index

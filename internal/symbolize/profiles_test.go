@@ -4,6 +4,8 @@
 package symbolize
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -21,4 +23,14 @@ func TestNamesAreDemangledWithoutVersions(t *testing.T) {
 			assert.Equal(t, want[i], nameOf(symbol, as), as)
 		}
 	}
+}
+
+// TestNamesThatGrowExponentiallyAreCut: each type is a pair of the one before, a name of a gigabyte in 387 bytes.
+func TestNamesThatGrowExponentiallyAreCut(t *testing.T) {
+	symbol := "_Z1fSt4pairIiiE"
+	for i := range 24 {
+		before := "S" + strings.ToUpper(strconv.FormatInt(int64(2*i), 36)) + "_"
+		symbol += "St4pairI" + before + before + "E"
+	}
+	assert.Len(t, nameOf(symbol, DemangleFull), 1<<14)
 }

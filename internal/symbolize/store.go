@@ -32,7 +32,7 @@ type Options struct {
 	CacheSize int64
 	// MaxFileSize limits a file that is downloaded, and the sections of a file, decompressed.
 	MaxFileSize int64
-	// MaxMemory limits the memory of reading a file, one at a time.
+	// MaxMemory limits the memory of reading a file, one at a time, and of what one payload gets.
 	MaxMemory int64
 	// Built is called when the search for a file has ended: the error is nil, ErrNotFound, an *IncompleteError if there is
 	// a table all the same, or says what is wrong with the file. It is called by several goroutines.
@@ -188,7 +188,7 @@ const (
 	Unknown    Outcome = "unknown"     // the file has no symbol there
 	NotFound   Outcome = "not_found"   // there is no file with the build ID
 	Pending    Outcome = "pending"     // the file is being searched for or read
-	Failed     Outcome = "failed"      // the file cannot be read
+	Failed     Outcome = "failed"      // the file cannot be read, or the payload has got too much
 	NoBuildID  Outcome = "no_build_id" // the mapping has no GNU build ID, or there is no mapping
 	BadMapping Outcome = "bad_mapping" // the mapping does not lead into the code of the file
 )

@@ -214,6 +214,27 @@ func TestLocationsGetFunctionsOfFilesInDirectories(t *testing.T) {
 	}
 }
 
+// TestPayloadsGetLimitedMemory: a program can say that many calls were inlined at each of its addresses.
+func TestPayloadsGetLimitedMemory(t *testing.T) {
+	n := compile(t)
+	const limit, more = 256 << 10, 10_000
+	store, _ := newStore(t, func(o *symbolize.Options) { o.Directories, o.MaxMemory = []string{n.dir}, limit })
+	pd := n.payload(t, n.buildID)
+	d := pd.Dictionary()
+	for range more {
+		d.StackTable().AppendEmpty().LocationIndices().Append(int32(d.LocationTable().Len()))
+		d.LocationTable().At(1).CopyTo(d.LocationTable().AppendEmpty())
+	}
+	outcomes := symbolize.Profiles(t.Context(), store, pd, symbolize.DemangleShort)
+	lines := 0
+	for _, l := range d.LocationTable().All() {
+		lines += l.Lines().Len()
+	}
+	assert.Positive(t, outcomes[symbolize.Failed])
+	assert.Equal(t, 2+more, outcomes[symbolize.Symbolized]+outcomes[symbolize.Failed])
+	assert.InDelta(t, limit/64, lines, limit/64/5)
+}
+
 func TestWhatCannotBeSymbolizedStaysAsItIs(t *testing.T) {
 	n := compile(t)
 	damaged := t.TempDir()

@@ -439,7 +439,7 @@ func requireNoPanic(t *testing.T, files symbols.Files) {
 		for i := range uint64(16) {
 			frames, err := table.Frames(nil, s.Address+s.Size*i/16)
 			require.NoError(t, err)
-			require.LessOrEqual(t, len(frames), 1000)
+			require.LessOrEqual(t, len(frames), 250)
 		}
 	}
 }

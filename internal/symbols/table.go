@@ -142,7 +142,7 @@ func (t *Table) Frames(frames []Frame, address uint64) (_ []Frame, err error) {
 	if at == 0 && name == 0 {
 		return frames, nil
 	}
-	const deepest = 1000
+	const deepest = 250
 	for range deepest {
 		n := nodeOf(t.parts[partNodes][int(at)*nodeSize:])
 		if n.parent == 0 && name != 0 {

@@ -28,7 +28,7 @@ type Config struct {
 	Timeout time.Duration `mapstructure:"timeout"`
 	// MaxFileSize limits a downloaded file, and the sections of a file, decompressed.
 	MaxFileSize config.Size `mapstructure:"max_file_size"`
-	// MaxMemory limits the memory of reading a file. One file is read at a time. Default: 10%.
+	// MaxMemory limits the memory of reading a file, one at a time, and of what is added to a payload. Default: 10%.
 	MaxMemory config.Size `mapstructure:"max_memory"`
 	// Demangle says how names of C++ and Rust are written: none leaves them, short omits parameters and template
 	// arguments, full has them.
