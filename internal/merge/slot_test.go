@@ -130,8 +130,9 @@ func TestLatestSnapshotOfEachSlot_P14(t *testing.T) {
 	for i := range 30 {
 		at := time.Hour + time.Duration(i)*time.Second
 		for n, instance := range []string{"a", "b"} {
-			pd := payloadtest.With(between(at, at, int64(i)+int64(100*n)+1), "service.instance.id", instance)
-			pd.Dictionary().StringTable().SetAt(1, "objects") // the sample type
+			start := at - time.Duration(n)*5*time.Second // b starts earlier
+			pd := payloadtest.With(between(start, at, int64(i)+int64(100*n)+1), "service.instance.id", instance)
+			pd.Dictionary().StringTable().SetAt(1, "inuse_objects") // the sample type
 			payloads = append(payloads, pd)
 		}
 	}

@@ -72,7 +72,7 @@ func sumOf(scopes []*scope) *scope {
 }
 
 // addSnapshot adds from; rows has the row in p of each row of from. A sum of snapshots has the
-// time of the last one and the longest duration: it covers no interval.
+// time of the last one and ends when all have ended, in their slot: it covers no interval.
 func (p *mergedProfile) addSnapshot(from *mergedProfile, rows []int32) {
 	p.place = min(p.place, from.place)
 	p.sources += from.sources
@@ -80,9 +80,8 @@ func (p *mergedProfile) addSnapshot(from *mergedProfile, rows []int32) {
 	if p.sources == 1 {
 		p.id = from.id
 	}
-	p.start = max(p.start, from.start)
+	p.start, p.end = max(p.start, from.start), max(p.end, from.end)
 	p.duration = max(p.duration, from.length())
-	p.end = endOf(p.start, p.duration)
 	p.cover(p.start, p.end)
 	p.dropped += min(from.dropped, math.MaxUint32-p.dropped)
 	for i := range int32(from.column.Len()) {
