@@ -181,11 +181,11 @@ type value struct {
 }
 
 // value reads the value of a field.
-func (u *unit) value(c *cursor, f field) (value, error) {
+func (h *header) value(c *cursor, f field) (value, error) {
 	v := value{form: f.form}
 	switch f.form {
 	case formAddr:
-		v.number = c.uint(u.addressSize)
+		v.number = c.uint(h.addressSize)
 	case 0x0b, 0x0c, formRef1, formStrx1, formAddrx1: // data1, flag
 		v.number = c.uint(1)
 	case 0x05, formRef2, 0x26, 0x2a: // data2, strx2, addrx2
@@ -203,12 +203,12 @@ func (u *unit) value(c *cursor, f field) (value, error) {
 	case 0x0f, formRefUdata, formStrx, formAddrx, 0x22, formRnglistx: // udata, loclistx
 		v.number = c.uvarint()
 	case formStrp, formLineStrp, formStrpSup, formGNURefAlt, formGNUStrpAlt, 0x17: // sec_offset
-		v.number = c.offset(u.wide)
+		v.number = c.offset(h.wide)
 	case formRefAddr:
-		if u.version > 2 {
-			v.number = c.offset(u.wide)
+		if h.version > 2 {
+			v.number = c.offset(h.wide)
 		} else {
-			v.number = c.uint(u.addressSize)
+			v.number = c.uint(h.addressSize)
 		}
 	case formString:
 		v.number = c.at
@@ -229,7 +229,7 @@ func (u *unit) value(c *cursor, f field) (value, error) {
 		if f.form == 0x16 {
 			return v, errors.New("a value is indirect twice")
 		}
-		return u.value(c, f)
+		return h.value(c, f)
 	default:
 		return v, fmt.Errorf("a value has form %#x; expected one of DWARF 2 to 5", uint64(f.form))
 	}

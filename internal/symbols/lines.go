@@ -159,13 +159,13 @@ func (u *unit) readEntries(c *cursor, wide bool) (entries []sourceFile, err erro
 	for range c.uint(1) {
 		formats = append(formats, field{place: int(c.uvarint()), form: form(c.uvarint())})
 	}
-	in := &unit{debugFile: u.debugFile, header: u.header}
-	in.wide = wide
+	encoding := u.header
+	encoding.wide = wide
 	for range c.uvarint() {
 		start := c.at
 		var f sourceFile
 		for _, format := range formats {
-			v, err := in.value(c, format)
+			v, err := encoding.value(c, format)
 			if err != nil {
 				return nil, err
 			}
