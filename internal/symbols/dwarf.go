@@ -289,7 +289,10 @@ func (d *debugFile) nameAt(at uint64, references int) uint32 {
 }
 
 func (d *debugFile) readName(at uint64, references int) (uint32, error) {
-	i, _ := slices.BinarySearchFunc(d.units, at, func(h header, at uint64) int { return cmp.Compare(h.end, at+1) })
+	i, found := slices.BinarySearchFunc(d.units, at, func(h header, at uint64) int { return cmp.Compare(h.end, at) })
+	if found {
+		i++ // it starts where the one before ends
+	}
 	if i == len(d.units) || at < d.units[i].first {
 		return 0, fmt.Errorf("a DIE refers to offset %#x of .debug_info, where none is", at)
 	}
