@@ -215,10 +215,16 @@ func (b *chromium) checkKeyboard(name string) {
 		document.activeElement.blur();
 		return window.controls.length;
 	})()`)
-	for range controls + 3 {
-		b.do(chromedp.KeyEvent(kb.Tab))
+	var missed []string
+	for range 2 { // a busy browser may lose a key
+		for range controls + 3 {
+			b.do(chromedp.KeyEvent(kb.Tab))
+		}
+		missed = evaluate[[]string](b, `document.activeElement.blur(), window.controls.filter(e => !window.reached.has(e)).map(e => e.outerHTML.slice(0, 100))`)
+		if len(missed) == 0 {
+			break
+		}
 	}
-	missed := evaluate[[]string](b, `document.activeElement.blur(), window.controls.filter(e => !window.reached.has(e)).map(e => e.outerHTML.slice(0, 100))`)
 	assert.Empty(b.t, missed, "%s: Tab does not reach %q", name, missed)
 }
 
