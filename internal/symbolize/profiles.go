@@ -245,7 +245,7 @@ func (f *flags) add(other flags) {
 
 // What a line, or a string without its text and a function take at most, in bytes.
 const (
-	lineSize   = 64
+	lineSize   = 48
 	stringSize = 128
 )
 

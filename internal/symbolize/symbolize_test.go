@@ -232,7 +232,7 @@ func TestPayloadsGetLimitedMemory(t *testing.T) {
 	}
 	assert.Positive(t, outcomes[symbolize.Failed])
 	assert.Equal(t, 2+more, outcomes[symbolize.Symbolized]+outcomes[symbolize.Failed])
-	assert.InDelta(t, limit/64, lines, limit/64/5)
+	assert.InDelta(t, limit/48, lines, limit/48/5)
 }
 
 func TestWhatCannotBeSymbolizedStaysAsItIs(t *testing.T) {
