@@ -4,9 +4,6 @@
 package pproftranslator
 
 import (
-	"fmt"
-	"math"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,31 +38,6 @@ func TestAttributeValuesThatAreReferences(t *testing.T) {
 	require.Equal(t, map[string][]int64{"list": {1}}, p.Sample[0].NumLabel)
 	require.Equal(t, before.Dictionary().StringTable().AsRaw(), pd.Dictionary().StringTable().AsRaw(), "the input is untouched")
 	require.Equal(t, 1, pd.ResourceProfiles().Len())
-}
-
-// withList are withReferences with another value of the attribute "list".
-func withList(t *testing.T, value string) pprofile.Profiles {
-	t.Helper()
-	const list = `{"arrayValue": {"values": [{"stringValueStrindex": 3}, {"intValue": "1"}]}}`
-	return profiletest.UnmarshalJSON(t, []byte(strings.Replace(withReferences, list, value, 1)))
-}
-
-func TestReferencesOutsideTheStringTable(t *testing.T) {
-	for _, index := range []int32{6, 7, -1, math.MaxInt32, math.MinInt32} {
-		for _, value := range []string{`{"arrayValue": {"values": [{"stringValueStrindex": %d}]}}`, `{"kvlistValue": {"values": [{"keyStrindex": %d}]}}`} {
-			_, err := Marshaler{}.ConvertProfiles(withList(t, fmt.Sprintf(value, index)))
-			require.EqualError(t, err, fmt.Sprintf("a string reference in attribute_table[2].value is %d: string_table has 6 entries", index))
-		}
-	}
-}
-
-func TestKeysThatAreReferences(t *testing.T) {
-	for index, key := range map[int]string{0: "", 5: "nothing"} {
-		pd := withList(t, fmt.Sprintf(`{"kvlistValue": {"values": [
-			{"keyStrindex": %d, "value": {"doubleValue": 0.5}}, {"key": "own", "value": {"stringValueStrindex": 3}}]}}`, index))
-		p := convertOne(t, otlp{pd, pd.Dictionary()})
-		require.Equal(t, []string{`{"` + key + `":0.5,"own":"text"}`}, p.Sample[0].Label["list"])
-	}
 }
 
 // Marshalling makes references of the strings of a resource, which pdata can no

@@ -162,21 +162,6 @@ func convertOne(t *testing.T, o otlp) *profile.Profile {
 	return converted[0]
 }
 
-// requirePprof compares the text that google/pprof makes of p, its lines trimmed.
-func requirePprof(t *testing.T, want string, p *profile.Profile) {
-	t.Helper()
-	trim := func(s string) string {
-		var lines []string
-		for line := range strings.Lines(s) {
-			if line = strings.Join(strings.Fields(line), " "); line != "" {
-				lines = append(lines, line)
-			}
-		}
-		return strings.Join(lines, "\n")
-	}
-	require.Equal(t, trim(want), trim(p.String()))
-}
-
 func valuesOf(p *profile.Profile) [][]int64 {
 	var values [][]int64
 	for _, s := range p.Sample {
@@ -191,74 +176,6 @@ func typesOf(p *profile.Profile) []string {
 		types = append(types, st.Type+"/"+st.Unit)
 	}
 	return types
-}
-
-func TestSymbolsAndHeader(t *testing.T) {
-	o := newOTLP()
-	rp := o.resource()
-	rp.Resource().Attributes().PutStr("process.executable.name", "app")
-	sp := rp.ScopeProfiles().AppendEmpty()
-	sp.Scope().Attributes().PutStr("pprof.scope.default_sample_type", "cpu")
-	setOrder(sp, 1, 0)
-
-	yes := func(key string) int32 { return o.attr(key, true, "") }
-	libc := o.mapping("/lib/libc.so.6", 0x8000, o.attr("process.executable.build_id.gnu", "abcd", ""), o.attr("process.executable.build_id.htlhash", "ffff", ""))
-	app := o.mapping("/usr/bin/app (deleted)", 0x1000,
-		yes("pprof.mapping.has_functions"), yes("pprof.mapping.has_filenames"), yes("pprof.mapping.has_line_numbers"),
-		yes("pprof.mapping.has_inline_frames"), o.attr("process.executable.build_id.go", "go-id", ""), o.attr("somebody.else", 1, ""))
-	inlined, main := o.function("inlined"), o.function("main")
-	leaf := o.location(libc, 0x8004)
-	both := o.location(app, 0x1004, inlined, main)
-	folded := o.location(app, 0x1008, 0)
-	o.dict.LocationTable().At(int(folded)).AttributeIndices().Append(yes("pprof.location.is_folded"))
-	stack, upper := o.stack(leaf, both, folded, 0), o.stack(both)
-
-	header := []int32{
-		o.attr("pprof.profile.comment", []any{"second", "first", ""}, ""),
-		o.attr("pprof.profile.drop_frames", "drop.*", ""), o.attr("pprof.profile.keep_frames", "keep.*", ""),
-		o.attr("pprof.profile.doc_url", "https://example.com/doc", ""), o.attr("profile.temporality", "delta", ""),
-	}
-	cpu, samples := o.profile(sp, "cpu", "nanoseconds", header...), o.profile(sp, "samples", "count", header[:4]...)
-	for _, p := range []pprofile.Profile{cpu, samples} {
-		p.SetTime(1_700_000_000_000_000_000)
-		p.SetDurationNano(5)
-		p.SetPeriod(10)
-		p.PeriodType().SetTypeStrindex(o.str("cpu"))
-		p.PeriodType().SetUnitStrindex(o.str("nanoseconds"))
-	}
-	addValue(cpu, stack, 100)
-	addValue(cpu, upper, 200)
-	addValue(samples, upper, 2)
-	addValue(samples, stack, 1)
-
-	p := convertOne(t, o)
-	require.EqualValues(t, 1_700_000_000_000_000_000, p.TimeNanos)
-	require.Equal(t, []string{"second", "first", ""}, p.Comments)
-	require.Equal(t, "drop.*", p.DropFrames)
-	require.Equal(t, "keep.*", p.KeepFrames)
-	require.Equal(t, "_inlined", p.Location[1].Line[0].Function.SystemName)
-	p.TimeNanos = 0 // is printed in the local time zone
-	requirePprof(t, `
-		Comment: second
-		Comment: first
-		Comment:
-		Doc: https://example.com/doc
-		PeriodType: cpu nanoseconds
-		Period: 10
-		Duration: 5ns
-		Samples:
-		samples/count cpu/nanoseconds[dflt]
-		1 100: 1 2 3 4
-		2 200: 2
-		Locations
-		1: 0x8004 M=2
-		2: 0x1004 M=1 inlined inlined.go:9:0 s=7(_inlined)
-		              main main.go:8:1 s=7(_main)
-		3: 0x1008 M=1 [F] :9:0 s=0
-		4: 0x0
-		Mappings
-		1: 0x1000/0x2000/0x10 /usr/bin/app (deleted) go-id [FN][FL][LN][IN]
-		2: 0x8000/0x9000/0x10 /lib/libc.so.6 abcd`, p)
 }
 
 func TestBuildIDs(t *testing.T) {
@@ -284,23 +201,15 @@ func TestBuildIDs(t *testing.T) {
 	}
 }
 
+// A mapping of the executable comes first; others stay in the order of their first use.
 func TestMappingOrder(t *testing.T) {
-	for _, c := range []struct {
-		executable any
-		want       string
-	}{
-		{nil, "1:/lib/a.so 2:/bin/app 3:[kernel.kallsyms]_text 4:/opt/app"},
-		{"app", "1:/bin/app 2:/lib/a.so 3:[kernel.kallsyms]_text 4:/opt/app"},
-		{"/usr/sbin/a.so", "1:/lib/a.so 2:/bin/app 3:[kernel.kallsyms]_text 4:/opt/app"},
-		{"nothing", "1:/lib/a.so 2:/bin/app 3:[kernel.kallsyms]_text 4:/opt/app"},
-		{"", "1:/lib/a.so 2:/bin/app 3:[kernel.kallsyms]_text 4:/opt/app"},
-		{17, "1:/lib/a.so 2:/bin/app 3:[kernel.kallsyms]_text 4:/opt/app"},
+	for executable, want := range map[any]string{
+		"app": "1:/bin/app 2:/lib/a.so 3:[kernel.kallsyms]_text 4:/opt/app", "/usr/sbin/app": "1:/bin/app 2:/lib/a.so 3:[kernel.kallsyms]_text 4:/opt/app",
+		"nothing": "1:/lib/a.so 2:/bin/app 3:[kernel.kallsyms]_text 4:/opt/app", 17: "1:/lib/a.so 2:/bin/app 3:[kernel.kallsyms]_text 4:/opt/app",
 	} {
 		o := newOTLP()
 		rp := o.resource()
-		if c.executable != nil {
-			require.NoError(t, rp.Resource().Attributes().PutEmpty("process.executable.name").FromRaw(c.executable))
-		}
+		require.NoError(t, rp.Resource().Attributes().PutEmpty("process.executable.name").FromRaw(executable))
 		o.mapping("/bin/never", 1)
 		locations := []int32{}
 		for i, file := range []string{"/lib/a.so", "/bin/app", "[kernel.kallsyms]_text", "/opt/app"} {
@@ -312,7 +221,7 @@ func TestMappingOrder(t *testing.T) {
 		for _, m := range p.Mapping {
 			got = append(got, fmt.Sprintf("%d:%s", m.ID, m.File))
 		}
-		require.Equal(t, c.want, strings.Join(got, " "), "%v", c.executable)
+		require.Equal(t, want, strings.Join(got, " "), "%v", executable)
 		require.Equal(t, "_text", p.Mapping[2].KernelRelocationSymbol)
 	}
 }
@@ -432,44 +341,20 @@ func TestLinks(t *testing.T) {
 func TestTimestamps(t *testing.T) {
 	o := newOTLP()
 	sp := o.scope()
-	a, b := o.stackAt(1), o.stackAt(2)
-	own := o.attr("end_timestamp_ns", 77, "s")
+	a, own := o.stackAt(1), o.attr("end_timestamp_ns", 77, "s")
 	cpu, samples := o.profile(sp, "cpu", "ns"), o.profile(sp, "samples", "count")
-	setOrder(sp, 1, 0)
 	addTimes(cpu, a, []uint64{30, 10, 10}, []int64{1, 2, 3})
-	addTimes(cpu, b, []uint64{10}, []int64{4}, own)
-	addTimes(samples, b, []uint64{10, 20}, nil, own) // timestamps alone
-	addTimes(samples, a, []uint64{10, 10, 10, 30}, nil)
-	plainCPU := o.profile(sp, "cpu", "ns")
-	addValue(plainCPU, a, 5)
-	addTimes(o.profile(sp, "wall", "ns"), a, []uint64{0, math.MaxUint64}, []int64{8, 9})
-
-	requirePprof(t, `
-		PeriodType:
-		Period: 0
-		Samples:
-		cpu/ns samples/count wall/ns
-		1 1 0: 1
-		end_timestamp_ns:[30]
-		2 1 0: 1
-		end_timestamp_ns:[10]
-		3 1 0: 1
-		end_timestamp_ns:[10]
-		4 1 0: 2
-		end_timestamp_ns:[10 77 s]
-		0 1 0: 2
-		end_timestamp_ns:[20 77 s]
-		0 1 0: 1
-		end_timestamp_ns:[10]
-		5 0 0: 1
-		0 0 8: 1
-		end_timestamp_ns:[0 nanoseconds]
-		0 0 9: 1
-		end_timestamp_ns:[-1]
-		Locations
-		1: 0x1
-		2: 0x2
-		Mappings`, convertOne(t, o))
+	addTimes(cpu, a, []uint64{10, math.MaxUint64}, []int64{4, 5}, own)
+	addTimes(samples, a, []uint64{10, 0, 10, 30, 10}, nil) // timestamps alone
+	var got []string
+	for _, s := range convertOne(t, o).Sample {
+		got = append(got, fmt.Sprint(s.NumLabel, s.NumUnit, s.Value))
+	}
+	require.Equal(t, []string{
+		"map[end_timestamp_ns:[30]] map[] [1 1]", "map[end_timestamp_ns:[10]] map[] [2 1]", "map[end_timestamp_ns:[10]] map[] [3 1]",
+		"map[end_timestamp_ns:[10 77]] map[end_timestamp_ns:[ s]] [4 0]", "map[end_timestamp_ns:[-1 77]] map[end_timestamp_ns:[ s]] [5 0]",
+		"map[end_timestamp_ns:[0]] map[end_timestamp_ns:[nanoseconds]] [0 1]", "map[end_timestamp_ns:[10]] map[] [0 1]",
+	}, got)
 }
 
 func TestProfilesWithValuesAndTimestampsMixed(t *testing.T) {
@@ -651,40 +536,6 @@ func TestTimesBeyondInt64(t *testing.T) {
 	got := convertOne(t, o)
 	require.EqualValues(t, math.MaxInt64, got.TimeNanos)
 	require.EqualValues(t, math.MaxInt64, got.DurationNanos)
-}
-
-// Several pprofs of one payload share no entries and have ids of their own.
-func TestSeveralResourcesAndScopes(t *testing.T) {
-	o := newOTLP()
-	main := o.function("main")
-	a, b := o.stack(o.location(o.mapping("/a", 1), 1, main)), o.stack(o.location(o.mapping("/b", 2), 2, main))
-	for range 2 {
-		rp := o.resource()
-		rp.Resource().Attributes().PutStr("process.executable.name", "b")
-		for range 2 {
-			addValue(o.profile(rp.ScopeProfiles().AppendEmpty(), "cpu", ""), b, 1)
-		}
-		p := o.profile(rp.ScopeProfiles().AppendEmpty(), "cpu", "")
-		addValue(p, a, 1)
-		addValue(p, b, 1)
-	}
-	converted := convert(t, o)
-	require.Len(t, converted, 6)
-	seen := map[any]bool{}
-	for i, p := range converted {
-		want := 1
-		if i%3 == 2 {
-			want = 2
-		}
-		require.Len(t, p.Location, want)
-		require.Len(t, p.Mapping, want)
-		require.Equal(t, "/b", p.Mapping[0].File)
-		require.Len(t, p.Function, 1)
-		for _, entry := range []any{p.Location[0], p.Mapping[0], p.Function[0]} {
-			require.False(t, seen[entry])
-			seen[entry] = true
-		}
-	}
 }
 
 func TestConvertedPprofsAreTheCallers(t *testing.T) {

@@ -56,7 +56,7 @@ func TestMemoryIsThatOfTheTranslation_M1(t *testing.T) {
 		profiles[file.Name] = data
 	}
 	for _, n := range []int{5_000, 20_000, profiletest.Rounds(t, 50_000, 200_000)} {
-		profiles[fmt.Sprint(n, " labels")] = ofLabels(n, func(i int) string { return fmt.Sprint("request ", i) })
+		profiles[fmt.Sprint(n, " labels")] = ofLabels(n, distinct)
 		profiles[fmt.Sprint(n, " tiny")] = ofTinySamples(n, 2, 1)
 		profiles[fmt.Sprint(n, " zeros")] = ofTinySamples(n, 8, 0)
 		profiles[fmt.Sprint(n, " locations")] = ofLocations(n)

@@ -5,16 +5,11 @@ package pproftranslator
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"math"
-	"runtime"
-	"runtime/pprof"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
@@ -37,13 +32,13 @@ func oracle(data []byte) (*profile.Profile, error) {
 }
 
 // requireAsOracle translates data and compares the outcome with google/pprof's.
-func requireAsOracle(t testing.TB, u *Unmarshaler, data []byte) pprofile.Profiles {
+func requireAsOracle(t testing.TB, data []byte) {
 	t.Helper()
 	want, wantErr := oracle(data)
-	pd, report, err := u.UnmarshalReport(data)
+	pd, report, err := (&Unmarshaler{}).UnmarshalReport(data)
 	if wantErr != nil {
 		require.Errorf(t, err, "google/pprof rejects: %v", wantErr)
-		return pd
+		return
 	}
 	require.NoError(t, err)
 	profiletest.RequireConforms(t, pd)
@@ -51,7 +46,6 @@ func requireAsOracle(t testing.TB, u *Unmarshaler, data []byte) pprofile.Profile
 		want.TimeNanos, want.DurationNanos = max(want.TimeNanos, 0), max(want.DurationNanos, 0)
 		require.Empty(t, expand.DiffPprof(want, pd))
 	}
-	return pd
 }
 
 // fewerSamples returns the decompressed data, unless soaking of a profile of 500 samples
@@ -72,19 +66,6 @@ func fewerSamples(t *testing.T, data []byte) []byte {
 	}
 	p.Sample = kept
 	return profiletest.Pprof(t, p.Compact())
-}
-
-func TestUnmarshalCorpus(t *testing.T) {
-	for _, file := range profiletest.Corpus(t) {
-		t.Run(file.Name, func(t *testing.T) {
-			t.Parallel()
-			requireAsOracle(t, &Unmarshaler{}, fewerSamples(t, file.Data))
-			if file.Legacy != nil {
-				_, err := (&Unmarshaler{}).UnmarshalProfiles(file.Legacy)
-				require.ErrorContains(t, err, "go tool pprof -proto")
-			}
-		})
-	}
 }
 
 // Keys that are equal once they are valid UTF-8 are one key.
@@ -113,53 +94,6 @@ func TestUnmarshalCountsAnInvalidStringOnce_R9(t *testing.T) {
 	_, report, err := (&Unmarshaler{}).UnmarshalReport(profiletest.Pprof(t, p))
 	require.NoError(t, err)
 	require.Equal(t, 2, report.InvalidStrings)
-}
-
-func TestUnmarshalGenerated(t *testing.T) {
-	for seed := range profiletest.Rounds(t, 150, 10_000) {
-		p := profiletest.GeneratePprof(profiletest.NewRand(uint64(seed)))
-		data := profiletest.Pprof(t, p)
-		if seed%5 == 0 {
-			profiletest.BreakUTF8(profiletest.NewRand(uint64(seed)), p)
-			data = profiletest.Pprof(t, p)
-		}
-		if t.Run("", func(t *testing.T) { requireAsOracle(t, &Unmarshaler{}, data) }); t.Failed() {
-			t.Fatalf("seed %d", seed)
-		}
-	}
-}
-
-func TestUnmarshalRuntimeProfiles(t *testing.T) {
-	runtime.SetBlockProfileRate(1)
-	defer runtime.SetBlockProfileRate(0)
-	var cpu bytes.Buffer
-	require.NoError(t, pprof.StartCPUProfile(&cpu))
-	pprof.Do(t.Context(), pprof.Labels("worker", "a", "kind", "generic"), func(context.Context) {
-		for start := time.Now(); time.Since(start) < 200*time.Millisecond; { // a busy machine gives it a part of the time
-			_ = fmt.Sprint(start)
-		}
-		<-time.After(time.Millisecond)
-	})
-	pprof.StopCPUProfile()
-
-	profiles := map[string][]byte{"cpu": cpu.Bytes()}
-	for _, kind := range []string{"heap", "allocs", "goroutine", "threadcreate", "block", "mutex"} {
-		var buf bytes.Buffer
-		require.NoError(t, pprof.Lookup(kind).WriteTo(&buf, 0))
-		profiles[kind] = buf.Bytes()
-	}
-	for kind, gzipped := range profiles {
-		t.Run(kind, func(t *testing.T) {
-			data, err := Decompress(gzipped, math.MaxInt)
-			require.NoError(t, err)
-			_, err = oracle(data)
-			require.NoError(t, err)
-			pd := requireAsOracle(t, &Unmarshaler{}, data)
-			if kind == "cpu" {
-				require.Positive(t, pd.SampleCount())
-			}
-		})
-	}
 }
 
 // message builds protobuf by hand, to say what google/pprof would not write.
@@ -199,8 +133,19 @@ func base() message {
 		strings("", "cpu", "nanoseconds", "/bin/app", "main", "key", "value")
 }
 
-func TestMalformedProfilesAreRejected_R4(t *testing.T) {
+// What is malformed, missing, or of another number than it should be has the outcome that it has with google/pprof.
+func TestMalformedProfilesAreRejected_R4_R5(t *testing.T) {
 	sample := func(m message) message { return base().bytes(profileSample, m) }
+	// types is a profile with so many sample types, and with one sample if it has values.
+	types := func(n int, values ...uint64) (m message) {
+		for i := range n {
+			m = m.bytes(profileSampleType, message(nil).varint(1, uint64(1+i%2)))
+		}
+		if values != nil {
+			m = m.bytes(profileSample, message(nil).packed(2, values...))
+		}
+		return m.strings("", "cpu", "wall")
+	}
 	location := func(m message) message { return base().bytes(profileLocation, m) }
 	one := message(nil).packed(2, 1)
 	for name, test := range map[string]struct {
@@ -258,19 +203,24 @@ func TestMalformedProfilesAreRejected_R4(t *testing.T) {
 		"packed location ids in two":   {sample(one.packed(1, 1, 1).varint(1, 1)), ""},
 		"packed run torn":              {sample(one.bytes(1, []byte{0x80})), "sample[1]"},
 		"negative value":               {sample(message(nil).packed(2, math.MaxUint64)), ""},
+		"a value too few":              {types(2, 1), "sample[0]: 1 values for 2 sample types"},
+		"a value too many":             {types(2, 1, 2, 3), "sample[0]: more values than the 2 sample types"},
+		"no values":                    {types(1, []uint64{}...), "sample[0]: 0 values for 1 sample types"},
+		"no sample type":               {types(0, 1), "no sample_type"},
+		"no sample type, no samples":   {types(0), ""},
+		"no samples":                   {types(2), ""},
+		"no period type":               {types(3, 1, 2, 3), ""},
+		"period without period type":   {types(1, 1).varint(profilePeriod, 5), ""},
 		"sample without its locations": {message(nil).bytes(profileSampleType, nil).bytes(profileSample, one).strings(""), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := (&Unmarshaler{}).UnmarshalProfiles(test.data)
+			requireAsOracle(t, test.data)
 			if test.want == "" {
 				require.NoError(t, err)
-			} else {
-				require.ErrorContains(t, err, test.want)
-			}
-			requireAsOracle(t, &Unmarshaler{}, test.data)
-			if test.want == "" {
 				profiletest.Injected(t, "1 oddities taken")
 			} else {
+				require.ErrorContains(t, err, test.want)
 				profiletest.Injected(t, "1 faults rejected")
 			}
 		})
@@ -295,13 +245,13 @@ func TestDamagedProfilesDoNotPanic_R1(t *testing.T) {
 	for _, data := range profiles {
 		prefixes, flips = prefixes+len(data), flips+8*len(data)
 		for n := range data {
-			requireAsOracle(t, &Unmarshaler{}, data[:n])
+			requireAsOracle(t, data[:n])
 		}
 		for i := range data {
 			for bit := range 8 {
 				damaged := bytes.Clone(data)
 				damaged[i] ^= 1 << bit
-				requireAsOracle(t, &Unmarshaler{}, damaged)
+				requireAsOracle(t, damaged)
 			}
 		}
 	}
@@ -424,83 +374,6 @@ func TestNegativeTimesBecomeZero_R7(t *testing.T) {
 		require.Equal(t, test.wantDuration, p.DurationNano())
 		profiletest.Injected(t, fmt.Sprintf("%d negative or overflowing times and durations", test.mended))
 	}
-}
-
-// What is missing, or of another number than it should be, has the outcome that it has
-// with google/pprof; what is accepted is there with what it holds.
-func TestMissingPartsHaveExactOutcomes_R5(t *testing.T) {
-	types := func(n int) (m message) {
-		for i := range n {
-			m = m.bytes(profileSampleType, message(nil).varint(1, uint64(1+i%2)))
-		}
-		return m
-	}
-	sample := func(values ...uint64) message {
-		return message(nil).bytes(profileSample, message(nil).packed(2, values...))
-	}
-	table := message(nil).strings("", "cpu", "wall")
-	for name, test := range map[string]struct {
-		data              message
-		rejected          string // part of the error
-		profiles, samples int
-	}{
-		"a value too few":             {slices.Concat(types(2), sample(1), table), "sample[0]", 0, 0},
-		"a value too many":            {slices.Concat(types(2), sample(1, 2, 3), table), "more values than the 2 sample types", 0, 0},
-		"no values":                   {slices.Concat(types(1), sample(), table), "sample[0]", 0, 0},
-		"no sample type":              {slices.Concat(sample(1), table), "no sample_type", 0, 0},
-		"no sample type, no samples":  {table, "", 0, 0},
-		"no samples":                  {slices.Concat(types(2), table), "", 2, 0},
-		"no period type":              {slices.Concat(types(2), sample(1, 2), table), "", 2, 2},
-		"period without period type":  {slices.Concat(types(1), sample(1), table).varint(profilePeriod, 5), "", 1, 1},
-		"as many values as there are": {slices.Concat(types(3), sample(1, 2, 3), table), "", 3, 3},
-	} {
-		t.Run(name, func(t *testing.T) {
-			profiletest.Injected(t, "1 profiles")
-			pd, err := (&Unmarshaler{}).UnmarshalProfiles(test.data)
-			if test.rejected != "" {
-				require.ErrorContains(t, err, test.rejected)
-				requireAsOracle(t, &Unmarshaler{}, test.data)
-				return
-			}
-			require.NoError(t, err)
-			requireAsOracle(t, &Unmarshaler{}, test.data)
-			require.Equal(t, test.profiles, pd.ProfileCount())
-			require.Equal(t, test.samples, pd.SampleCount())
-			for i := range test.profiles {
-				p := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(i)
-				require.Zero(t, p.PeriodType().TypeStrindex())
-				require.Zero(t, p.PeriodType().UnitStrindex())
-			}
-		})
-	}
-}
-
-func TestUnmarshalConcurrently(t *testing.T) {
-	var u Unmarshaler
-	var inputs [][]byte
-	var want [][]byte
-	for seed := range 20 {
-		data := profiletest.Pprof(t, profiletest.GeneratePprof(profiletest.NewRand(uint64(seed))))
-		pd, err := u.UnmarshalProfiles(data)
-		require.NoError(t, err)
-		otlp := profiletest.Proto(t, pd)
-		inputs, want = append(inputs, data), append(want, otlp)
-	}
-	var wg sync.WaitGroup
-	for worker := range 8 {
-		wg.Go(func() {
-			for i := range 200 {
-				n := (i + worker) % len(inputs)
-				pd, err := u.UnmarshalProfiles(inputs[n])
-				if !assert.NoError(t, err) {
-					return
-				}
-				otlp, _ := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-				assert.Equal(t, want[n], otlp)
-			}
-		})
-	}
-	wg.Wait()
 }
 
 // Payloads of tiny entries are rejected before they take much more memory than
