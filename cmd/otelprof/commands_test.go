@@ -26,6 +26,8 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/s3test"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -162,16 +164,10 @@ func TestViewServesThePagesReadOnly(t *testing.T) {
 	}
 	_, body := request(http.MethodGet, "/download", "")
 	assert.Equal(t, int64(6e9), profiletest.Sums(parse(t, []byte(body)))["cpu/nanoseconds"])
-	for _, test := range []struct {
-		method, path, host string
-		want               int
-	}{
-		{http.MethodGet, "/source?f=.*", "", http.StatusNotFound}, {http.MethodGet, "/saveconfig?config=x", "", http.StatusNotFound},
-		{http.MethodPost, "/top", "", http.StatusMethodNotAllowed}, {http.MethodGet, "/top", "attacker.example:80", http.StatusMisdirectedRequest},
-	} {
-		status, _ := request(test.method, test.path, test.host)
-		assert.Equal(t, test.want, status, test)
-	}
+	status, _ := request(http.MethodPost, "/top", "")
+	assert.Equal(t, http.StatusMethodNotAllowed, status)
+	status, _ = request(http.MethodGet, "/top", "attacker.example:80")
+	assert.Equal(t, http.StatusMisdirectedRequest, status)
 }
 
 func TestExitCodes(t *testing.T) {
@@ -417,6 +413,32 @@ func TestManyFiles_V1(t *testing.T) {
 	require.Equal(t, "cpu", found[0].SampleType)
 	assert.Equal(t, int64(files)*1e9, found[0].Sum)
 	profiletest.Injected(t, fmt.Sprintf("%d files", files))
+}
+
+func TestTableTellsPeriodTypesApart(t *testing.T) {
+	row := func(service, period string) query.Row {
+		return query.Row{Kind: query.Kind{Service: service, Type: "cpu", SampleType: "cpu", Unit: "nanoseconds", PeriodType: period}}
+	}
+	var sampleTypes []string
+	for _, line := range tableOf([]query.Row{row("cart", "cpu"), row("checkout", ""), row("checkout", "cpu")})[1:] {
+		sampleTypes = append(sampleTypes, line[2])
+	}
+	assert.Equal(t, []string{"cpu", "cpu per -", "cpu per cpu"}, sampleTypes)
+}
+
+func TestStatsCountsBytesAndRequests(t *testing.T) {
+	dir := written(t, "group_by: [service.name]", []pprofile.Profiles{payloadtest.With(payloadtest.Interval(1_700_000_000_000_000_000, 1e9, 1), "service.name", "cart")})
+	code, _, notes := otelprof(t, "ls", "--stats", "--service", "cart", dir)
+	require.Equal(t, exitOK, code)
+	assert.Regexp(t, `^otelprof: Read [1-9][0-9]+ bytes, with 0 requests to object stores\n$`, notes)
+	s := s3test.New(t)
+	s.PutDirectory(t, dir, "p")
+	code, _, remote := otelprof(t, "ls", "--stats", "--service", "cart", s.Path("p"))
+	require.Equal(t, exitOK, code)
+	assert.Equal(t, strings.Replace(notes, "0 requests", "2 requests", 1), remote, "a listing and an index")
+	code, _, notes = otelprof(t, "ls", "s3://"+s3test.Bucket+"/p?endpoint=http://localhost:1")
+	assert.Equal(t, exitWrong, code)
+	assert.Contains(t, notes, "list s3://profiles/p/: dial tcp")
 }
 
 func TestVersionIsThatOfTheBuild(t *testing.T) {

@@ -4,21 +4,14 @@
 package main
 
 import (
-	"bytes"
-	"compress/flate"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
-	"runtime/pprof"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"testing"
@@ -248,75 +241,20 @@ func TestDiffErrors(t *testing.T) {
 	}
 }
 
-// workloadVariable makes the test program a workload that writes its CPU profile to that path.
-const workloadVariable = "OTELPROF_WORKLOAD"
-
-func TestMain(m *testing.M) {
-	if path := os.Getenv(workloadVariable); path != "" {
-		if err := workload(path); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	os.Exit(m.Run())
-}
-
-// workload does a fixed amount of work, about half a second, with garbage collection.
-func workload(path string) error {
-	var cpu bytes.Buffer
-	runtime.SetCPUProfileRate(250) // before StartCPUProfile, which keeps it
-	if err := pprof.StartCPUProfile(&cpu); err != nil {
-		return err
-	}
-	for range 60 {
-		records := make([]map[string]any, 2000)
-		for i := range records {
-			records[i] = map[string]any{"id": i, "name": strconv.Itoa(i * 7919 % len(records)), "tags": []string{"a", "b"}}
-		}
-		sort.Slice(records, func(i, j int) bool { return records[i]["name"].(string) < records[j]["name"].(string) })
-		text, err := json.Marshal(records)
-		if err != nil {
-			return err
-		}
-		if err := json.Unmarshal(text, &records); err != nil {
-			return err
-		}
-		w, err := flate.NewWriter(io.Discard, flate.DefaultCompression)
-		if err != nil {
-			return err
-		}
-		if _, err := w.Write(text); err != nil {
-			return err
-		}
-		for range 8 {
-			sha256.Sum256(text)
-		}
-	}
-	pprof.StopCPUProfile()
-	return os.WriteFile(path, cpu.Bytes(), 0o600)
-}
-
-// TestFalsePositivesOfRealRuns compares runs of one program with one workload. OTELPROF_RUNS is how many it runs, which
-// takes about a second each, and OTELPROF_RUNS_DIRECTORY a directory with their profiles instead. Fewer than 1 % of the
-// comparisons may fail.
+// TestFalsePositivesOfRealRuns compares runs of this program, each of a test that does a fixed amount of work. OTELPROF_RUNS is how
+// many it runs, which takes about a second each. Fewer than 1 % of the comparisons may fail.
 func TestFalsePositivesOfRealRuns(t *testing.T) {
-	dir := os.Getenv("OTELPROF_RUNS_DIRECTORY")
-	if dir == "" {
-		count, err := strconv.Atoi(os.Getenv("OTELPROF_RUNS"))
-		if err != nil {
-			t.Skip("OTELPROF_RUNS is not set: make false-positives sets it")
-		}
-		dir = t.TempDir()
-		for i := range count {
-			command := exec.CommandContext(t.Context(), os.Args[0])
-			command.Env = append(os.Environ(), workloadVariable+"="+filepath.Join(dir, fmt.Sprintf("%04d.pb.gz", i)))
-			output, err := command.CombinedOutput()
-			require.NoError(t, err, string(output))
-		}
+	count, err := strconv.Atoi(os.Getenv("OTELPROF_RUNS"))
+	if err != nil {
+		t.Skip("OTELPROF_RUNS is not set: make false-positives sets it")
 	}
-	files, err := filepath.Glob(filepath.Join(dir, "*.pb.gz"))
-	require.NoError(t, err)
+	files, dir := make([]string, count), t.TempDir()
+	for i := range files {
+		files[i] = filepath.Join(dir, strconv.Itoa(i))
+		command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=TestReportsStayWithinMaxMemory_V2", "-test.cpuprofile="+files[i])
+		output, err := command.CombinedOutput()
+		require.NoError(t, err, string(output))
+	}
 	rng, start := rand.New(rand.NewPCG(1, 2)), time.Now()
 	failed, compared := 0, 0
 	for _, runs := range []int{1, 3, 5, 10} {

@@ -5,16 +5,13 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime/pprof"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
@@ -24,34 +21,17 @@ import (
 )
 
 // goCommand runs the go command. Without it, the test is skipped.
-func goCommand(t *testing.T, dir string, args ...string) string {
+func goCommand(t *testing.T, args ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skipf("the go command is needed: %v", err)
 	}
 	command := exec.CommandContext(t.Context(), "go", args...)
-	command.Dir, command.Env = dir, append(os.Environ(), "GOFLAGS=", "GOWORK=off")
+	command.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
 	require.NoError(t, command.Run(), &output)
 	return output.String()
-}
-
-// compilerProfiles are the CPU profiles of the tests of the Go compiler.
-func compilerProfiles(t *testing.T) (dir string) {
-	t.Helper()
-	dir = filepath.Join(strings.TrimSpace(goCommand(t, ".", "env", "GOROOT")), "src/cmd/compile/internal/test/testdata/pgo")
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("the source of the Go compiler is needed: %v", err)
-	}
-	return dir
-}
-
-func reduced(t *testing.T, paths ...string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "default.pgo")
-	succeed(t, append([]string{"pgo", "-o", path}, paths...)...)
-	return path
 }
 
 func savePprof(t testing.TB, p *profile.Profile) string {
@@ -72,22 +52,6 @@ func withStartLines(p *profile.Profile) *profile.Profile {
 		}
 	}
 	return p
-}
-
-// ownProfile is a CPU profile of this process.
-func ownProfile(t *testing.T) *profile.Profile {
-	t.Helper()
-	var data bytes.Buffer
-	if err := pprof.StartCPUProfile(&data); err != nil {
-		t.Skipf("this process is being profiled: %v", err)
-	}
-	for start := time.Now(); time.Since(start) < 300*time.Millisecond; {
-		text, err := json.Marshal(map[string][]int{"a": {1, 2, 3}, "b": {4}})
-		require.NoError(t, err)
-		require.True(t, json.Valid(text))
-	}
-	pprof.StopCPUProfile()
-	return parse(t, data.Bytes())
 }
 
 // recursive has a function that calls itself on one line, from several addresses and inlined, and stacks of one frame and of
@@ -116,10 +80,11 @@ func recursive() *profile.Profile {
 }
 
 // TestPGOKeepsAllCallsOfTheCompiler: preprofile, the first step of go build -pgo, makes the same of the full and of the reduced
-// profile.
+// profile, so that the compiler decides the same.
 func TestPGOKeepsAllCallsOfTheCompiler(t *testing.T) {
-	profiles := map[string]string{"this process": savePprof(t, ownProfile(t)), "recursive": savePprof(t, recursive())}
-	found, err := filepath.Glob(filepath.Join(compilerProfiles(t), "*/*.pprof"))
+	profiles := map[string]string{"recursive": savePprof(t, recursive())}
+	goroot := strings.TrimSpace(goCommand(t, "env", "GOROOT")) // has the profiles of the compiler's tests
+	found, err := filepath.Glob(filepath.Join(goroot, "src/cmd/compile/internal/test/testdata/pgo/*/*.pprof"))
 	require.NoError(t, err)
 	for _, path := range found {
 		profiles[filepath.Base(path)] = path
@@ -132,34 +97,11 @@ func TestPGOKeepsAllCallsOfTheCompiler(t *testing.T) {
 		}
 	})
 	for _, name := range slices.Sorted(maps.Keys(profiles)) {
-		full, small := profiles[name], reduced(t, profiles[name])
-		want := goCommand(t, ".", "tool", "preprofile", "-i", full)
+		full, small := profiles[name], filepath.Join(t.TempDir(), "default.pgo")
+		succeed(t, "pgo", "-o", small, full)
+		want := goCommand(t, "tool", "preprofile", "-i", full)
 		require.Greater(t, strings.Count(want, "\n"), 1, name)
-		assert.Equal(t, want, goCommand(t, ".", "tool", "preprofile", "-i", small), name)
-		before, err := os.Stat(full)
-		require.NoError(t, err)
-		after, err := os.Stat(small)
-		require.NoError(t, err)
-		t.Logf("%s: %d bytes became %d, with %d calls", name, before.Size(), after.Size(), strings.Count(want, "\n")/3)
-	}
-}
-
-// TestPGOCompilerDecidesTheSame compares what the compiler says of its decisions with the full and the reduced profile.
-func TestPGOCompilerDecidesTheSame(t *testing.T) {
-	source := compilerProfiles(t)
-	for name, decision := range map[string]string{"inline/inline_hot": "hot-budget check allows inlining", "devirtualize/devirt": "PGO devirtualizing"} {
-		dir, pprof := t.TempDir(), filepath.Join(source, name+".pprof")
-		require.NoError(t, os.CopyFS(dir, os.DirFS(filepath.Join(source, filepath.Dir(name)))))
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/pgo/"+filepath.Dir(name)+"\ngo 1.21\n"), 0o600))
-		decisions := func(profile string) []string {
-			output := goCommand(t, dir, "test", "-c", "-o", os.DevNull, "-gcflags=-m -pgoprofile="+profile+" -d=pgodebug=3", ".")
-			lines := slices.Sorted(strings.Lines(output)) // the graph in it has no order
-			// Nor have the candidates that the compiler looks at for a call.
-			return slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, ": edge ") })
-		}
-		full := decisions(pprof)
-		require.True(t, slices.ContainsFunc(full, func(line string) bool { return strings.Contains(line, decision) }), "%s: no %s", name, decision)
-		assert.Equal(t, full, decisions(reduced(t, pprof)), name)
+		assert.Equal(t, want, goCommand(t, "tool", "preprofile", "-i", small), name)
 	}
 }
 

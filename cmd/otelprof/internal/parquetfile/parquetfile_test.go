@@ -23,6 +23,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
 
 // write returns the file of the payloads.
@@ -162,8 +163,8 @@ func TestValuesBeyondInt64AreTheLargest(t *testing.T) {
 }
 
 func TestMemoryLimitBoundsRowGroups(t *testing.T) {
-	const limit = 16 << 20
-	data := write(t, limit, slices.Repeat([]pprofile.Profiles{wide(1, 2000)}, 20)...)
+	const limit, stacks = 16 << 20, 20_000
+	data := write(t, limit, slices.Repeat([]pprofile.Profiles{payloadtest.ManyStacks(stacks, 0)}, 20)...)
 	file, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)))
 	require.NoError(t, err)
 	require.Greater(t, len(file.RowGroups()), 1)
@@ -171,43 +172,15 @@ func TestMemoryLimitBoundsRowGroups(t *testing.T) {
 	for _, group := range file.RowGroups() {
 		rows += group.NumRows()
 	}
-	assert.EqualValues(t, 20*2000, rows)
+	assert.EqualValues(t, 20*stacks, rows)
 	for _, group := range file.Metadata().RowGroups {
 		assert.Less(t, group.TotalCompressedSize, int64(2*limit/groupShare))
 	}
 }
 
-// wide returns a payload of samples with unlike stacks and attributes.
-func wide(seed uint64, n int) pprofile.Profiles {
-	pd, r := pprofile.NewProfiles(), profiletest.NewRand(seed)
-	dict := pd.Dictionary()
-	dict.StringTable().Append("", "key")
-	dict.MappingTable().AppendEmpty()
-	dict.LocationTable().AppendEmpty()
-	dict.FunctionTable().AppendEmpty()
-	dict.LinkTable().AppendEmpty()
-	dict.AttributeTable().AppendEmpty()
-	dict.StackTable().AppendEmpty()
-	p := pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
-	for i := range n {
-		dict.LocationTable().AppendEmpty().SetAddress(r.Uint64())
-		a := dict.AttributeTable().AppendEmpty()
-		a.SetKeyStrindex(1)
-		a.Value().SetStr(fmt.Sprint(r.Uint64(), r.Uint64()))
-		stack, s := dict.StackTable().AppendEmpty(), p.Samples().AppendEmpty()
-		for range 20 {
-			stack.LocationIndices().Append(r.Int32N(int32(dict.LocationTable().Len())))
-		}
-		s.SetStackIndex(int32(i + 1))
-		s.AttributeIndices().Append(int32(i + 1))
-		s.Values().Append(r.Int64())
-	}
-	return pd
-}
-
 func TestWriteErrorsReachTheCaller(t *testing.T) {
 	full := errors.New("disk full")
-	pd := wide(1, 2000)
+	pd := payloadtest.ManyStacks(20_000, 0)
 	for _, room := range []int{0, 3, 5000, 100_000} {
 		w := NewWriter(&limited{room: room, err: full}, 16<<20)
 		var err error

@@ -139,26 +139,19 @@ func TestSlowdownIsFound(t *testing.T) {
 	}
 }
 
-// TestMarginCoversTheDifference: the interval contains the true difference at least 95 times of 100.
-func TestMarginCoversTheDifference(t *testing.T) {
-	rng := rand.New(rand.NewPCG(5, 6))
-	p := newProgram(correlation)
-	covered, total := 0, 0
-	for range 200 {
-		for _, c := range Compare(sideOf(p.runs(rng, 5, 1000, nil)), sideOf(p.runs(rng, 5, 1000, nil)), 0.01) {
-			if total++; math.Abs(c.Difference) <= c.Margin {
-				covered++
-			}
-		}
-	}
-	assert.Greater(t, float64(covered), 0.95*float64(total))
-}
-
-// TestSumsAreThoseOfTheFormula compares the sums of a side with the formulas of the package comment over all runs.
+// TestSumsAreThoseOfTheFormula compares the sums of a side with the formulas of the package comment over all runs. The values of a
+// side are nanoseconds: any unit has the same result.
 func TestSumsAreThoseOfTheFormula(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	p := newProgram(0)
 	base, after := p.runs(rng, 3, 500, nil), p.runs(rng, 4, 900, map[int]float64{2: 1.5})
+	for _, r := range base {
+		const period = 1e7
+		r.Total *= period
+		for name, v := range r.Functions {
+			r.Functions[name] = Value{v.Flat * period, v.Cumulative * period}
+		}
+	}
 	changes := Compare(sideOf(base), sideOf(after), 0.01)
 	require.Greater(t, len(changes), 20)
 	raw := map[string]float64{}
@@ -218,32 +211,6 @@ func TestSumsAreThoseOfTheFormula(t *testing.T) {
 			}
 		}
 		assert.InDelta(t, want, c.P, 1e-6, c.Function)
-	}
-}
-
-func TestChangesAreTheSameInAnyUnitAndOrder(t *testing.T) {
-	rng := rand.New(rand.NewPCG(9, 10))
-	p := newProgram(0)
-	base, after := p.runs(rng, 4, 800, nil), p.runs(rng, 4, 800, map[int]float64{1: 2})
-	want := Compare(sideOf(base), sideOf(after), 0.01)
-	assert.True(t, want[0].Significant())
-	for _, r := range base { // nanoseconds
-		r.Total *= 1e7
-		for name, v := range r.Functions {
-			r.Functions[name] = Value{v.Flat * 1e7, v.Cumulative * 1e7}
-		}
-	}
-	slices.Reverse(base)
-	got := Compare(sideOf(base), sideOf(after), 0.01)
-	require.Len(t, got, len(want))
-	for i := range want {
-		assert.Equal(t, want[i].Function, got[i].Function)
-		assert.InDelta(t, want[i].P, got[i].P, 1e-9)
-		assert.InDelta(t, want[i].Margin, got[i].Margin, 1e-9)
-	}
-	for i, c := range Compare(sideOf(after), sideOf(base), 0.01) {
-		assert.InDelta(t, -want[i].Difference, c.Difference, 1e-9)
-		assert.InDelta(t, want[i].P, c.P, 1e-9)
 	}
 }
 

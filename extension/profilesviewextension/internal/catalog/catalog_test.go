@@ -249,23 +249,13 @@ func TestDetailsTakeBoundedMemory_V2(t *testing.T) {
 func TestWaitingEndsWithTheRequest(t *testing.T) {
 	s, now := newStore(t, 1<<20), time.Now()
 	require.NoError(t, s.mu.Acquire(t.Context(), 1))
-	for name, wait := range map[string]func(context.Context) error{
-		"Refresh": s.Refresh,
-		"Scan": func(ctx context.Context) error {
-			_, err := s.Scan(ctx, now, now, all, nil)
-			return err
-		},
-		"Source": func(ctx context.Context) error {
-			_, err := s.Source(ctx, &query.Selection{}, &Missing{})
-			return err
-		},
-	} {
-		ctx, leave := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- wait(ctx) }()
-		leave()
-		require.ErrorIs(t, <-ended, context.Canceled, name)
-	}
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	require.ErrorIs(t, s.Refresh(ctx), context.Canceled)
+	_, err := s.Scan(ctx, now, now, all, nil)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = s.Source(ctx, &query.Selection{}, &Missing{})
+	require.ErrorIs(t, err, context.Canceled)
 	s.mu.Release(1)
 	require.NoError(t, s.Refresh(t.Context()))
 }

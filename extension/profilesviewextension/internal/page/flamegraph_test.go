@@ -165,29 +165,39 @@ func TestTraceShowsTheSpansOfEachService(t *testing.T) {
 	assert.NotContains(t, top, "function-2")
 }
 
-func TestPprofPagesShowNamesAsText_V3(t *testing.T) {
+// adversarial are names that a page must show as text.
+var adversarial = []string{`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `'; alert(1); '`, "a\x00b", "{{.}}", strings.Repeat("long ", 1000), "javascript:alert(1)",
+	`x" URL="javascript:alert(1)" image="/etc/passwd" y="`, "</title></style><b>"}
+
+func TestNamesAreText_V3(t *testing.T) {
 	s := newSite(t)
-	for _, name := range adversarial {
-		p := cpu(name, s.now.Add(-time.Minute), 1e9)
-		p.function, p.label, p.trace = name, name, exampleTrace
-		s.write(payload(t, p))
-	}
 	var pages []string
 	for _, name := range adversarial {
-		mount := s.mount("service=" + url.QueryEscape(name))
-		for _, path := range []string{"/flamegraph", "/top", "/peek?f=.", "/graph"} {
-			if w := s.get(mount + path); w.Code != http.StatusNotImplemented {
-				require.Equal(t, http.StatusOK, w.Code, "%s %.200q %s", path, name, w.Body)
+		p := cpu(name, s.now.Add(-time.Minute), 1e9)
+		p.function, p.label, p.typ, p.sampleType, p.trace = name, name, name, name, exampleTrace
+		s.write(payload(t, p))
+	}
+	for _, name := range adversarial {
+		text := url.QueryEscape(name)
+		assert.Equal(t, http.StatusBadRequest, s.get("/?q="+text+"&from="+text).Code)
+		mount := s.mount("service=" + text)
+		for _, path := range []string{"/?q=" + text, "/?service=" + text, "/?q=" + text + "&from=" + text, mount + "/flamegraph", mount + "/top", mount + "/peek?f=.", mount + "/graph"} {
+			if w := s.get(path); w.Code != http.StatusNotImplemented {
+				assert.Less(t, w.Code, http.StatusInternalServerError, "%.200q %s", path, w.Body)
 				pages = append(pages, w.Body.String())
 			}
 		}
 	}
-	pages = append(pages, s.page("/trace/"+exampleTrace))
+	pages = append(pages, s.page("/trace/"+exampleTrace), s.page("/"))
 	for _, page := range pages {
-		for _, markup := range []string{"<script>alert", "<img src=x", `href="javascript:`, "</title></style><b>", "\x00"} {
+		for _, markup := range []string{"<script>alert", "<img src=x", `href="javascript:`, "</title></style>", "\x00"} {
 			assert.NotContains(t, page, markup)
 		}
 	}
+	overview := pages[len(pages)-1]
+	assert.Contains(t, overview, "&lt;script&gt;alert(1)&lt;/script&gt;")
+	assert.Contains(t, overview, strings.Repeat("long ", 1000), "the full name is there")
+	assert.Contains(t, s.get("/?service="+url.QueryEscape(adversarial[len(adversarial)-1])).Body.String(), "<title>Profiles of &lt;/title&gt;&lt;/style&gt;&lt;b&gt;</title>")
 }
 
 // TestNoFileOfTheHostIsServed_V6: the functions of the profiles are in /etc/passwd.

@@ -11,7 +11,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"html"
-	"io"
 	"math"
 	"math/big"
 	"net/http"
@@ -226,52 +225,48 @@ func TestProfileSumsTheSelection(t *testing.T) {
 	assert.Contains(t, strings.Join(p.Comments, "\n"), "multiplied by 4")
 }
 
-func TestProfileRejectsWhatItCannotSum(t *testing.T) {
+func TestRequestsThatCannotBeAnsweredAreRejected(t *testing.T) {
 	s := newSite(t)
 	minute := s.now.Add(-time.Minute)
 	s.write(payload(t, cpu("checkout", minute, 2e9), heap("checkout", "a", minute, 5)))
-	for query, want := range map[string]struct {
+	long := strings.Repeat("x", maxParameter)
+	const unknown = `unknown parameter "typo": must be one of service, type, from, to`
+	for path, want := range map[string]struct {
 		status int
 		text   string
 	}{
-		"":                       {400, "the selection has several profile types: cpu; heap; select one with the parameter type"},
-		"service=none":           {404, "no profiles match the selection"},
-		"from=yesterday":         {400, `from is "yesterday": must be a time such as`},
-		"from=-1m&to=-2m":        {400, `from is "-1m": must be before to`},
-		"servce=checkout":        {400, `unknown parameter "servce": must be one of service, type, from, to`},
-		"service=%zz":            {400, `the query is malformed: invalid URL escape "%zz"`},
-		"trace_id=12":            {400, `trace_id is "12": must be 32 hex digits`},
-		"label=x":                {400, `label is "x": must be KEY=VALUE`},
-		"type=cpu&base_from=-2h": {404, "the base: no profiles match the selection"},
-	} {
-		if strings.Contains(query, "base") {
-			query += "&base_to=-1h"
-		}
-		w := s.get("/api/profile?" + query)
-		assert.Equal(t, want.status, w.Code, query)
-		assert.Contains(t, w.Body.String(), want.text, query)
-		assert.Equal(t, "text/plain; charset=utf-8", w.Header().Get("Content-Type"))
-	}
-}
+		"/api/profile":                                    {400, "the selection has several profile types: cpu; heap; select one with the parameter type"},
+		"/api/profile?service=none":                       {404, "no profiles match the selection"},
+		"/api/profile?from=yesterday":                     {400, `from is "yesterday": must be a time such as`},
+		"/api/profile?from=-1m&to=-2m":                    {400, `from is "-1m": must be before to`},
+		"/api/profile?service=%zz":                        {400, `the query is malformed: invalid URL escape "%zz"`},
+		"/api/profile?trace_id=12":                        {400, `trace_id is "12": must be 32 hex digits`},
+		"/api/profile?label=x":                            {400, `label is "x": must be KEY=VALUE`},
+		"/api/profile?type=cpu&base_from=-2h&base_to=-1h": {404, "the base: no profiles match the selection"},
 
-func TestUnknownAndLongParametersAreRejected(t *testing.T) {
-	s := newSite(t)
-	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 2e9)))
-	pages := s.mount("service=checkout")
-	for _, path := range []string{"/", "/api/services", "/api/profile", "/flamegraph", "/trace", "/trace/" + exampleTrace, pages + "/flamegraph"} {
-		w := s.get(path + "?typo=" + strings.Repeat("x", maxParameter))
-		if path == pages+"/flamegraph" { // pprof has parameters of its own
-			assert.Equal(t, http.StatusOK, w.Code)
-		} else {
-			assert.Equal(t, http.StatusBadRequest, w.Code, path)
-			assert.Contains(t, html.UnescapeString(w.Body.String()), `unknown parameter "typo": must be one of service, type, from, to`, path)
+		"/?typo=" + long:                                       {400, unknown},
+		"/api/services?typo=x":                                 {400, unknown},
+		"/api/profile?typo=x":                                  {400, unknown},
+		"/flamegraph?typo=x":                                   {400, unknown},
+		"/trace?typo=x":                                        {400, unknown},
+		"/trace/" + exampleTrace + "?typo=x":                   {400, unknown},
+		s.mount("type=cpu") + "/flamegraph?typo=x":             {200, ""}, // pprof has parameters of its own
+		s.mount("type=cpu") + "/flamegraph?type=" + long + "x": {400, `the parameter "type" has 8193 bytes: must have at most 8192`},
+		"/?type=" + strings.Repeat(long+"&type=", 4):           {400, "bytes: must have at most 32768 in total"},
+
+		"/?trace_id=" + exampleTrace:             {400, "trace_id does not select totals"},
+		"/?span_id=00f067aa0ba902b7":             {400, "span_id does not select totals"},
+		"/?by=service.name":                      {400, "by is"},
+		"/?label=thread":                         {400, "label is"},
+		"/api/services?trace_id=" + exampleTrace: {400, `unknown parameter "trace_id": must be one of service, type, from, to, label`},
+		"/api/services?base_from=-1h":            {400, `unknown parameter "base_from"`},
+	} {
+		w := s.get(path)
+		assert.Equal(t, want.status, w.Code, path)
+		assert.Contains(t, html.UnescapeString(w.Body.String()), want.text, path)
+		if strings.HasPrefix(path, "/api/") {
+			assert.Equal(t, "text/plain; charset=utf-8", w.Header().Get("Content-Type"))
 		}
-		w = s.get(path + "?type=" + strings.Repeat("x", maxParameter+1))
-		assert.Equal(t, http.StatusBadRequest, w.Code, path)
-		assert.Contains(t, html.UnescapeString(w.Body.String()), `the parameter "type" has 8193 bytes: must have at most 8192`, path)
-		w = s.get(path + "?type=" + strings.Repeat(strings.Repeat("x", maxParameter)+"&type=", 4))
-		assert.Equal(t, http.StatusBadRequest, w.Code, path)
-		assert.Contains(t, w.Body.String(), "bytes: must have at most 32768 in total", path)
 	}
 }
 
@@ -298,21 +293,13 @@ func TestEveryLinkIsAccepted(t *testing.T) {
 	}
 	form := url.Values{"id": {exampleTrace}, "from": {"-6h"}, "to": {"now"}}
 	assert.Equal(t, http.StatusFound, s.get("/trace?"+form.Encode()).Code)
-}
 
-func TestTotalsRejectParametersThatSelectPartsOfThem(t *testing.T) {
-	s := newSite(t)
-	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 2e9)))
-	for _, parameter := range []string{"trace_id=" + exampleTrace, "span_id=00f067aa0ba902b7"} {
-		key, _, _ := strings.Cut(parameter, "=")
-		w := s.get("/api/services?" + parameter)
-		assert.Equal(t, http.StatusBadRequest, w.Code, parameter)
-		assert.Contains(t, w.Body.String(), fmt.Sprintf("unknown parameter %q: must be one of service, type, from, to, label\n", key))
-		w = s.get("/?" + parameter)
-		assert.Equal(t, http.StatusBadRequest, w.Code, parameter)
-		assert.Contains(t, w.Body.String(), key+" does not select totals")
+	page := s.page("/?service=checkout&type=cpu&from=-6h&to=-5m")
+	assert.Contains(t, page, `<input type="hidden" name="from" value="-6h"><input type="hidden" name="to" value="-5m">`, "of the search for a trace")
+	for _, page := range []string{page, s.page("/trace/" + exampleTrace + "?from=-6h&to=-5m")} {
+		assert.Contains(t, page, `<a href="/?from=-6h&amp;to=-5m">Profiles</a>`, "the way back")
 	}
-	assert.Equal(t, http.StatusBadRequest, s.get("/api/services?base_from=-1h").Code)
+	assert.Contains(t, s.page("/trace/"+exampleTrace), `<option value="from=-1h" selected>Last 1 h</option>`)
 }
 
 func TestOverviewSelectsAndGroupsByLabel(t *testing.T) {
@@ -363,8 +350,6 @@ func TestOverviewSelectsAndGroupsByLabel(t *testing.T) {
 	require.Len(t, links(page), 8)
 	assert.Contains(t, page, `href="/?label=thread%3Dworker"`)
 	assert.Contains(t, s.page("/?by=thread&label=thread%3Dworker"), `<td class="number value">0.40 cores</td>`)
-	assert.Equal(t, http.StatusBadRequest, s.get("/?by=service.name").Code)
-	assert.Equal(t, http.StatusBadRequest, s.get("/?label=thread").Code)
 
 	many := url.Values{"label": slices.Repeat([]string{`{thread!="none"}`}, maxFilters+1)}
 	assert.Contains(t, s.page("/?"+many.Encode()), `<a href="/?" title="Remove this filter"><bdi>21 labels</bdi>`, "not a link with all others for each")
@@ -383,17 +368,13 @@ func rowGroups(page string) (names []string) {
 
 func TestSumsThatOverflowAreRejected(t *testing.T) {
 	s := newSite(t)
-	minute := s.now.Add(-time.Minute)
-	most, other := cpu("checkout", minute, math.MaxInt64), cpu("cart", minute, 1)
+	most, other := cpu("checkout", s.now.Add(-time.Minute), math.MaxInt64), cpu("checkout", s.now.Add(-time.Minute), 1)
 	other.function = "other"
-	s.write(payload(t, most, cpu("search", minute, 1), other))
-	const want = "the sum of cpu/nanoseconds does not fit into 64 bits; select less, by service, type or time"
-	for _, path := range []string{"/api/profile", s.mount("") + "/flamegraph", "/api/profile?service=checkout&service=cart"} {
-		w := s.get(path)
-		assert.Equal(t, http.StatusUnprocessableEntity, w.Code, path)
-		assert.Contains(t, w.Body.String(), want, path)
-	}
-	assert.Equal(t, http.StatusOK, s.get(s.mount("service=checkout")+"/flamegraph").Code)
+	s.write(payload(t, most, other)) // whose total does not fit
+	w := s.get(s.mount("") + "/flamegraph")
+	assert.Equal(t, http.StatusUnprocessableEntity, w.Code)
+	assert.Contains(t, w.Body.String(), "the sum of cpu/nanoseconds does not fit into 64 bits; select less, by service, type or time")
+	assert.Equal(t, http.StatusOK, s.get("/api/profile").Code, "each value fits")
 }
 
 func TestOverviewNamesDamagedFilesAndShowsTheRest_V1(t *testing.T) {
@@ -476,34 +457,27 @@ func TestOverviewOfAServiceCountsNoProfilesOfOthers(t *testing.T) {
 	page = s.page("/?service=checkout")
 	assert.Contains(t, page, "No profiles in this range")
 	assert.Contains(t, page, "Search all times")
+	assert.Contains(t, s.page("/?service=none&from=-3h"), `Nothing matches at any time. <a href="/?from=-3h">Show all services</a>`)
 	from := url.QueryEscape(old.UTC().Format(time.RFC3339Nano))
 	page = s.page("/?service=checkout&from=" + from)
 	assert.Contains(t, page, "1 service, 1 profile,")
 }
 
 func TestOverviewCountsProfilesOfSeveralSampleTypesOnce(t *testing.T) {
-	s := newSite(t)
-	heap := func(sampleType string) sent {
+	of := func(s *site, typ, sampleType, unit string) sent {
 		p := cpu("checkout", s.now.Add(-time.Minute), 1e9)
-		p.typ, p.sampleType = "heap", sampleType
+		p.typ, p.sampleType, p.unit = typ, sampleType, unit
 		return p
 	}
-	s.write(payload(t, heap("inuse_space"), heap("inuse_objects"), heap("alloc_space")))
+	s := newSite(t)
+	s.write(payload(t, of(s, "heap", "inuse_space", "bytes"), of(s, "heap", "inuse_objects", "count"), of(s, "heap", "alloc_space", "bytes")))
 	for _, path := range []string{"/", "/?service=checkout"} {
 		assert.Contains(t, s.page(path), "1 service, 1 profile,")
 	}
-}
-
-func TestOverviewHidesNoProfileWithoutAType(t *testing.T) {
-	s := newSite(t)
-	untyped := func(sampleType, unit string) sent {
-		p := cpu("checkout", s.now.Add(-time.Minute), 1e9)
-		p.typ, p.sampleType, p.unit = "", sampleType, unit
-		return p
-	}
-	s.write(payload(t, untyped("time", "nanoseconds"), untyped("samples", "count")))
+	s = newSite(t)
+	s.write(payload(t, of(s, "", "time", "nanoseconds"), of(s, "", "samples", "count")))
 	assert.Contains(t, s.page("/"), "1 service, 1 profile,", "samples are those of time")
-	s.write(payload(t, untyped("samples", "count")))
+	s.write(payload(t, of(s, "", "samples", "count")))
 	assert.Contains(t, s.page("/"), "type=%3Asamples", "one has no time")
 }
 
@@ -614,12 +588,6 @@ func TestComparisonMovesWithTheRange(t *testing.T) {
 	assert.Contains(t, s.page("/?base_from=-3h&base_to=-2h"), `<option value="base_from=-3h&amp;base_to=-2h" selected data-from=`)
 }
 
-func TestOverviewOfUnknownServiceLeadsToAll(t *testing.T) {
-	s := newSite(t)
-	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 1e9)))
-	assert.Contains(t, s.page("/?service=cart&from=-5m"), `Nothing matches at any time. <a href="/?from=-5m">Show all services</a>`)
-}
-
 // All of the last profile is in the sum, also the part after the range.
 func TestRateIsThatOfWholeProfiles(t *testing.T) {
 	s := newSite(t)
@@ -661,18 +629,6 @@ func TestValuesHaveAtMostThreeDigits(t *testing.T) {
 	assert.Equal(t, "1 profile, 12,345 samples", webui.Count(1, "profile")+", "+webui.Count(12345, "sample"))
 }
 
-// TestLinksKeepTheRange: the way back to all services and the search for a trace stay in the range.
-func TestLinksKeepTheRange(t *testing.T) {
-	s := newSite(t)
-	back := `<a href="/?from=-6h&amp;to=-5m">Profiles</a>`
-	page := s.page("/?service=checkout&type=cpu&from=-6h&to=-5m")
-	assert.Contains(t, page, back)
-	assert.Contains(t, page, `<input type="hidden" name="from" value="-6h"><input type="hidden" name="to" value="-5m">`)
-	page = s.page("/trace/" + exampleTrace + "?from=-6h&to=-5m")
-	assert.Contains(t, page, back)
-	assert.Contains(t, s.page("/trace/"+exampleTrace), `<option value="from=-1h" selected>Last 1 h</option>`)
-}
-
 func TestOverviewFindsOneOfAThousandServices(t *testing.T) {
 	s := newSite(t)
 	var profiles []sent
@@ -696,36 +652,6 @@ func TestOverviewFindsOneOfAThousandServices(t *testing.T) {
 	assert.Less(t, len(page), 100_000)
 }
 
-// adversarial are names that a page must show as text.
-var adversarial = []string{`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `'; alert(1); '`, "a\x00b", "{{.}}", strings.Repeat("long ", 1000), "javascript:alert(1)",
-	`x" URL="javascript:alert(1)" image="/etc/passwd" y="`, "</title></style><b>"}
-
-func TestNamesAreText_V3(t *testing.T) {
-	s := newSite(t)
-	var profiles []sent
-	for _, name := range adversarial {
-		p := cpu(name, s.now.Add(-time.Minute), 1e9)
-		p.function, p.label, p.typ, p.sampleType = name, name, name, name
-		profiles = append(profiles, p)
-	}
-	s.write(payload(t, profiles...))
-	pages := []string{s.page("/"), s.page("/?service=" + url.QueryEscape(adversarial[0]))}
-	assert.Contains(t, s.get("/?service="+url.QueryEscape(adversarial[len(adversarial)-1])).Body.String(), "<title>Profiles of &lt;/title&gt;&lt;/style&gt;&lt;b&gt;</title>")
-	for _, name := range adversarial {
-		w := s.get("/?q=" + url.QueryEscape(name) + "&from=" + url.QueryEscape(name))
-		assert.Equal(t, http.StatusBadRequest, w.Code)
-		_, body, _ := strings.Cut(w.Body.String(), "</head>")
-		pages = append(pages, body, s.page("/?q="+url.QueryEscape(name)))
-	}
-	for _, page := range pages {
-		for _, markup := range []string{"<script", "<img", "<b>\"", "onerror=alert(1)>", "\x00", "</title></style>"} {
-			assert.NotContains(t, page, markup)
-		}
-	}
-	assert.Contains(t, pages[0], "&lt;script&gt;alert(1)&lt;/script&gt;")
-	assert.Contains(t, pages[0], strings.Repeat("long ", 1000), "the full name is there")
-}
-
 func TestPathsOutOfTheSiteDoNotExist_V4(t *testing.T) {
 	s := newSite(t)
 	for _, path := range []string{"/../etc/passwd", "/api/../../etc/passwd", "/p/../../x", "/%2e%2e/etc/passwd", "/etc/passwd", "/debug/pprof/", "/api"} {
@@ -736,69 +662,57 @@ func TestPathsOutOfTheSiteDoNotExist_V4(t *testing.T) {
 func TestThousandRequestsWaitOrAreRejected_V4(t *testing.T) {
 	s := newSite(t)
 	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 90e9)))
-	var now, most atomic.Int64
+	var now atomic.Int64
 	serve := s.query(func(w http.ResponseWriter, r *http.Request) error {
-		n := now.Add(1)
-		for seen := most.Load(); n > seen && !most.CompareAndSwap(seen, n); seen = most.Load() {
-		}
+		assert.LessOrEqual(t, now.Add(1), int64(running))
 		defer now.Add(-1)
 		return s.overview(w, r)
 	}, s.queries)
-	var statuses [600]atomic.Int64
+	statuses := make([]int, 1000)
 	var group sync.WaitGroup
-	for range 1000 {
+	for i := range statuses {
 		group.Go(func() {
 			w := httptest.NewRecorder()
 			serve.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
-			statuses[w.Code].Add(1)
-			if w.Code == http.StatusTooManyRequests {
-				assert.NotEmpty(t, w.Header().Get("Retry-After"))
-			}
+			statuses[i] = w.Code
 		})
 	}
 	group.Wait()
-	assert.LessOrEqual(t, most.Load(), int64(running))
-	assert.EqualValues(t, 1000, statuses[200].Load()+statuses[429].Load())
-	assert.Positive(t, statuses[200].Load())
+	assert.Subset(t, []int{200, 429}, statuses)
+	assert.Contains(t, statuses, 200)
 }
 
-func TestQueriesThatWaitTooLongAreRejected(t *testing.T) {
+func TestRequestsBeyondALimitAreRejected_V4(t *testing.T) {
 	s := newSite(t)
-	for range running {
-		release, err := s.queries.acquire(t.Context(), 1)
-		require.NoError(t, err)
-		defer release()
-	}
-	s.queries.maxWait = time.Millisecond
-	w := s.get("/api/services")
-	assert.Equal(t, http.StatusTooManyRequests, w.Code)
-	assert.Equal(t, "5", w.Header().Get("Retry-After"))
-}
-
-func TestResponsesThatClientsDoNotReadAreBounded(t *testing.T) {
-	s := newSite(t)
-	read, err := s.responses.acquire(t.Context(), math.MaxInt64)
-	require.NoError(t, err)
-	s.responses.maxWait = time.Millisecond
-	for range 2 * running {
+	rejected := func() {
 		w := s.get("/api/services")
-		assert.Equal(t, http.StatusTooManyRequests, w.Code, "and the queries have ended")
+		assert.Equal(t, http.StatusTooManyRequests, w.Code)
+		assert.Equal(t, "5", w.Header().Get("Retry-After"))
 		assert.Contains(t, w.Body.String(), errBusy.Error())
 	}
-	read()
-	s.responses.all, s.responses.maxWait = 1, time.Minute
+	for _, held := range []*slots{s.queries, s.responses} { // responses that clients do not read hold no query
+		release, err := held.acquire(t.Context(), math.MaxInt64)
+		require.NoError(t, err)
+		held.maxWait = time.Millisecond
+		for range 2 * running {
+			rejected()
+		}
+		release()
+		held.maxWait = time.Minute
+	}
+	s.responses.all = 1
 	assert.Equal(t, http.StatusOK, s.get("/").Code, "a larger response waits for all others")
-}
 
-func TestRequestsBeyondTheLimitAreRejected_V4(t *testing.T) {
-	s := newSite(t)
 	require.True(t, s.requests.TryAcquire(maxRequests-1))
 	assert.Equal(t, http.StatusOK, s.get("/").Code)
 	assert.Equal(t, http.StatusOK, s.get("/").Code, "the first one has ended")
 	require.True(t, s.requests.TryAcquire(1))
-	w := s.get("/")
-	assert.Equal(t, http.StatusTooManyRequests, w.Code)
-	assert.Equal(t, "5", w.Header().Get("Retry-After"))
+	rejected()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, s.Wait(ctx), context.Canceled)
+	s.requests.Release(maxRequests)
+	require.NoError(t, s.Wait(t.Context()))
 	s.requests.Release(maxRequests)
 }
 
@@ -837,17 +751,6 @@ func TestTotalsThatTakeTooMuchMemoryAreRejected_V9(t *testing.T) {
 	assert.Len(t, s.services("type=1"), 1)
 }
 
-func TestWaitEndsWithItsContext(t *testing.T) {
-	s := newSite(t)
-	require.True(t, s.requests.TryAcquire(1)) // a request
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	require.ErrorIs(t, s.Wait(ctx), context.Canceled)
-	s.requests.Release(1)
-	require.NoError(t, s.Wait(t.Context()))
-	s.requests.Release(maxRequests)
-}
-
 // TestProfilesOfOtherTimesAreShownOrSaidToBeMissing: the files are not of the range by the times when they were written.
 func TestProfilesOfOtherTimesAreShownOrSaidToBeMissing(t *testing.T) {
 	s := newSite(t)
@@ -860,16 +763,17 @@ func TestProfilesOfOtherTimesAreShownOrSaidToBeMissing(t *testing.T) {
 	assert.Contains(t, s.page("/?"+query), "1 service, 1 profile,")
 	assert.Equal(t, http.StatusOK, s.get("/api/profile?"+query).Code)
 
-	s.Page.catalog = New(s.Page.settings).catalog
-	s.Page.catalog.ReadingTime = -time.Hour // each request reads a file, the last one first
+	restart := func() {
+		s.Page.catalog = New(s.Page.settings).catalog
+		s.Page.catalog.ReadingTime = -time.Hour // each request reads a file, the last one first
+	}
+	restart()
 	page := s.page("/?" + query)
 	assert.Contains(t, page, "2 files of other times will be read by the next requests")
 	assert.Contains(t, page, "No profiles in this range so far")
-	s.Page.catalog = New(s.Page.settings).catalog
-	s.Page.catalog.ReadingTime = -time.Hour
+	restart()
 	assert.Contains(t, s.page("/api/services?"+query), `"pending_files":2`)
-	s.Page.catalog = New(s.Page.settings).catalog
-	s.Page.catalog.ReadingTime = -time.Hour
+	restart()
 	w := s.get("/api/profile?" + query)
 	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
 	assert.Equal(t, "1", w.Header().Get("Retry-After"))
@@ -917,13 +821,10 @@ func TestAServiceThatDoesNotFitIsNamed_V8(t *testing.T) {
 }
 
 func TestPagesAreCompressed(t *testing.T) {
-	s := newSite(t)
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 	r.Header.Set("Accept-Encoding", "gzip")
 	w := httptest.NewRecorder()
-	s.ServeHTTP(w, r)
+	newSite(t).ServeHTTP(w, r)
 	assert.Equal(t, "gzip", w.Header().Get("Content-Encoding"))
 	assert.True(t, bytes.HasPrefix(w.Body.Bytes(), []byte{0x1f, 0x8b}))
-	_, err := io.Copy(io.Discard, w.Body)
-	require.NoError(t, err)
 }

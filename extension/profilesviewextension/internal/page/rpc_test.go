@@ -259,16 +259,28 @@ func (q querier) checkSums(all slow, typ, selector string, matches func(*sent) b
 		ProfileTypeID: typ, LabelSelector: selector, Start: from.UnixMilli(), End: to.UnixMilli(), SpanSelector: []string{"00f067aa0ba902b7", "0000000000000001"},
 	}).Flamegraph
 	assert.Equal(q.t, ofSpan.sums(stack), q.stacks(span.Names, span.Levels, 0, 1))
-	sums := map[string]int64{}
-	pprof := must[pb.Profile](q, "SelectMergeProfile", &pb.SelectMergeProfileRequest{ProfileTypeID: typ, LabelSelector: selector, Start: from.UnixMilli(), End: to.UnixMilli()})
-	for _, sample := range pprof.Sample {
-		names := []string{"", ""} // of the function and its caller
-		for i, location := range sample.LocationId {
-			names[i] = pprof.StringTable[pprof.Function[pprof.Location[location-1].Line[0].FunctionId-1].Name]
+	pprof := func(nodes *int64) map[string]int64 {
+		sums := map[string]int64{}
+		p := must[pb.Profile](q, "SelectMergeProfile", &pb.SelectMergeProfileRequest{ProfileTypeID: typ, LabelSelector: selector, Start: from.UnixMilli(), End: to.UnixMilli(), MaxNodes: nodes})
+		for _, sample := range p.Sample {
+			names := []string{"", ""} // of the function and its caller
+			for i, location := range sample.LocationId {
+				names[i] = p.StringTable[p.Function[p.Location[location-1].Line[0].FunctionId-1].Name]
+			}
+			sums[names[1]+"/"+names[0]] += sample.Value[0]
 		}
-		sums[names[1]+"/"+names[0]] += sample.Value[0]
+		return sums
 	}
-	assert.Equal(q.t, want, sums, "%s %s", typ, selector)
+	assert.Equal(q.t, want, pprof(nil), "%s %s", typ, selector)
+	largest, left := pprof(proto.Int64(2)), 0
+	assert.Equal(q.t, sumOf(want), sumOf(largest))
+	for stack, sum := range largest {
+		if !strings.HasSuffix(stack, "/other") {
+			left++
+			assert.Equal(q.t, want[stack], sum)
+		}
+	}
+	assert.LessOrEqual(q.t, left, 2)
 
 	middle := from.Add(to.Sub(from) / 2)
 	first, second := proto.CloneOf(request), proto.CloneOf(request)
