@@ -190,7 +190,6 @@ func TestExitCodes(t *testing.T) {
 		{"ls --max-memory 1MiB " + cpu, exitUsage, "--max-memory is 1MiB: must be at least 16MiB"},
 		{"convert " + cpu, exitUsage, "no --format FORMAT: must be one of pprof, otlp, json, folded, parquet"},
 		{"convert --format svg " + cpu, exitUsage, `--format is "svg": must be one of pprof, otlp, json, folded, parquet`},
-		{"convert --to pprof " + cpu, exitUsage, `--to is "pprof": must be a time; write --format pprof`},
 		{"convert --to svg " + cpu, exitUsage, `--to is "svg": must be a time such as`},
 		{"convert --format folded " + cpu, exitOK, "Folded stacks hold one sample type: cpu, the default of 2; select another with --type\n"},
 		{"top " + profiles, exitUsage, "the selection has several profile types: cpu; heap\notelprof: select one with --type\n"},

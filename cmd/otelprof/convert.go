@@ -17,7 +17,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/cmd/otelprof/internal/parquetfile"
@@ -53,8 +52,6 @@ sample type, by default that of top.`,
 		Args: paths,
 	}
 	compared := a.addComparison(c.Flags())
-	to := c.Flags().Lookup("to")
-	to.Value = notFormat{to.Value}
 	var format string
 	c.Flags().Func("format", "`FORMAT` to write ("+strings.Join(formats, ", ")+")", func(text string) error {
 		if format = text; !slices.Contains(formats, text) {
@@ -75,7 +72,10 @@ sample type, by default that of top.`,
 		if err != nil {
 			return err
 		}
-		return a.write(*output, data)
+		return a.writeTo(*output, func(w io.Writer) error {
+			_, err := w.Write(data)
+			return err
+		})
 	}
 	return c
 }
@@ -110,14 +110,6 @@ func (a *app) convertToParquet(ctx context.Context, paths []string, c *compariso
 	})
 }
 
-// write writes the output into a file, or to standard output.
-func (a *app) write(path string, data []byte) error {
-	return a.writeTo(path, func(w io.Writer) error {
-		_, err := w.Write(data)
-		return err
-	})
-}
-
 // writeTo writes the output of fill to standard output or into a file, which has its name when it is complete.
 func (a *app) writeTo(path string, fill func(io.Writer) error) (err error) {
 	if path == archive.Stdin {
@@ -145,16 +137,6 @@ func (a *app) writeTo(path string, fill func(io.Writer) error) (err error) {
 		_ = os.Remove(partial)
 	}
 	return err
-}
-
-// notFormat is --to of convert, which was the format, too.
-type notFormat struct{ pflag.Value }
-
-func (v notFormat) Set(text string) error {
-	if slices.Contains(formats, text) {
-		return fmt.Errorf("must be a time; write --format %s", text)
-	}
-	return v.Value.Set(text)
 }
 
 func (a *app) converted(ctx context.Context, paths []string, c *comparison, format string) ([]byte, error) {

@@ -108,8 +108,8 @@ func parseShare(text string) (float64, error) {
 type report struct {
 	SampleType string           `json:"sample_type"`
 	Unit       string           `json:"unit"`
-	Base       reportedSide     `json:"base"`
-	New        reportedSide     `json:"new"`
+	Base       *regression.Side `json:"base"`
+	New        *regression.Side `json:"new"`
 	MinShare   float64          `json:"min_share"`
 	FailAbove  *float64         `json:"fail_above,omitempty"`
 	Level      float64          `json:"false_discovery_rate"`
@@ -117,41 +117,18 @@ type report struct {
 	Failed     bool             `json:"failed"`
 }
 
-type reportedSide struct {
-	Runs    int     `json:"runs"`
-	Samples float64 `json:"samples"` // that the values stand for
-	Total   float64 `json:"total"`   // of the values, in the unit
-}
-
 type reportedChange struct {
-	Function string        `json:"function"`
-	Base     reportedShare `json:"base"`
-	New      reportedShare `json:"new"`
-	// Change is of the cumulative share, and Margin half of its 95 % confidence interval.
-	Change      float64 `json:"change"`
-	Margin      float64 `json:"margin"`
-	P           float64 `json:"p"` // adjusted for the number of functions
-	Significant bool    `json:"significant"`
-	Fails       bool    `json:"fails"` // it grew by more than fail_above
-}
-
-type reportedShare struct {
-	Cumulative float64 `json:"cumulative"`
-	Flat       float64 `json:"flat"`
+	regression.Change
+	Fails bool `json:"fails"` // it grew by more than fail_above
 }
 
 func (r *report) compare(base, after *runs) {
 	r.SampleType, r.Unit = base.sampleType.Type, base.sampleType.Unit
-	r.Base = reportedSide{base.side.Runs, base.side.Samples, base.side.Total}
-	r.New = reportedSide{after.side.Runs, after.side.Samples, after.side.Total}
-	r.Functions = []reportedChange{}
-	for _, c := range regression.Compare(&base.side, &after.side, r.MinShare) {
-		fails := r.FailAbove != nil && c.Significant() && c.Difference > *r.FailAbove
+	r.Base, r.New, r.Functions = &base.side, &after.side, []reportedChange{}
+	for _, c := range regression.Compare(r.Base, r.New, r.MinShare) {
+		fails := r.FailAbove != nil && c.Significant && c.Difference > *r.FailAbove
 		r.Failed = r.Failed || fails
-		r.Functions = append(r.Functions, reportedChange{
-			c.Function, reportedShare{c.Base.Cumulative, c.Base.Flat}, reportedShare{c.New.Cumulative, c.New.Flat},
-			c.Difference, c.Margin, c.P, c.Significant(), fails,
-		})
+		r.Functions = append(r.Functions, reportedChange{c, fails})
 	}
 }
 
@@ -213,7 +190,7 @@ func (r *report) quantity(total float64) string {
 
 // row is a row of the table.
 func (c *reportedChange) row(isMarkdown bool) []string {
-	change := fmt.Sprintf("%+.2f ± %.2f", c.Change*100, c.Margin*100)
+	change := fmt.Sprintf("%+.2f ± %.2f", c.Difference*100, c.Margin*100)
 	name := cell(c.Function)
 	if isMarkdown {
 		name = "`" + strings.NewReplacer("`", "'", "|", `\|`).Replace(name) + "`"

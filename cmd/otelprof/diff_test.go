@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/cmd/otelprof/internal/regression"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
@@ -100,7 +101,7 @@ CHANGE          BASE     NEW      BASE FLAT  NEW FLAT  P      FUNCTION
 	_, stdout, _ = otelprof(t, "diff", "--fail-above", "2%", "--format", "markdown", base, slow)
 	assert.Contains(t, stdout, `**Fail**: the share of 1 function grew by more than 2 percentage points.`)
 	assert.Contains(t, stdout, "\n\n| CHANGE | BASE | NEW | BASE FLAT | NEW FLAT | P | FUNCTION |\n|--:|--:|--:|--:|--:|--:|:--|\n| **+4.07 ± 0.79** |")
-	assert.Equal(t, "`main.a\\|b'c`", (&reportedChange{Function: "main.a|b`c"}).row(true)[6])
+	assert.Equal(t, "`main.a\\|b'c`", (&reportedChange{Change: regression.Change{Function: "main.a|b`c"}}).row(true)[6])
 
 	control := savePprof(t, cpuRun(map[string]int64{"\x1b[2J\n": 1e6}))
 	for _, format := range reportFormats {
@@ -115,7 +116,7 @@ CHANGE          BASE     NEW      BASE FLAT  NEW FLAT  P      FUNCTION
 	decoder.DisallowUnknownFields()
 	require.NoError(t, decoder.Decode(&got))
 	assert.True(t, got.Failed)
-	assert.Equal(t, reportedSide{10, 30000, 3e11}, got.Base)
+	assert.Equal(t, &regression.Side{Runs: 10, Samples: 30000, Total: 3e11}, got.Base)
 	assert.Equal(t, []any{"cpu", "nanoseconds", 0.01, 0.02}, []any{got.SampleType, got.Unit, got.MinShare, *got.FailAbove})
 	require.Len(t, got.Functions, 4)
 	assert.Equal(t, "main.encode", got.Functions[0].Function)
@@ -143,7 +144,7 @@ func TestDiffSharesAreThoseOfTop(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
 	shares := map[string]string{}
 	for _, c := range got.Functions {
-		assert.Zero(t, c.Change)
+		assert.Zero(t, c.Difference)
 		shares[c.Function] = fmt.Sprintf("%.2f%% %.2f%%", c.Base.Flat*100, c.Base.Cumulative*100)
 	}
 	for line := range strings.Lines(succeed(t, "top", path)) {

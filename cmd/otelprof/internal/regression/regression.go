@@ -47,12 +47,16 @@ type Run struct {
 }
 
 // Value is the value of a function, or its share in the total.
-type Value struct{ Flat, Cumulative float64 }
+type Value struct {
+	Cumulative float64 `json:"cumulative"`
+	Flat       float64 `json:"flat"`
+}
 
 // Side sums runs. It has the sums that the test needs, so that its size is that of one run.
 type Side struct {
-	Runs           int
-	Total, Samples float64
+	Runs    int     `json:"runs"`
+	Samples float64 `json:"samples"` // that the values stand for
+	Total   float64 `json:"total"`   // of the values
 
 	functions map[string]*sums
 	size      int64
@@ -112,7 +116,7 @@ func (s *Side) share(name string) Value {
 	if of == nil {
 		return Value{}
 	}
-	return Value{of.value.Flat / s.Total, of.value.Cumulative / s.Total}
+	return Value{of.value.Cumulative / s.Total, of.value.Flat / s.Total}
 }
 
 // expected returns the variance of a share of the side, divided by φ p(1-p).
@@ -136,16 +140,16 @@ func (s *Side) measured(name string) (variance, degrees float64) {
 
 // Change is what a comparison says of a function.
 type Change struct {
-	Function  string
-	Base, New Value // shares
+	Function string `json:"function"`
+	Base     Value  `json:"base"` // shares
+	New      Value  `json:"new"`
 	// Difference is that of the cumulative shares, and Margin half of its 95 % confidence interval.
-	Difference, Margin float64
+	Difference float64 `json:"change"`
+	Margin     float64 `json:"margin"`
 	// P is the p-value, adjusted for the number of functions.
-	P float64
+	P           float64 `json:"p"`
+	Significant bool    `json:"significant"` // the difference is beyond noise
 }
-
-// Significant reports whether the difference is beyond noise.
-func (c *Change) Significant() bool { return c.P < Level }
 
 // Compare returns the changes of all functions with at least minShare on a side, the greatest differences first. Both sides
 // have runs.
@@ -205,6 +209,6 @@ func adjust(changes []Change) {
 	atMost := 1.0
 	for i := range changes {
 		atMost = min(atMost, changes[i].P*float64(len(changes))/float64(len(changes)-i))
-		changes[i].P = atMost
+		changes[i].P, changes[i].Significant = atMost, atMost < Level
 	}
 }

@@ -99,7 +99,7 @@ func TestFalsePositives(t *testing.T) {
 			found := 0
 			for range pairs {
 				changes := Compare(sideOf(p.runs(rng, runs, 1000, nil)), sideOf(p.runs(rng, runs, 1000, nil)), 0.01)
-				if slices.ContainsFunc(changes, func(c Change) bool { return c.Significant() && c.Difference > 0 }) {
+				if slices.ContainsFunc(changes, func(c Change) bool { return c.Significant && c.Difference > 0 }) {
 					found++
 				}
 			}
@@ -130,7 +130,7 @@ func TestSlowdownIsFound(t *testing.T) {
 		found := 0
 		for range pairs {
 			changes := Compare(sideOf(p.runs(rng, test.runs, test.samples, nil)), sideOf(p.runs(rng, test.runs, test.samples, map[int]float64{0: 1.1})), 0.01)
-			if slices.ContainsFunc(changes, func(c Change) bool { return c.Function == "group 0" && c.Significant() && c.Difference > 0.01 }) {
+			if slices.ContainsFunc(changes, func(c Change) bool { return c.Function == "group 0" && c.Significant && c.Difference > 0.01 }) {
 				found++
 			}
 		}
@@ -149,7 +149,7 @@ func TestSumsAreThoseOfTheFormula(t *testing.T) {
 		const period = 1e7
 		r.Total *= period
 		for name, v := range r.Functions {
-			r.Functions[name] = Value{v.Flat * period, v.Cumulative * period}
+			r.Functions[name] = Value{v.Cumulative * period, v.Flat * period}
 		}
 	}
 	changes := Compare(sideOf(base), sideOf(after), 0.01)
@@ -230,13 +230,13 @@ func TestCompareOfExtremes(t *testing.T) {
 		"very many samples": {one(1e18, map[string]float64{"a": 5e17}), one(1e18, map[string]float64{"a": 5.0001e17})},
 	} {
 		for _, c := range Compare(test.base, test.after, 0.01) {
-			assert.False(t, c.Significant(), "%s: %+v", name, c)
+			assert.False(t, c.Significant, "%s: %+v", name, c)
 			assert.False(t, math.IsNaN(c.P) || math.IsNaN(c.Margin), "%s: %+v", name, c)
 		}
 	}
 	gone := Compare(one(1e6, map[string]float64{"a": 1e6}), one(1e6, map[string]float64{"b": 1e6}), 0.01)
 	assert.Equal(t, []string{"a -1 true", "b 1 true"}, []string{
-		fmt.Sprint(gone[0].Function, " ", gone[0].Difference, " ", gone[0].Significant()), fmt.Sprint(gone[1].Function, " ", gone[1].Difference, " ", gone[1].Significant()),
+		fmt.Sprint(gone[0].Function, " ", gone[0].Difference, " ", gone[0].Significant), fmt.Sprint(gone[1].Function, " ", gone[1].Difference, " ", gone[1].Significant),
 	})
 	assert.Empty(t, Compare(one(100, map[string]float64{"a": 1}), one(100, map[string]float64{"a": 4}), 0.05), "min share")
 }
