@@ -295,6 +295,18 @@ func randomProfiles(r *rand.Rand, seed, round uint64, options *Options) []expand
 	return all
 }
 
+// samplesOfColumns counts the merged samples without timestamps.
+func samplesOfColumns(w *Window) (n int) {
+	for _, r := range w.resources {
+		for _, s := range r.scopes {
+			for _, p := range s.profiles {
+				n += p.column.Len()
+			}
+		}
+	}
+	return n
+}
+
 // Random sequences of additions and flushes, under all options.
 func TestWindowEqualsModel_P2(t *testing.T) {
 	seed := profiletest.Seed(t)
@@ -315,6 +327,7 @@ func TestWindowEqualsModel_P2(t *testing.T) {
 				expanded := randomProfiles(r, seed+round*3+r.Uint64N(3), round, options)
 				pd := profiletest.Build(t, expanded...)
 				require.NoErrorf(t, add(w, pd), "round %d", round)
+				require.Equal(t, samplesOfColumns(w), w.Samples(), "round %d", round)
 				payload++
 				naive.add(payload, expanded)
 				continue

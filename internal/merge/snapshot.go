@@ -38,6 +38,7 @@ func (a *addition) supersede(s *scope, key profileKey, p *Profile, in *partition
 	for key.shape = range shapes {
 		if old := s.profiles[key]; old != nil {
 			a.size -= entrySize + old.retained()
+			a.samples -= old.column.Len()
 			delete(s.profiles, key)
 		}
 	}
