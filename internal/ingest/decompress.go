@@ -232,16 +232,18 @@ func (r *Reservation) readGrowing(ctx context.Context, name string, from io.Read
 	out, err := readUpTo(from, make([]byte, 0, size))
 	for err == nil && len(out) == cap(out) && len(out) <= limit {
 		larger := min(2*cap(out), limit+1)
-		freeOld, tooMuch := r.TakeWork(ctx, int64(cap(out))) // until it is copied
-		if tooMuch == nil {
-			tooMuch = r.TryTake(Decompressed, int64(larger-cap(out)))
-		}
+		old := int64(cap(out))
+		tooMuch := r.TryTake(Work, old) // until it is copied
 		if tooMuch != nil {
-			freeOld()
 			return out, tooMuch
 		}
-		out, err = readUpTo(from, append(make([]byte, 0, larger), out...))
-		freeOld()
+		if tooMuch = r.TryTake(Decompressed, int64(larger)-old); tooMuch == nil {
+			out, err = readUpTo(from, append(make([]byte, 0, larger), out...))
+		}
+		r.Shrink(Work, r.held[Work]-old)
+		if tooMuch != nil {
+			return out, tooMuch
+		}
 	}
 	switch {
 	case err != nil:

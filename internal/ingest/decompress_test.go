@@ -104,6 +104,13 @@ func TestDecompressOfPayloadsThatLie_R2(t *testing.T) {
 	require.NoError(t, r.limit.Reserve(0).Take(t.Context(), Decompressed, 4<<20))
 	_, err = r.Decompress(t.Context(), small, 4<<20)
 	require.ErrorIs(t, err, ErrInFlightLimit)
+	assert.EqualValues(t, 4<<20, r.limit.InUse())
+
+	files := NewInFlight(size)
+	require.NoError(t, files.Reserve(0).Take(t.Context(), Work, 14<<20))
+	_, err = files.Reserve(-1).Decompress(t.Context(), profiletest.LZ4(t, data), 4<<20)
+	require.ErrorIs(t, err, ErrInFlightLimit, "what holds work does not wait for more")
+
 	binary.LittleEndian.PutUint32(small[len(small)-4:], 4<<20+1)
 	for range 2 {
 		small = slices.Concat(small, small) // so that so many bytes are possible
