@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -117,6 +118,7 @@ func (b *Batch) Translate(ctx context.Context, limit int) error {
 			return ctx.Err()
 		case errors.Is(r.Err, ErrInFlightLimit):
 			return r.Err
+		case errors.Is(r.Err, io.EOF): // the recording has no more chunks
 		case r.Err != nil:
 			_, end := b.in.observe(ctx)
 			end(0, r.Err)
@@ -128,7 +130,7 @@ func (b *Batch) Translate(ctx context.Context, limit int) error {
 	return nil
 }
 
-// decompress decompresses payloads to at most limit bytes in total. It takes the sizes that they state at once, so that
+// decompress decompresses payloads to at most limit bytes in total, and the labels of each recording to so many. It takes the sizes that they state at once, so that
 // a request does not wait for more while it holds some.
 func (b *Batch) decompress(ctx context.Context, results []*Result, limit int) error {
 	sizes, total := make([]int64, len(results)), int64(0)

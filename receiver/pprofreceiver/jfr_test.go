@@ -179,5 +179,8 @@ func TestRecordingsOfJVMsInFilesArePassedChunkByChunk_R17(t *testing.T) {
 		assert.Len(t, next.AllProfiles(), 3)
 		assert.Equal(t, []uint64{1, 3, 4, 5}, times)
 		assert.Zero(t, rejections)
+		for _, span := range b.telemetry.SpanRecorder.Ended() {
+			assert.NotContains(t, span.Status().Description, "EOF")
+		}
 	})
 }
