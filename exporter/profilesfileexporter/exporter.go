@@ -23,6 +23,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/objectstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
@@ -37,7 +38,7 @@ type fileExporter struct {
 	logger    *zap.Logger
 	telemetry *metadata.TelemetryBuilder
 	instance  metric.MeasurementOption // the id, as an attribute of all metrics
-	codec     codec
+	marshaler pprofile.Marshaler
 	logOther  sync.Once
 	logClosed atomic.Bool // a closed file was logged at info
 	logIndex  sync.Once
@@ -58,11 +59,11 @@ func newFileExporter(config *Config, set exporter.Settings) (*fileExporter, erro
 		return nil, err
 	}
 	e := &fileExporter{
-		config: config, id: set.ID, options: config.storeOptions(), logger: set.Logger, telemetry: telemetry, codec: &protoCodec{},
+		config: config, id: set.ID, options: config.storeOptions(), logger: set.Logger, telemetry: telemetry, marshaler: &pprofile.ProtoMarshaler{},
 		instance: metric.WithAttributes(attribute.String("exporter", set.ID.String())),
 	}
 	if config.Format == formatJSON {
-		e.codec = &jsonCodec{}
+		e.marshaler = &pprofile.JSONMarshaler{}
 	}
 	e.options.RecordWritten = e.countRecord
 	e.options.FileClosed = e.logFileClosed
@@ -180,7 +181,7 @@ func (e *fileExporter) consume(ctx context.Context, pd pprofile.Profiles) error 
 
 // write writes the record of a group. The error is permanent if a retry cannot succeed.
 func (e *fileExporter) write(group []string, pd pprofile.Profiles) error {
-	record, err := marshal(e.codec, pd)
+	record, err := archive.Marshal(e.marshaler, pd)
 	if err != nil {
 		err = e.convertError(pd, err)
 		if len(group) > 0 {
@@ -195,7 +196,6 @@ func (e *fileExporter) write(group []string, pd pprofile.Profiles) error {
 	}
 	if err != nil {
 		e.countError(reasonOf(err))
-		showStrings(e.codec, pd, record.Data)
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -33,6 +34,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
@@ -189,57 +191,62 @@ func recordsOf(t testing.TB, path string) (all [][]byte) {
 	return all
 }
 
-// TestRetryAfterFileSystemError: the same data is given again, as a caller does, after it was
-// marshalled once.
+// TestRetryAfterFileSystemError: the same data is given again, as a caller does, after marshalling has made references of the strings
+// of its resources and scopes.
 func TestRetryAfterFileSystemError(t *testing.T) {
 	forEachWay(t, func(t *testing.T, cfg *Config) {
-		cfg.RetryOnFailure.Enabled = false
+		cfg.RetryOnFailure.Enabled, cfg.Rotation.MaxRecords = false, 1
 		e, _ := startExporter(t, cfg)
-		pd := profiletest.GenerateProfiles(profiletest.NewRand(2))
-		want := profiletest.Expand(t, pd)
-		require.NoError(t, os.RemoveAll(cfg.Directory))
-		require.NoError(t, os.WriteFile(cfg.Directory, nil, 0o600))
-		for range 2 {
-			err := e.ConsumeProfiles(t.Context(), pd)
-			require.ErrorContains(t, err, cfg.Directory)
-			require.False(t, consumererror.IsPermanent(err), "an error of the disk is retryable")
-			_, partial := errors.AsType[xconsumererror.Profiles](err)
-			require.False(t, partial, "without groups there are no parts")
+		payloads := []pprofile.Profiles{payloadtest.With(profiletest.Small(t), "empty", "")}
+		for seed := range uint64(10) {
+			payloads = append(payloads, profiletest.GenerateProfiles(profiletest.NewRand(seed)))
 		}
-		require.NoError(t, os.Remove(cfg.Directory))
-		require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
+		for n, pd := range payloads {
+			want := profiletest.Expand(t, pd)
+			summaries, err := recordfile.Summarize(pd)
+			require.NoError(t, err)
+			kept := cfg.Directory + strconv.Itoa(n)
+			require.NoError(t, os.Rename(cfg.Directory, kept))
+			require.NoError(t, os.WriteFile(cfg.Directory, nil, 0o600))
+			for range 2 {
+				err := e.ConsumeProfiles(t.Context(), pd)
+				require.ErrorContains(t, err, cfg.Directory)
+				require.False(t, consumererror.IsPermanent(err), "an error of the disk is retryable")
+				_, partial := errors.AsType[xconsumererror.Profiles](err)
+				require.False(t, partial, "without groups there are no parts")
+			}
+			require.NoError(t, os.Remove(cfg.Directory))
+			require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
+			records := plainRecords(t, cfg)
+			require.Len(t, records, 1)
+			assert.Empty(t, expand.Diff(want, expandRecord(t, cfg, records[0])))
+			files, _ := archive.Find([]string{cfg.Directory})
+			options := archive.Options{MaxMemory: 1 << 30}
+			if index := options.StoredIndex(t.Context(), files[0]); len(summaries) > 0 {
+				written, err := index.Records()
+				require.NoError(t, err)
+				assert.Equal(t, summaries, written[0].Summaries)
+			}
+			require.NoError(t, os.RemoveAll(cfg.Directory))
+			require.NoError(t, os.Rename(kept, cfg.Directory))
+		}
 		require.NoError(t, e.Shutdown(t.Context()))
-		records := plainRecords(t, cfg)
-		require.Len(t, records, 1)
-		assert.Empty(t, expand.Diff(want, expandRecord(t, cfg, records[0])))
 	})
 }
 
-func TestEmptyProfilesAreARecord(t *testing.T) {
-	forEachWay(t, func(t *testing.T, cfg *Config) {
-		e, _ := startExporter(t, cfg)
-		require.NoError(t, e.ConsumeProfiles(t.Context(), pprofile.NewProfiles()))
-		require.NoError(t, e.Shutdown(t.Context()))
-		assert.Len(t, plainRecords(t, cfg), 1)
-	})
-}
+// marshalerFunc is a Marshaler.
+type marshalerFunc func(pprofile.Profiles) ([]byte, error)
 
-// fakeCodec marshals with a function.
-type fakeCodec struct {
-	protoCodec
-	marshal func(pprofile.Profiles) ([]byte, error)
-}
-
-func (c *fakeCodec) MarshalProfiles(pd pprofile.Profiles) ([]byte, error) { return c.marshal(pd) }
+func (f marshalerFunc) MarshalProfiles(pd pprofile.Profiles) ([]byte, error) { return f(pd) }
 
 func TestPermanentErrors(t *testing.T) {
-	for want, marshal := range map[string]func(pprofile.Profiles) ([]byte, error){
+	for want, marshaler := range map[string]marshalerFunc{
 		"convert 0 profiles to proto: broken": func(pprofile.Profiles) ([]byte, error) { return nil, errors.New("broken") },
 		"not a protobuf message":              func(pprofile.Profiles) ([]byte, error) { return []byte("\x08\x01"), nil },
 	} {
 		cfg := newConfig(t)
 		e, _, _ := observed(t, cfg)
-		e.codec = &fakeCodec{marshal: marshal}
+		e.marshaler = marshaler
 		require.NoError(t, e.start(t.Context(), nil))
 		err := e.consume(t.Context(), pprofile.NewProfiles())
 		assert.True(t, consumererror.IsPermanent(err))
@@ -290,7 +297,7 @@ func TestLifecycle(t *testing.T) {
 		for range 3 { // reloads
 			e, _ = newExporter(t, cfg)
 			require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
-			require.NoError(t, e.ConsumeProfiles(t.Context(), profiletest.GenerateProfiles(profiletest.NewRand(3))))
+			require.NoError(t, e.ConsumeProfiles(t.Context(), pprofile.NewProfiles()), "it is a record, too")
 			require.NoError(t, e.Shutdown(t.Context()))
 			require.ErrorIs(t, e.ConsumeProfiles(t.Context(), pprofile.NewProfiles()), recordfile.ErrClosed)
 		}
@@ -298,58 +305,12 @@ func TestLifecycle(t *testing.T) {
 	})
 }
 
-var codecs = map[string]codec{formatProto: &protoCodec{}, formatJSON: &jsonCodec{}}
-
-// Marshalling by pdata hides the strings of resources and scopes, which a retry needs.
-func TestShowStringsUndoesMarshal(t *testing.T) {
-	for _, c := range codecs {
-		random := profiletest.NewRand(3)
-		for range 50 {
-			pd := profiletest.GenerateProfiles(random)
-			before := profiletest.Expand(t, pd)
-			want, err := recordfile.Summarize(pd)
-			require.NoError(t, err)
-			for range 3 {
-				record, err := marshal(c, pd)
-				require.NoError(t, err)
-				showStrings(c, pd, record.Data)
-				assert.Equal(t, want, record.Summaries)
-				after := profiletest.Expand(t, pd)
-				require.Empty(t, expand.Diff(before, after))
-			}
-		}
-	}
-}
-
-// Marshalling makes references of strings. One to index 0 is none, and the string was lost.
-func TestAStringAtIndex0IsWritten(t *testing.T) {
-	for format, reader := range map[string]pprofile.Unmarshaler{formatProto: &pprofile.ProtoUnmarshaler{}, formatJSON: &pprofile.JSONUnmarshaler{}} {
-		for _, first := range []string{"", "service.name", "checkout"} {
-			pd := pprofile.NewProfiles()
-			pd.Dictionary().StringTable().Append(first, "other")
-			want := map[string]any{"service.name": "service.name", "key": "checkout", "empty": ""}
-			rp := pd.ResourceProfiles().AppendEmpty()
-			require.NoError(t, rp.Resource().Attributes().FromRaw(want))
-			rp.ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
-			for range 10 {
-				record, err := marshal(codecs[format], pd)
-				require.NoError(t, err)
-				showStrings(codecs[format], pd, record.Data)
-				read, err := reader.UnmarshalProfiles(record.Data)
-				require.NoError(t, err)
-				assert.Equal(t, want, read.ResourceProfiles().At(0).Resource().Attributes().AsRaw(), "first string %q", first)
-				summaries, err := recordfile.Summarize(read)
-				require.NoError(t, err)
-				assert.Equal(t, summaries, record.Summaries)
-			}
-			assert.LessOrEqual(t, pd.Dictionary().StringTable().Len(), 8, "retries do not make it grow")
-		}
-	}
-}
-
 // TestFileIsClosedByAge: without another record, and its log line.
 func TestFileIsClosedByAge(t *testing.T) {
 	cfg := newConfig(t)
+	t.Chdir(filepath.Dir(cfg.Directory))
+	absolute := cfg.Directory
+	cfg.Directory = filepath.Base(absolute)
 	synctest.Test(t, func(t *testing.T) {
 		e, logs := newExporter(t, cfg)
 		require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
@@ -357,7 +318,7 @@ func TestFileIsClosedByAge(t *testing.T) {
 		require.Len(t, started, 1)
 		assert.Equal(t, zapcore.InfoLevel, started[0].Level)
 		assert.Equal(t, "Writing profiles to files", started[0].Message)
-		assert.Equal(t, map[string]any{"directory": cfg.Directory, "format": "proto"}, started[0].ContextMap())
+		assert.Equal(t, map[string]any{"directory": absolute, "format": "proto"}, started[0].ContextMap())
 		pd := typed(t, []string{"a", "b"}, "cpu", "heap")
 		for range 3 {
 			require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
@@ -386,15 +347,4 @@ func TestFileIsClosedByAge(t *testing.T) {
 		}, fields)
 		require.NoError(t, e.Shutdown(t.Context()))
 	})
-}
-
-func TestStartLogsTheAbsolutePath(t *testing.T) {
-	t.Chdir(t.TempDir())
-	cfg := newConfig(t)
-	cfg.Directory = "relative"
-	e, logs := startExporter(t, cfg)
-	require.NoError(t, e.Shutdown(t.Context()))
-	want, err := filepath.Abs("relative")
-	require.NoError(t, err)
-	assert.Equal(t, want, logs.All()[0].ContextMap()["directory"])
 }

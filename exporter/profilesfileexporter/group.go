@@ -24,16 +24,16 @@ type group struct {
 
 // groupsOf returns the groups of pd by the values of keys, which are those of resource attributes or
 // profile.type, in order of their first appearance. The result pd is the payload that their parts are of, which has
-// no string references if it is to be split. An error says what in pd refers to nothing.
+// no string references: a failed attempt to write pd has made some when it marshalled it.
 func groupsOf(pd pprofile.Profiles, keys []string) (_ pprofile.Profiles, groups []*group, err error) {
+	if err = check(pd, keys); err == nil {
+		pd, err = dictionary.ResolveStrings(pd)
+	}
+	if err != nil {
+		return pd, nil, err
+	}
 	if len(keys) == 0 {
 		return pd, []*group{{}}, nil
-	}
-	if err := dictionary.Check(pd); err != nil {
-		return pd, nil, err
-	}
-	if pd, err = dictionary.ResolveStrings(pd); err != nil {
-		return pd, nil, err
 	}
 	if pd.ResourceProfiles().Len() == 0 {
 		return pd, []*group{{names: groupNames(pcommon.NewMap(), keys)}}, nil
@@ -67,6 +67,15 @@ func groupsOf(pd pprofile.Profiles, keys []string) (_ pprofile.Profiles, groups 
 		}
 	}
 	return pd, groups, nil
+}
+
+// check returns an error if pd can never be written, as it says what in pd refers to nothing or nests too deep. Only payloads that
+// may be split must refer to something.
+func check(pd pprofile.Profiles, keys []string) error {
+	if len(keys) == 0 {
+		return dictionary.CheckValues(pd)
+	}
+	return dictionary.Check(pd)
 }
 
 // typeGroupName returns the name of the group for the profile type of a scope.

@@ -15,8 +15,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/xpdata/request"
 	"go.uber.org/zap"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 )
 
 // queueing rejects payloads that can never be written, before the queue acknowledges them.
@@ -31,11 +29,7 @@ func (q queueing) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) err
 	if int64(size) > limit {
 		return q.e.rejection(reasonTooLarge, fmt.Errorf("payload of %d bytes exceeds sending_queue::queue_size (%d)", size, limit))
 	}
-	check := dictionary.CheckValues
-	if len(q.e.config.GroupBy) > 0 {
-		check = dictionary.Check
-	}
-	if err := check(pd); err != nil {
+	if err := check(pd, q.e.config.GroupBy); err != nil {
 		return q.e.rejection(reasonConvert, q.e.convertError(pd, err))
 	}
 	return q.Profiles.ConsumeProfiles(ctx, pd)

@@ -123,7 +123,7 @@ func TestOutageOfTheObjectStore(t *testing.T) {
 	assertNoSecret(t, logs)
 }
 
-// TestShutdownDoesNotWaitForUploads: the next start uploads the rest.
+// TestShutdownDoesNotWaitForUploads: the next start uploads the rest, and replaces no object of another Collector.
 func TestShutdownDoesNotWaitForUploads(t *testing.T) {
 	s := s3test.New(t)
 	var hang atomic.Bool
@@ -137,35 +137,25 @@ func TestShutdownDoesNotWaitForUploads(t *testing.T) {
 		<-r.Context().Done()
 		return true
 	}
-	var directory string
-	e, _, _ := uploading(t, s, func(cfg *Config) { directory = cfg.Directory })
-	send(t, e, 3)
+	first, _, _ := uploading(t, s, nil)
+	send(t, first, 3)
 	<-entered
-	require.NoError(t, e.shutdown(t.Context()))
+	require.NoError(t, first.shutdown(t.Context()))
 	hang.Store(false)
-	again, telemetry, _ := uploading(t, s, func(cfg *Config) { cfg.Directory = directory })
-	require.Eventually(t, func() bool { return sum(t, telemetry, "uploaded_files", "") == 3 }, time.Minute, time.Millisecond)
-	assert.Equal(t, closedFiles(t, again), s.Objects())
-}
-
-// TestTwoCollectorsWithOnePrefix: files of the same name are not replaced.
-func TestTwoCollectorsWithOnePrefix(t *testing.T) {
-	s := s3test.New(t)
-	first, telemetry, _ := uploading(t, s, nil)
-	send(t, first, 1)
-	require.Eventually(t, func() bool { return sum(t, telemetry, "uploaded_files", "") == 1 }, time.Minute, time.Millisecond)
-	key := ""
-	for k := range closedFiles(t, first) {
-		if !strings.HasSuffix(k, recordfile.IndexSuffix) {
-			key = k
+	want, taken := closedFiles(t, first), ""
+	for key := range want {
+		if !strings.HasSuffix(key, recordfile.IndexSuffix) {
+			taken = key
 		}
 	}
-	s.Put(key, []byte("of another Collector"))
-	require.NoError(t, first.shutdown(t.Context()))
+	want[taken] = []byte("of another Collector")
+	s.Put(taken, want[taken])
 	_, telemetry, logs := uploading(t, s, func(cfg *Config) { cfg.Directory = first.config.Directory })
-	require.Eventually(t, func() bool { return logs.FilterMessage("Cannot upload file").Len() == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool {
+		return sum(t, telemetry, "uploaded_files", "") == 2 && logs.FilterMessage("Cannot upload file").Len() == 1
+	}, time.Minute, time.Millisecond)
 	assert.Contains(t, logs.FilterMessage("Cannot upload file").All()[0].ContextMap()["error"],
-		"put s3://profiles/"+key+": there is another object of this name: give each Collector a prefix of its own, such as ${env:HOSTNAME}")
+		"put s3://profiles/"+taken+": there is another object of this name: give each Collector a prefix of its own, such as ${env:HOSTNAME}")
 	assert.Equal(t, int64(1), sum(t, telemetry, "waiting_uploads", ""))
-	assert.Equal(t, "of another Collector", string(s.Objects()[key]))
+	assert.Equal(t, want, s.Objects())
 }

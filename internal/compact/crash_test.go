@@ -4,18 +4,11 @@
 package compact_test
 
 import (
-	"bufio"
-	"context"
 	"errors"
-	"fmt"
 	"io/fs"
-	"math/rand/v2"
-	"os"
-	"os/exec"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -24,12 +17,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
-func TestMain(m *testing.M) {
-	if dir := os.Getenv(killDir); dir != "" {
-		compactUntilKilled(dir)
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // hook is asked before each call of the file system, which is named by method and file. The call fails with its error.
 type hook func(call string) error
@@ -170,60 +158,4 @@ func TestACrashAtAnyStepLosesAndDoublesNothing_E3(t *testing.T) {
 			return
 		}
 	}
-}
-
-// killDir is the variable of a process that compacts until it is killed.
-const killDir = "COMPACT_TEST_KILL_DIR"
-
-// compactUntilKilled prints a line when it starts, and ends when all is done.
-func compactUntilKilled(dir string) {
-	h := &history{dir: dir}
-	h.start(func(o *compact.Options) { o.Compacted, o.Skipped = func(compact.Result) {}, func([]string, error) {} })
-	fmt.Println("started")
-	for _, at := range lifetimes {
-		h.now = begin.Add(at)
-		if err := h.compactor.Run(context.Background()); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-	}
-	os.Exit(0)
-}
-
-// TestKilledProcessesLoseAndDoubleNothing_E3 kills processes at random times.
-func TestKilledProcessesLoseAndDoubleNothing_E3(t *testing.T) {
-	from, to := begin.Add(-time.Hour), begin.Add(2*time.Hour)
-	kills, wanted := 0, profiletest.Rounds(t, 50, 1000)
-	took := 200 * time.Millisecond // of a process that is not killed
-	for seed := uint64(0); kills < wanted; seed++ {
-		h := newHistory(t)
-		h.writeRandom(profiletest.NewRand(seed), begin.Add(57*time.Minute), 6)
-		want := h.sums("", from, to)
-		for done := false; !done && kills < wanted; {
-			cmd := exec.CommandContext(t.Context(), os.Args[0])
-			cmd.Env = append(os.Environ(), killDir+"="+h.dir)
-			cmd.Stderr = os.Stderr
-			out, err := cmd.StdoutPipe()
-			require.NoError(t, err)
-			require.NoError(t, cmd.Start())
-			require.True(t, bufio.NewScanner(out).Scan())
-			started := time.Now()
-			kill := time.AfterFunc(rand.N(took*5/4), func() { _ = cmd.Process.Kill() })
-			err = cmd.Wait()
-			kill.Stop()
-			if done = err == nil; done {
-				took = time.Since(started)
-			} else {
-				require.EqualError(t, err, "signal: killed")
-				kills++
-			}
-			require.Empty(t, difference(want, h.sums("", from, to)), "seed %d after %d kills", seed, kills)
-		}
-		for hours := range 3 {
-			h.finish(begin.Add(31 * time.Hour).Add(time.Duration(hours) * time.Hour))
-		}
-		assert.Empty(t, difference(want, h.sums("", from, to)))
-		assert.Len(t, h.names(), 1)
-	}
-	profiletest.Account(t, fmt.Sprintf("%d SIGKILL", kills), kills, kills, 0)
 }
