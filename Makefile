@@ -147,9 +147,8 @@ bin/minio: ## Build a server of object stores for the tests (150 MB, 2 minutes)
 	GOBIN=$(ROOT)/bin go install -ldflags='-s -w' $(MINIO)
 
 .PHONY: test-objectstore
-test-objectstore: build bin/minio ## Run the tests of object stores, also against a real server
+test-objectstore: bin/minio ## Run the tests of object stores, also against a real server
 	go test -count=1 -run 'Object|Upload|Replace|MinIO' $(TESTFLAGS) ./internal/objectstore ./cmd/otelprof ./exporter/profilesfileexporter ./extension/profilesviewextension/internal/page
-	cd e2e && OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) OTELPROF_BIN=$(ROOT)/$(OTELPROF) go test -count=1 -run '^TestObjectStorage$$' $(TESTFLAGS) .
 
 .PHONY: false-positives
 false-positives: ## Measure how often otelprof diff finds a change between equal sides: synthetic ones, and RUNS=400 real ones (7 minutes)

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"testing"
 
@@ -31,9 +32,7 @@ func TestTokensAreRequiredAndSent_D7(t *testing.T) {
 		for _, listen := range []string{"PPROF_LISTEN", "OTLP_GRPC_LISTEN", "OTLP_HTTP_LISTEN", "VIEW_LISTEN"} {
 			all[listen] = freeAddress(t)
 		}
-		for name, value := range variables {
-			all[name] = value
-		}
+		maps.Copy(all, variables)
 		return runConfig(t, program(t), "auth.yaml", all, quick["auth.yaml"]...), all
 	}
 	g, listens := run(nil)

@@ -7,13 +7,12 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
-	"regexp"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/pprofservertest"
 )
 
 // backend receives OTLP and accepts everything at once.
@@ -71,46 +71,38 @@ func (b *backend) services() int {
 	return len(b.arrived)
 }
 
-// TestBackendsPage validates the configurations in docs/backends.md for our own components.
-func TestBackendsPage(t *testing.T) {
-	parallel(t)
-	path := program(t)
-	page, err := os.ReadFile(filepath.Join("..", "docs", "backends.md"))
-	require.NoError(t, err)
-	blocks := regexp.MustCompile("(?s)<!-- valid( exporter)? -->\n```yaml\n(.*?)```").FindAllStringSubmatch(string(page), -1)
-	require.GreaterOrEqual(t, len(blocks), 3, "configurations of the page")
-	for _, block := range blocks {
-		text := block[2]
-		if block[1] != "" { // an exporter, for which there must be the rest
-			name := regexp.MustCompile(`(?m)^  (\w+):$`).FindStringSubmatch(text)[1]
-			text += "receivers: {otlp: {protocols: {grpc: {}}}}\nservice: {pipelines: {profiles: {receivers: [otlp], exporters: [" + name + "]}}}\n"
-		}
-		requireValid(t, path, text, "OPENOBSERVE_TOKEN=token")
-	}
-}
-
-// TestBackendConfigurations runs each configuration of config/backends that sends OTLP, pushes profiles, and
-// checks what the backend gets by the rules of all backends.
+// TestBackendConfigurations runs each configuration of config/backends and pushes profiles. A backend of OTLP gets payloads that keep
+// the rules of all backends, one of pprof the sums of google/pprof.
 func TestBackendConfigurations(t *testing.T) {
 	parallel(t)
 	files, err := filepath.Glob(filepath.Join(configs, "backends", "*.yaml"))
 	require.NoError(t, err)
-	names := []string{"devfiler.yaml", "otlp.yaml"}
-	assert.Len(t, files, len(names)+2, "and those of TestPprofBackendsGetTheSumsOfGooglePprof")
-	for _, name := range names {
+	byOTLP, byPprof := []string{"devfiler.yaml", "otlp.yaml"}, []string{"pyroscope.yaml", "parca.yaml"}
+	assert.Len(t, files, len(byOTLP)+len(byPprof))
+	// run pushes all profiles, and returns their sums.
+	run := func(t *testing.T, name, endpoint string) map[string]map[string]int64 {
+		t.Helper()
+		m := runConfig(t, program(t), "backends/"+name, env{"PPROF_LISTEN": freeAddress(t), "BACKEND_ENDPOINT": endpoint, "WINDOW": "300ms"})
+		sums := map[string]map[string]int64{}
+		for _, p := range payloads(t) {
+			if full, _ := profiletest.Soak(t); !full && len(p.data) > 256<<10 {
+				continue // a large one takes long to check
+			}
+			m.push(t, p.service, p.data)
+			parsed, err := profile.ParseData(p.data)
+			require.NoError(t, err)
+			if len(parsed.Sample) > 0 {
+				sums[p.service] = profiletest.Sums(parsed)
+			}
+		}
+		m.stop(t)
+		return sums
+	}
+	for _, name := range byOTLP {
 		t.Run(name, func(t *testing.T) {
 			parallel(t)
 			b := startBackend(t)
-			m := runConfig(t, program(t), "backends/"+name, env{
-				"PPROF_LISTEN": freeAddress(t), "BACKEND_ENDPOINT": b.address, "WINDOW": "300ms",
-			})
-			for _, p := range payloads(t) {
-				if full, _ := profiletest.Soak(t); !full && len(p.data) > 256<<10 {
-					continue // a large one takes long to check
-				}
-				m.push(t, p.service, p.data)
-			}
-			m.stop(t)
+			run(t, name, b.address)
 			assert.NotEmpty(t, b.received, "the backend got no profile")
 			for _, pd := range b.received {
 				message, err := conformance.Marshal(pd)
@@ -126,6 +118,22 @@ func TestBackendConfigurations(t *testing.T) {
 					}
 				}
 			}
+		})
+	}
+	for _, name := range byPprof {
+		t.Run(name, func(t *testing.T) {
+			parallel(t)
+			backend := pprofservertest.Start(t, nil)
+			want, got := run(t, name, backend.URL), map[string]map[string]int64{}
+			for _, r := range backend.TakeAll() {
+				if got[r.Service()] == nil {
+					got[r.Service()] = map[string]int64{}
+				}
+				for sampleType, sum := range pprofservertest.Sums(r) {
+					got[r.Service()][sampleType] += sum
+				}
+			}
+			assert.Equal(t, want, got)
 		})
 	}
 }

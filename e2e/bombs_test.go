@@ -5,8 +5,10 @@ package e2e
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -32,8 +34,8 @@ func TestGoodPushesSucceedAmongBombs_R2(t *testing.T) {
 	count := profiletest.Rounds(t, 100, 1000)
 	const parallel, peakLimit = 32, 320 << 20
 	address := freeAddress(t)
-	config := filepath.Join(t.TempDir(), "config.yaml")
-	err := os.WriteFile(config, fmt.Appendf(nil, `
+	files := filepath.Join(t.TempDir(), "profiles")
+	c := run(t, address, files, fmt.Sprintf(`
 receivers:
   pprof:
     max_in_flight: 24MiB
@@ -44,11 +46,7 @@ service:
   telemetry: {metrics: {level: none}}
   pipelines:
     profiles: {receivers: [pprof], exporters: [profiles_file]}
-`, address, filepath.Join(t.TempDir(), "profiles")), 0o600)
-	require.NoError(t, err)
-	c := launch(t, program(t), []string{"GOMEMLIMIT=256MiB"}, "--config", config)
-	c.url = "http://" + address
-	c.awaitReady(t)
+`, address, files), "GOMEMLIMIT=256MiB")
 
 	// Valid pushes have 1 MiB after decompression.
 	large := profiletest.Pprof(t, &profile.Profile{
@@ -158,17 +156,23 @@ func (way wayToPush) post(t *testing.T, url string, profile []byte) (status int,
 // memory returns a value in bytes of a process's status, such as "VmHWM:" for its peak RSS.
 func memory(t testing.TB, pid int, key string) int64 {
 	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
+	bytes, err := statusOf(pid, key)
+	if errors.Is(err, fs.ErrNotExist) {
 		t.Skipf("memory cannot be read: %v", err)
 	}
-	for line := range strings.Lines(string(status)) {
-		if text, ok := strings.CutPrefix(line, key); ok {
-			kilobytes, err := strconv.ParseInt(strings.Fields(text)[0], 10, 64)
-			require.NoError(t, err)
-			return kilobytes << 10
-		}
+	require.NoError(t, err)
+	return bytes
+}
+
+func statusOf(pid int, key string) (bytes int64, err error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
 	}
-	t.Fatalf("there is no %s in %s", key, status)
-	return 0
+	_, value, found := strings.Cut(string(status), key)
+	if !found {
+		return 0, fmt.Errorf("there is no %s in %s", key, status)
+	}
+	kilobytes, err := strconv.ParseInt(strings.Fields(value)[0], 10, 64)
+	return kilobytes << 10, err
 }

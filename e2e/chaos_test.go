@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -49,20 +50,20 @@ func chaos(t *testing.T, seed uint64, steps int) {
 receivers:
   pprof:
     max_in_flight: 32MiB
-    server: {endpoint: %s, max_decompressed_size: 4MiB}
+    server: {endpoint: %[1]s, max_decompressed_size: 4MiB}
     remote:
       collection_interval: 500ms
       timeout: 400ms
       profiles: [heap]
       targets:
-        - {endpoint: %q, resource_attributes: {service.name: good}}
-        - {endpoint: %q, resource_attributes: {service.name: hangs}}
-        - {endpoint: %q, resource_attributes: {service.name: drips}}
+        - {endpoint: %[2]s/good, resource_attributes: {service.name: good}}
+        - {endpoint: %[2]s/hangs, resource_attributes: {service.name: hangs}}
+        - {endpoint: %[2]s/drips, resource_attributes: {service.name: drips}}
 processors:
   profiles_dedup: {window: 100ms, acknowledge: on_flush}
 exporters:
   profiles_file:
-    directory: %s
+    directory: %[3]s
     compression: none
     sync: record
     rotation: {max_age: 500ms}
@@ -71,7 +72,7 @@ service:
   telemetry: {metrics: {level: none}}
   pipelines:
     profiles: {receivers: [pprof], processors: [profiles_dedup], exporters: [profiles_file]}
-`, address, goodTarget(t), hangingTarget(t), drippingTarget(t), files)
+`, address, targets(t), files)
 	c := run(t, address, files, config)
 
 	var l ledger
@@ -106,7 +107,7 @@ service:
 	cancel()
 	wait()
 	c.stop(t)
-	l.verify(t, files, fmt.Sprintf("%d SIGKILL, %d times a full disk, %d bad pushes, 2 bad targets", kills, fills, rejected))
+	l.verify(t, files, fmt.Sprintf("%d SIGKILL, %d times a full disk, %d bad pushes, 2 bad targets", kills, fills, rejected), 0)
 }
 
 // smallDisk returns a tmpfs of 32 MiB, if one can be mounted.
@@ -168,39 +169,28 @@ func badInput(t *testing.T, random *rand.Rand) [][]byte {
 	)
 }
 
-func goodTarget(t *testing.T) string {
+// targets serves a heap profile at /good, nothing at /hangs, and an endless body at /drips.
+func targets(t *testing.T) (url string) {
 	t.Helper()
-	data := profiletest.Pprof(t, &profile.Profile{
-		SampleType: []*profile.ValueType{{Type: "inuse_space", Unit: "bytes"}},
-		Sample:     []*profile.Sample{{Value: []int64{1}}},
-	})
-	return serveTarget(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(data) })
-}
-
-func hangingTarget(t *testing.T) string {
-	t.Helper()
-	return serveTarget(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-}
-
-func drippingTarget(t *testing.T) string {
-	t.Helper()
-	return serveTarget(t, func(w http.ResponseWriter, r *http.Request) {
-		for r.Context().Err() == nil {
+	data := profiletest.Pprof(t, profiletest.HeapPprof(1, 1, 1, 1))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasPrefix(r.URL.Path, "/good/"):
+			_, _ = w.Write(data)
+		case strings.HasPrefix(r.URL.Path, "/hangs/"):
+			<-r.Context().Done()
+		}
+		for r.Context().Err() == nil && strings.HasPrefix(r.URL.Path, "/drips/") {
 			if _, err := w.Write([]byte{0x1f}); err != nil {
 				return
 			}
 			_ = http.NewResponseController(w).Flush() // the next write tells
 			time.Sleep(10 * time.Millisecond)
 		}
-	})
-}
-
-func serveTarget(t *testing.T, handle http.HandlerFunc) string {
-	t.Helper()
-	server := httptest.NewServer(handle)
+	}))
 	t.Cleanup(func() {
 		server.CloseClientConnections()
 		server.Close()
 	})
-	return server.URL + "/debug/pprof"
+	return server.URL
 }

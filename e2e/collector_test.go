@@ -52,6 +52,7 @@ type collector struct {
 	exited  chan error
 	url     string // of its server, without a path
 	files   string // directory that it writes to
+	config  string // path of what run was given
 }
 
 // logs collects the output of a program.
@@ -96,12 +97,12 @@ service:
 }
 
 // run is start with a configuration of the caller, whose server listens at address and which
-// writes to the directory files.
-func run(t *testing.T, address, files, config string) *collector {
+// writes to the directory files. Variables are added to the environment.
+func run(t *testing.T, address, files, config string, variables ...string) *collector {
 	t.Helper()
 	configFile := profiletest.WriteFile(t, "config.yaml", []byte(config))
-	c := launch(t, program(t), nil, "--config", configFile)
-	c.url, c.files = "http://"+address, files
+	c := launch(t, program(t), variables, "--config", configFile)
+	c.url, c.files, c.config = "http://"+address, files, configFile
 	c.awaitReady(t)
 	return c
 }

@@ -51,6 +51,7 @@ func runConfig(t *testing.T, path, config string, variables env, args ...string)
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
 		environment = append(environment, name+"="+variables[name])
 	}
+	args = slices.Clip(args)
 	for _, config := range []string{bases[config], config} {
 		if config != "" {
 			args = append(args, "--config", filepath.Join(configs, filepath.FromSlash(config)))
@@ -120,9 +121,7 @@ func (m *member) written(t *testing.T) []expand.Profile {
 	require.NoError(t, err)
 	var all []expand.Profile
 	for _, path := range slices.Sorted(maps.Keys(m.read)) {
-		for _, one := range m.read[path] {
-			all = append(all, one...)
-		}
+		all = append(all, slices.Concat(m.read[path]...)...)
 	}
 	return all
 }
@@ -170,52 +169,39 @@ func (m *member) requireSums(t *testing.T, want map[string]int64) {
 	assert.Zero(t, partial, "files that are not closed")
 }
 
+// retries shortens the intervals of retries.
+func retries(of string) []string {
+	return []string{"--set=" + of + ".retry_on_failure.initial_interval=100ms", "--set=" + of + ".retry_on_failure.max_interval=500ms"}
+}
+
 // quick shortens intervals that are seconds or minutes by default.
 var quick = map[string][]string{
-	"sidecar.yaml": {
+	"sidecar.yaml": append(retries("exporters.otlp_grpc"),
 		"--set=processors.profiles_dedup.window=200ms",
 		"--set=receivers.profiles_file.poll_interval=50ms",
-		"--set=exporters.otlp_grpc.retry_on_failure.initial_interval=100ms",
-		"--set=exporters.otlp_grpc.retry_on_failure.max_interval=500ms",
-	},
-	"agent.yaml": {
+	),
+	"agent.yaml": append(retries("exporters.otlp_grpc"),
 		"--set=receivers.pprof/scrape.remote.collection_interval=1500ms",
 		"--set=receivers.pprof/scrape.remote.cpu_duration=1s",
 		"--set=receivers.pprof/files.file.poll_interval=50ms",
 		"--set=processors.profiles_dedup/scrape.window=200ms",
 		"--set=receivers.profiles_file.poll_interval=50ms",
-		"--set=exporters.otlp_grpc.retry_on_failure.initial_interval=100ms",
-		"--set=exporters.otlp_grpc.retry_on_failure.max_interval=500ms",
-	},
-	"gateway.yaml": {
-		"--set=exporters.profiles_file.rotation.max_age=200ms",
-		"--set=processors.profiles_dedup.retry_on_failure.initial_interval=100ms",
-		"--set=processors.profiles_dedup.retry_on_failure.max_interval=500ms",
-	},
-	"gateway-forward.yaml": {
+	),
+	"gateway.yaml": append(retries("processors.profiles_dedup"), "--set=exporters.profiles_file.rotation.max_age=200ms"),
+	"gateway-forward.yaml": append(retries("exporters.otlp_grpc"),
 		"--set=receivers.profiles_file.poll_interval=50ms",
 		"--set=exporters.profiles_file.rotation.max_age=200ms",
-		"--set=exporters.otlp_grpc.retry_on_failure.initial_interval=100ms",
-		"--set=exporters.otlp_grpc.retry_on_failure.max_interval=500ms",
-	},
-	"kafka/gateway-to-kafka.yaml": {
-		"--set=processors.profiles_dedup.retry_on_failure.initial_interval=100ms",
-		"--set=processors.profiles_dedup.retry_on_failure.max_interval=500ms",
-	},
-	"replay.yaml": {
-		"--set=exporters.otlp_grpc.retry_on_failure.initial_interval=100ms",
-		"--set=exporters.otlp_grpc.retry_on_failure.max_interval=500ms",
-	},
-	"auth.yaml":   {"--set=exporters.profiles_file.rotation.max_age=200ms"},
-	"scrape.yaml": {},
-	"files.yaml":  {},
-	"splunk.yaml": {"--set=exporters.profiles_file.rotation.max_age=200ms"},
-	"kafka/from-kafka.yaml": {
+	),
+	"kafka/gateway-to-kafka.yaml": retries("processors.profiles_dedup"),
+	"replay.yaml":                 retries("exporters.otlp_grpc"),
+	"auth.yaml":                   {"--set=exporters.profiles_file.rotation.max_age=200ms"},
+	"scrape.yaml":                 {},
+	"files.yaml":                  {},
+	"splunk.yaml":                 {"--set=exporters.profiles_file.rotation.max_age=200ms"},
+	"kafka/from-kafka.yaml": append(retries("processors.profiles_dedup"),
 		"--set=exporters.profiles_file.rotation.max_age=200ms",
 		"--set=receivers.kafka.error_backoff.max_interval=500ms",
-		"--set=processors.profiles_dedup.retry_on_failure.initial_interval=100ms",
-		"--set=processors.profiles_dedup.retry_on_failure.max_interval=500ms",
-	},
+	),
 }
 
 // bases are the configurations that others are used on top of.
@@ -227,7 +213,7 @@ func sidecar(t *testing.T, dir, service, instance, gateway string, args ...strin
 	return runConfig(t, program(t), "sidecar.yaml", env{
 		"DATA_DIR": dir, "PPROF_LISTEN": freeAddress(t), "GATEWAY_ENDPOINT": gateway,
 		"SERVICE_NAME": service, "HOSTNAME": instance,
-	}, append(quick["sidecar.yaml"], args...)...)
+	}, slices.Concat(quick["sidecar.yaml"], args)...)
 }
 
 // gateway starts a gateway with quick settings at address.
@@ -235,7 +221,7 @@ func gateway(t *testing.T, address string, variables env, args ...string) *membe
 	t.Helper()
 	all := env{"DATA_DIR": t.TempDir(), "OTLP_GRPC_LISTEN": address, "OTLP_HTTP_LISTEN": freeAddress(t), "WINDOW": "300ms"}
 	maps.Copy(all, variables)
-	return runConfig(t, program(t), "gateway.yaml", all, append(quick["gateway.yaml"], args...)...)
+	return runConfig(t, program(t), "gateway.yaml", all, slices.Concat(quick["gateway.yaml"], args)...)
 }
 
 // TestConfigsAreValid validates each configuration, unchanged and with each variable that selects

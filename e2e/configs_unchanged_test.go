@@ -6,12 +6,8 @@ package e2e
 import (
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
@@ -20,8 +16,6 @@ import (
 // timeouts are those of users.
 func TestConfigsRunUnchanged(t *testing.T) {
 	parallel(t)
-	program(t)
-	kafkaProgram(t)
 	want := map[string]int64{"checkout cpu": 7}
 	finish := func(t *testing.T, last *member, direction string, before ...*member) {
 		t.Helper()
@@ -53,8 +47,7 @@ func TestConfigsRunUnchanged(t *testing.T) {
 		a := runConfig(t, program(t), "agent.yaml", env{
 			"DATA_DIR": t.TempDir(), "FILES_DIR": files, "GATEWAY_ENDPOINT": listen, "SCRAPE_ENDPOINT": "http://" + freeAddress(t), // nobody is there
 		})
-		require.NoError(t, os.Mkdir(filepath.Join(files, "checkout"), 0o700))
-		require.NoError(t, os.WriteFile(filepath.Join(files, "checkout", "1.pb.gz"), profiletest.Gzip(t, numbered(t, 7)), 0o600))
+		drop(t, files, "checkout", "1.pb.gz", profiletest.Gzip(t, numbered(t, 7)))
 		finish(t, g, "outgoing", a)
 		a.requireQuiet(t)
 	})
@@ -62,8 +55,7 @@ func TestConfigsRunUnchanged(t *testing.T) {
 		parallel(t)
 		files := t.TempDir()
 		m := runConfig(t, program(t), "files.yaml", env{"DATA_DIR": t.TempDir(), "FILES_DIR": files})
-		require.NoError(t, os.Mkdir(filepath.Join(files, "checkout"), 0o700))
-		require.NoError(t, os.WriteFile(filepath.Join(files, "checkout", "1.pb.gz"), profiletest.Gzip(t, numbered(t, 7)), 0o600))
+		drop(t, files, "checkout", "1.pb.gz", profiletest.Gzip(t, numbered(t, 7)))
 		finish(t, m, "outgoing")
 	})
 	t.Run("scrape", func(t *testing.T) {

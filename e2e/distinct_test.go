@@ -6,8 +6,8 @@ package e2e
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/binary"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -26,88 +26,88 @@ const (
 	idField, lineField                                                                 = 1, 4
 )
 
+// message is a protobuf message in the making.
+type message []byte
+
+// varints adds {field, number} pairs.
+func (m message) varints(pairs ...uint64) message {
+	for i := 0; i < len(pairs); i += 2 {
+		m = protowire.AppendVarint(protowire.AppendTag(m, protowire.Number(pairs[i]), protowire.VarintType), pairs[i+1])
+	}
+	return m
+}
+
+func (m message) bytes(field protowire.Number, content []byte) message {
+	return protowire.AppendBytes(protowire.AppendTag(m, field, protowire.BytesType), content)
+}
+
+// nested is a content in messages in these fields, the outermost first.
+func nested(content []byte, fields ...protowire.Number) []byte {
+	for _, field := range slices.Backward(fields) {
+		content = message{}.bytes(field, content)
+	}
+	return content
+}
+
 // pprofWriter writes a pprof profile field by field: google/pprof needs seconds and gigabytes for
 // the largest ones.
 type pprofWriter struct {
-	fields  []byte
-	strings int
-	// For messages in it, used again and again.
-	pairs, packed, message []byte
-}
-
-func (w *pprofWriter) number(field protowire.Number, n uint64) {
-	w.fields = protowire.AppendVarint(protowire.AppendTag(w.fields, field, protowire.VarintType), n)
-}
-
-func (w *pprofWriter) bytes(field protowire.Number, message []byte) {
-	w.fields = protowire.AppendBytes(protowire.AppendTag(w.fields, field, protowire.BytesType), message)
+	fields  message
+	strings uint64
 }
 
 // string adds an entry to the table of strings and returns its index.
 func (w *pprofWriter) string(s string) uint64 {
-	w.bytes(profileStrings, []byte(s))
+	w.fields = w.fields.bytes(profileStrings, []byte(s))
 	w.strings++
-	return uint64(w.strings - 1)
+	return w.strings - 1
 }
 
-// numbers returns a message of {field, number} pairs, valid until the next call.
-func (w *pprofWriter) numbers(pairs ...uint64) []byte {
-	w.pairs = w.pairs[:0]
-	for i := 0; i < len(pairs); i += 2 {
-		w.pairs = protowire.AppendTag(w.pairs, protowire.Number(pairs[i]), protowire.VarintType)
-		w.pairs = protowire.AppendVarint(w.pairs, pairs[i+1])
-	}
-	return w.pairs
-}
-
-// begin writes a header with a time that no other profile of this process has. A profile of CPU time
+// newPprof returns a header with a time that no other profile of this process has. A profile of CPU time
 // has a duration.
-func (w *pprofWriter) begin(sampleType, unit string) {
+func newPprof(sampleType, unit string) *pprofWriter {
+	w := &pprofWriter{}
 	w.string("")
-	w.bytes(profileSampleType, w.numbers(1, w.string(sampleType), 2, w.string(unit)))
-	w.number(profileTime, uint64(time.Now().UnixNano()+times.Add(1)))
+	valueType := message{}.varints(1, w.string(sampleType), 2, w.string(unit))
+	w.fields = w.fields.bytes(profileSampleType, valueType).varints(profileTime, uint64(time.Now().UnixNano()+times.Add(1)))
 	if sampleType == "cpu" {
-		w.number(profileDuration, uint64(time.Second))
+		w.fields = w.fields.varints(profileDuration, uint64(time.Second))
 	}
+	return w
 }
 
 var times atomic.Int64
 
 // function adds a function and a location in it, both with an id.
 func (w *pprofWriter) function(id, name uint64) {
-	w.bytes(profileFunction, w.numbers(1, id, 2, name))
-	line := bytes.Clone(w.numbers(1, id, 2, id%500))
-	location := w.numbers(1, id)
-	location = protowire.AppendBytes(protowire.AppendTag(location, lineField, protowire.BytesType), line)
-	w.bytes(profileLocation, location)
+	location := message{}.varints(idField, id).bytes(lineField, message{}.varints(1, id, 2, id%500))
+	w.fields = w.fields.bytes(profileFunction, message{}.varints(idField, id, 2, name)).bytes(profileLocation, location)
+}
+
+// location adds a location with an address.
+func (w *pprofWriter) location(id uint64) {
+	w.fields = w.fields.bytes(profileLocation, message{}.varints(idField, id, 3, id))
 }
 
 // sample adds a sample with the value 1, a stack, and a label if it is not nil.
-func (w *pprofWriter) sample(label []byte, stack ...uint64) {
-	w.packed, w.message = w.packed[:0], w.message[:0]
+func (w *pprofWriter) sample(label message, stack ...uint64) {
+	var packed []byte
 	for _, location := range stack {
-		w.packed = protowire.AppendVarint(w.packed, location)
+		packed = protowire.AppendVarint(packed, location)
 	}
-	w.message = protowire.AppendBytes(protowire.AppendTag(w.message, sampleLocation, protowire.BytesType), w.packed)
-	w.message = append(w.message, sampleValue<<3, 1)
+	sample := message{}.bytes(sampleLocation, packed).varints(sampleValue, 1)
 	if label != nil {
-		w.message = protowire.AppendBytes(protowire.AppendTag(w.message, sampleLabel, protowire.BytesType), label)
+		sample = sample.bytes(sampleLabel, label)
 	}
-	w.bytes(profileSample, w.message)
+	w.fields = w.fields.bytes(profileSample, sample)
 }
 
-// distinctProfile returns a valid CPU profile, gzipped, in which each sample has a stack and a label
+// distinctProfile returns a valid profile of CPU time, gzipped, in which each sample has a stack and a label
 // that no other sample has. They are random, so that it shrinks little: about 100 bytes a sample,
 // 80 gzipped. Each sample has the value 1.
 func distinctProfile(t *testing.T, samples int) []byte {
 	t.Helper()
 	return distinctSamples(t, "cpu", "nanoseconds", samples)
-}
-
-// distinctHeap is distinctProfile for a heap profile, with one of Go's cumulative sample types.
-func distinctHeap(t *testing.T, samples int) []byte {
-	t.Helper()
-	return distinctSamples(t, "alloc_space", "bytes", samples)
 }
 
 func distinctSamples(t *testing.T, sampleType, unit string, samples int) []byte {
@@ -121,8 +121,7 @@ func distinctSamples(t *testing.T, sampleType, unit string, samples int) []byte 
 		}
 		return base64.StdEncoding.EncodeToString(random)
 	}
-	w := &pprofWriter{}
-	w.begin(sampleType, unit)
+	w := newPprof(sampleType, unit)
 	key := w.string("request")
 	functions := uint64(max(1000, samples/10))
 	for id := range functions {
@@ -133,7 +132,7 @@ func distinctSamples(t *testing.T, sampleType, unit string, samples int) []byte 
 		for i := range stack {
 			stack[i] = 1 + r.Uint64()%functions
 		}
-		w.sample(w.numbers(1, key, 2, w.string(name())), stack...)
+		w.sample(message{}.varints(1, key, 2, w.string(name())), stack...)
 	}
 	return quicklyCompressed(t, w.fields)
 }
@@ -161,10 +160,9 @@ const maxDecompressedSize = 64 << 20
 func tinyEntries(t *testing.T, size int) map[string][]byte {
 	t.Helper()
 	fill := func(before int, entry func(w *pprofWriter, i uint64)) []byte {
-		w := &pprofWriter{}
-		w.begin("cpu", "nanoseconds")
+		w := newPprof("cpu", "nanoseconds")
 		for i := range uint64(before) {
-			w.bytes(profileLocation, w.numbers(1, i+1, 3, i+1)) // an address
+			w.location(i + 1)
 		}
 		for i := uint64(0); len(w.fields) < size-100; i++ {
 			entry(w, i)
@@ -172,7 +170,6 @@ func tinyEntries(t *testing.T, size int) map[string][]byte {
 		return quicklyCompressed(t, w.fields)
 	}
 	const locations = 4096
-	var label []byte
 	return map[string][]byte{
 		"strings": fill(1, func(w *pprofWriter, i uint64) {
 			w.string(strconv.FormatUint(i, 36))
@@ -182,15 +179,14 @@ func tinyEntries(t *testing.T, size int) map[string][]byte {
 			w.sample(nil, i+2)
 		}),
 		"locations": fill(1, func(w *pprofWriter, i uint64) {
-			w.bytes(profileLocation, w.numbers(1, i+2, 3, i+2))
+			w.location(i + 2)
 			w.sample(nil, i+2)
 		}),
 		"samples": fill(locations, func(w *pprofWriter, i uint64) {
 			w.sample(nil, 1+i%locations, 1+i/locations%locations)
 		}),
 		"labels": fill(1, func(w *pprofWriter, i uint64) {
-			label = binary.AppendUvarint(append(label[:0], 1<<3, 1, 3<<3), i+1)
-			w.sample(label, 1)
+			w.sample(message{}.varints(1, 1, 3, i+1), 1)
 		}),
 	}
 }

@@ -3,7 +3,7 @@
 
 // Package e2e tests the built program from outside: it pushes real profiles, stops the program,
 // and compares its files with the profiles as google/pprof reads them. It reads the files by
-// independent means: protobuf-go, and the commands zstd and gzip.
+// independent means: protobuf-go.
 //
 // It runs the configurations of config: sidecars and agents with a gateway, and a Kafka tier with
 // a broker in the test's process.

@@ -5,9 +5,7 @@ package e2e
 
 import (
 	"bytes"
-	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -154,36 +152,12 @@ type reader struct {
 // not.
 func cloneable(t *testing.T) string {
 	t.Helper()
-	origin := filepath.Join(t.TempDir(), "origin")
-	err := fs.WalkDir(os.DirFS(".."), ".", func(name string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case name == ".git" || name == "bin" || name == "profiles":
-			if entry.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		case entry.IsDir():
-			return os.MkdirAll(filepath.Join(origin, name), 0o700)
-		case !entry.Type().IsRegular():
-			return nil
-		}
-		info, err := entry.Info()
-		if err != nil {
-			return err
-		}
-		text, err := os.ReadFile(filepath.Join("..", name))
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(origin, name), text, info.Mode().Perm())
-	})
+	root, err := filepath.Abs("..")
 	require.NoError(t, err)
-	r := newReader(t, origin, "")
-	r.directory = origin
-	r.shell(t, "git init --quiet && git add --all && git commit --quiet --message=all")
-	return origin
+	r := newReader(t, t.TempDir(), "")
+	r.shell(t, "git -C '"+root+"' ls-files --cached --others --exclude-standard -z | tar -C '"+root+"' --null --files-from=- --ignore-failed-read -cf - | tar -xf - &&"+
+		"git init --quiet && git add --all && git commit --quiet --message=all")
+	return r.directory
 }
 
 // newReader gives the address that the README clones from to the repository at origin.
@@ -270,12 +244,10 @@ func (r *reader) awaitFiles(t *testing.T, command string) {
 		if !filepath.IsAbs(pattern) {
 			pattern = filepath.Join(r.directory, pattern)
 		}
-		for deadline := time.Now().Add(2 * patience); ; time.Sleep(100 * time.Millisecond) {
-			if found, err := filepath.Glob(pattern); err != nil || len(found) > 0 {
-				break
-			}
-			require.False(t, time.Now().After(deadline), "there is no %s after %s\n%s", pattern, 2*patience, r.logs)
-		}
+		require.Eventually(t, func() bool {
+			found, err := filepath.Glob(pattern)
+			return err != nil || len(found) > 0
+		}, 2*patience, 100*time.Millisecond, "there is no %s\n%s", pattern, r.logs)
 	}
 }
 
@@ -283,22 +255,24 @@ func (r *reader) awaitFiles(t *testing.T, command string) {
 // reader of the page does.
 func (r *reader) awaitProfiles(t *testing.T, command string) {
 	t.Helper()
-	for deadline := time.Now().Add(2 * patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-		shell := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", command)
-		shell.Dir, shell.Env = r.directory, r.environment
-		if out, err := shell.Output(); err == nil && strings.Contains(string(out), r.service) && (strings.Contains(string(out), "goroutine") || strings.Contains(command, "/tutorial/")) {
-			return
-		}
-	}
-	t.Fatalf("%s finds nothing after %s\n%s", command, 2*patience, r.logs)
+	require.Eventually(t, func() bool {
+		out, err := r.bash(command).Output()
+		return err == nil && strings.Contains(string(out), r.service) && (strings.Contains(string(out), "goroutine") || strings.Contains(command, "/tutorial/"))
+	}, 2*patience, 100*time.Millisecond, "%s finds nothing\n%s", command, r.logs)
+}
+
+func (r *reader) bash(command string) *exec.Cmd {
+	shell := exec.Command("bash", "-euo", "pipefail", "-c", command)
+	shell.Dir, shell.Env = r.directory, r.environment
+	return shell
 }
 
 // shell runs a command until it ends, and requires that it succeeds.
 func (r *reader) shell(t *testing.T, command string) string {
 	t.Helper()
 	var out, errors bytes.Buffer
-	shell := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", command)
-	shell.Dir, shell.Env, shell.Stdout, shell.Stderr = r.directory, r.environment, &out, &errors
+	shell := r.bash(command)
+	shell.Stdout, shell.Stderr = &out, &errors
 	require.NoError(t, shell.Run(), "%s\n%s%s\n%s", command, &out, &errors, r.logs)
 	return out.String()
 }
@@ -306,8 +280,8 @@ func (r *reader) shell(t *testing.T, command string) string {
 // start runs a command in a terminal of its own.
 func (r *reader) start(t *testing.T, command string) {
 	t.Helper()
-	shell := exec.Command("bash", "-euo", "pipefail", "-c", command)
-	shell.Dir, shell.Env, shell.Stdout, shell.Stderr = r.directory, r.environment, r.logs, r.logs
+	shell := r.bash(command)
+	shell.Stdout, shell.Stderr = r.logs, r.logs
 	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	require.NoError(t, shell.Start())
 	r.running = append(r.running, shell)
@@ -337,19 +311,13 @@ func interrupt(t *testing.T, shell *exec.Cmd) {
 // await asks a URL until it answers 200 with a body that contains text.
 func (r *reader) await(t *testing.T, url, text string) {
 	t.Helper()
-	answer := "nothing"
-	for deadline := time.Now().Add(2 * patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	require.Eventually(t, func() bool {
 		response, err := http.Get(url)
 		if err != nil {
-			answer = err.Error()
-			continue
+			return false
 		}
 		body, err := io.ReadAll(response.Body)
 		_ = response.Body.Close()
-		if err == nil && response.StatusCode == http.StatusOK && strings.Contains(string(body), text) {
-			return
-		}
-		answer = fmt.Sprintf("%s, %v: %.200s", response.Status, err, body)
-	}
-	t.Fatalf("%s answers %s\n%s", url, answer, r.logs)
+		return err == nil && response.StatusCode == http.StatusOK && strings.Contains(string(body), text)
+	}, 2*patience, 100*time.Millisecond, "%s does not answer with %q\n%s", url, text, r.logs)
 }

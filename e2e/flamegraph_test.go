@@ -28,9 +28,9 @@ var hostileNames = []string{
 	`<img src=x onerror=alert(1)>`, `</script><script>alert("2")</script>`, "zero\x00byte", `quotes"'` + "`${alert(3)}`", strings.Repeat("long", 1250),
 }
 
-// manyStacks is a CPU profile with about 100,000 different paths of callers.
+// manyStacks is a CPU profile with about 100,000 different paths of callers, which are the same for all seeds.
 func manyStacks(seed uint64, scale float64) *profile.Profile {
-	r := rand.New(rand.NewPCG(seed, seed))
+	values, shape := rand.New(rand.NewPCG(seed, seed)), rand.New(rand.NewPCG(1, 2))
 	period := &profile.ValueType{Type: "cpu", Unit: "nanoseconds"}
 	p := &profile.Profile{
 		SampleType: []*profile.ValueType{period}, PeriodType: period, Period: 10_000_000,
@@ -46,31 +46,18 @@ func manyStacks(seed uint64, scale float64) *profile.Profile {
 		add(fmt.Sprintf("example.com/shop/package%d.(*Type%d).Method%d", i%97, i%331, i), fmt.Sprintf("/src/shop/package%d/file%d.go", i%97, i%331))
 	}
 	common := p.Location
-	sample := func(stack []*profile.Location, samples float64) {
-		leafFirst := slices.Clone(stack)
-		slices.Reverse(leafFirst)
+	sample := func(samples float64, leafFirst ...*profile.Location) {
 		p.Sample = append(p.Sample, &profile.Sample{Location: leafFirst, Value: []int64{int64(1e7 * samples * scale)}})
 	}
-	shape := rand.New(rand.NewPCG(1, 2)) // the same for all seeds
-	var grow func(stack []*profile.Location, stacks int)
-	grow = func(stack []*profile.Location, stacks int) {
-		stack = append(stack[:len(stack):len(stack)], common[shape.IntN(len(common))])
-		switch {
-		case stacks == 1 && len(stack) >= 20 && shape.IntN(3) == 0:
-			sample(stack, 1+r.ExpFloat64()*20)
-		case stacks == 1 || shape.IntN(5) > 1 && len(stack) < 30:
-			grow(stack, stacks)
-		default:
-			for stacks > 0 {
-				part := 1 + shape.IntN(stacks)
-				grow(stack, part)
-				stacks -= part
-			}
+	for i := range 6000 {
+		stack := make([]*profile.Location, 17+shape.IntN(8))
+		for depth := range stack {
+			stack[depth] = common[shape.IntN(len(common))]
 		}
+		sample(1+values.ExpFloat64()*20, append(stack, common[10+i%300], common[i%10])...)
 	}
-	grow(nil, 19_000)
 	for _, name := range hostileNames {
-		sample([]*profile.Location{common[0], add(name, name)}, 20_000)
+		sample(6000, add(name, name), common[0])
 	}
 	return p
 }

@@ -6,10 +6,11 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -25,59 +26,36 @@ const requestsInFlight = 8
 
 // chain is a sidecar or agent that stores and forwards to a gateway. Either can be killed.
 type chain struct {
-	t              *testing.T
-	sender         *member
-	gateway        *member
-	start          func() *member
-	startGateway   func() *member
-	gatewayKills   int
-	senderKills    int
-	phase          time.Time
-	injected, data string
+	t                         *testing.T
+	sender, gateway           *member
+	start, startGateway       func() *member
+	senderKills, gatewayKills int
 }
 
 func newChain(t *testing.T, config, data string, variables env, args ...string) *chain {
 	t.Helper()
 	listen, gatewayData := freeAddress(t), t.TempDir()
 	all := env{"DATA_DIR": data, "GATEWAY_ENDPOINT": listen}
-	for name, value := range variables {
-		all[name] = value
-	}
-	args = append(append([]string{}, quick[config]...), args...)
-	c := &chain{t: t, data: data, phase: time.Now()}
+	maps.Copy(all, variables)
+	args = slices.Concat(quick[config], args)
+	c := &chain{t: t}
 	c.start = func() *member { return runConfig(t, program(t), config, all, args...) }
 	c.startGateway = func() *member { return gateway(t, listen, env{"DATA_DIR": gatewayData}) }
 	c.sender, c.gateway = c.start(), c.startGateway()
 	return c
 }
 
-// kills kills sender or gateway, at random times.
+// kills kills sender and gateway n times, at random times.
 func (c *chain) kills(n int, random *rand.Rand) {
-	for i := range 2 * n {
-		time.Sleep(time.Duration(100+random.IntN(400)) * time.Millisecond)
-		if i%2 == 0 {
-			c.sender.kill()
-			c.sender = c.start()
-			c.senderKills++
-		} else {
-			c.gateway.kill()
-			c.gateway = c.startGateway()
-			c.gatewayKills++
-		}
-	}
-	c.log("%d SIGKILL of each", n)
-}
-
-// fills fills the disk of the sender, and frees it.
-func (c *chain) fills(n int, random *rand.Rand) {
-	filler := filepath.Join(c.data, "filler")
+	pause := func() { time.Sleep(time.Duration(100+random.IntN(400)) * time.Millisecond) }
 	for range n {
-		fill(c.t, filler)
-		time.Sleep(time.Duration(100+random.IntN(900)) * time.Millisecond)
-		require.NoError(c.t, os.Remove(filler))
-		time.Sleep(time.Duration(100+random.IntN(200)) * time.Millisecond)
+		pause()
+		c.sender.kill()
+		c.sender = c.start()
+		c.senderKills++
+		pause()
+		c.away(0)
 	}
-	c.log("%d times a full disk", n)
 }
 
 // away kills the gateway, and starts it again after a while.
@@ -86,31 +64,18 @@ func (c *chain) away(d time.Duration) {
 	c.gatewayKills++
 	time.Sleep(d)
 	c.gateway = c.startGateway()
-	c.log("gateway away for %s", d)
 }
 
-// log logs the time of a phase.
-func (c *chain) log(what string, arguments ...any) {
-	c.t.Helper()
-	what = fmt.Sprintf(what, arguments...)
-	c.t.Logf("%s: took %s", what, time.Since(c.phase).Round(time.Millisecond))
-	if c.injected != "" {
-		c.injected += ", "
-	}
-	c.injected += what
-	c.phase = time.Now()
-}
-
-// finish waits until all is sent, and stops both.
-func (c *chain) finish() {
+// finish waits until all is sent, and stops both. It returns what was done to them.
+func (c *chain) finish() string {
 	c.t.Helper()
 	c.sender.awaitSent(c.t)
 	c.sender.stop(c.t) // writes the last window
 	c.sender = c.start()
 	c.sender.awaitSent(c.t)
-	c.log("sending the rest")
 	c.sender.stop(c.t)
 	c.gateway.stop(c.t)
+	return fmt.Sprintf("%d SIGKILL of the sender, %d of the gateway", c.senderKills, c.gatewayKills)
 }
 
 // outages are the counts of a test: few, or all under SOAK.
@@ -145,17 +110,21 @@ func TestStoreAndForwardLosesNothing_P10_E14(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	wait := l.clients(ctx, t, clients, c.sender.url, 2*time.Millisecond)
 	c.kills(kills, random)
-	if mounted {
-		c.fills(fills, random)
-	} else {
-		t.Log("no tmpfs can be mounted here, it needs root")
+	for range fills {
+		if mounted {
+			filler := filepath.Join(disk, "filler")
+			fill(t, filler)
+			time.Sleep(time.Duration(100+random.IntN(900)) * time.Millisecond)
+			require.NoError(t, os.Remove(filler))
+			time.Sleep(time.Duration(100+random.IntN(200)) * time.Millisecond)
+		}
 	}
 	c.away(away)
 	cancel()
 	wait()
-	c.finish()
+	injected := c.finish()
 	// Each client has one push in a window, and each request has one window.
-	l.verifyDoubled(t, c.gateway.files, c.injected, c.gatewayKills*requestsInFlight*clients)
+	l.verify(t, c.gateway.files, injected, c.gatewayKills*requestsInFlight*clients)
 }
 
 // TestAgentForwardsItsFiles_R17 is the same for the files that an agent reads.
@@ -173,12 +142,7 @@ func TestAgentForwardsItsFiles_R17(t *testing.T) {
 		n := 0
 		defer func() { written <- n }()
 		for ; ctx.Err() == nil; n++ {
-			dir := filepath.Join(inbox, fmt.Sprintf("service-%d", n))
-			path := filepath.Join(dir, "cpu.pb.gz")
-			if os.Mkdir(dir, 0o700) != nil || os.WriteFile(path+".tmp", body, 0o600) != nil || os.Rename(path+".tmp", path) != nil {
-				t.Error("cannot write the file of an agent")
-				return
-			}
+			drop(t, inbox, fmt.Sprintf("service-%d", n), "cpu.pb.gz", body)
 			time.Sleep(max(20*time.Millisecond, away/1000))
 		}
 	}()
@@ -187,41 +151,15 @@ func TestAgentForwardsItsFiles_R17(t *testing.T) {
 	cancel()
 	n := <-written
 	c.sender.awaitFor(t, 2*time.Minute+patience, "all files", func() bool { return len(totalsOf(c.gateway.written(t))) == n })
-	c.finish()
+	injected := c.finish()
 	doubled, readable := 0, 0
-	for service, sum := range totalsOf(c.gateway.written(t)) {
+	for _, sum := range totalsOf(c.gateway.written(t)) {
 		readable++
 		if sum > 1 {
 			doubled++
-			t.Logf("%s is there %d times", service, sum)
 		}
 	}
 	assert.LessOrEqual(t, doubled, c.gatewayKills*requestsInFlight, "files that are there more than once")
 	assert.Equal(t, n, readable, "files at the gateway")
-	profiletest.Account(t, c.injected, n, readable, 0)
-}
-
-// TestWhatIsAcceptedCanBeSent_M1 pushes profiles up to the largest that a container accepts. The sidecar
-// has the memory to send each of them.
-func TestWhatIsAcceptedCanBeSent_M1(t *testing.T) {
-	parallel(t)
-	for _, limit := range []int64{128 << 20, containerLimit} {
-		listen, box := freeAddress(t), newContainer(t, limit)
-		g := gateway(t, listen, nil)
-		s := limitedSidecar(t, box, listen, nil, "--set=processors.profiles_dedup.window=1s", "--set=receivers.profiles_file.poll_interval=50ms")
-		accepted := 0
-		for _, samples := range []int{5000, 10_000, 15_000, 20_000, 25_000, 30_000, 40_000} {
-			if requireAnswer(t, s, plainPush(t), fmt.Sprintf("%d samples", samples), distinctProfile(t, samples)).status == http.StatusNoContent {
-				accepted += samples
-			}
-		}
-		s.awaitSent(t)
-		s.await(t, "the last window", func() bool { return g.metric(t, "otelcol_receiver_accepted_profile_samples") >= accepted })
-		s.awaitSent(t)
-		assert.False(t, hasFiles(t, filepath.Join(filepath.Dir(s.files), "rejected")), "the sidecar of %d MiB could not send all windows:\n%s", limit>>20, s.logs)
-		peak := box.requireWithinLimit(t, s.collector)
-		profiletest.Injected(t, fmt.Sprintf("profiles of %d samples, peak of %d MiB", accepted, peak))
-		s.stop(t)
-		g.stop(t)
-	}
+	profiletest.Account(t, injected, n, readable, 0)
 }

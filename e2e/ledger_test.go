@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
 // samplesOfPush is the number of samples in each push, all with unique labels.
@@ -40,13 +41,11 @@ type pushed struct {
 	unknown int
 }
 
-func (l *ledger) begin(t *testing.T) (*pushed, bool) {
+func (l *ledger) begin(t *testing.T) *pushed {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p := &pushed{}
 	id := len(l.pushes)
-	l.pushes = append(l.pushes, p)
 	built := &profile.Profile{
 		SampleType:    []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}},
 		TimeNanos:     time.Now().UnixNano(),
@@ -63,13 +62,9 @@ func (l *ledger) begin(t *testing.T) (*pushed, bool) {
 			Label: map[string][]string{"push": {fmt.Sprint(id)}, "part": {fmt.Sprint(part)}},
 		})
 	}
-	var buf bytes.Buffer
-	if err := built.Write(&buf); err != nil {
-		t.Error(err)
-		return nil, false
-	}
-	p.data = buf.Bytes()
-	return p, true
+	p := &pushed{data: profiletest.Pprof(t, built)}
+	l.pushes = append(l.pushes, p)
+	return p
 }
 
 func valueOf(id, part int) int64 { return int64(1 + id*samplesOfPush + part) }
@@ -84,10 +79,7 @@ func (l *ledger) clients(ctx context.Context, t *testing.T, n int, url string, p
 			client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{}}
 			defer client.CloseIdleConnections()
 			for ctx.Err() == nil {
-				p, ok := l.begin(t)
-				if !ok {
-					return
-				}
+				p := l.begin(t)
 				for ctx.Err() == nil && !l.push(t, client, url, p) {
 					time.Sleep(20 * time.Millisecond)
 				}
@@ -128,14 +120,8 @@ func (l *ledger) anyAcknowledged() bool {
 }
 
 // verify compares all files below dir with the acknowledged samples. Each is there with its value,
-// once, or at most once more for each attempt without a response. No other samples are there.
-func (l *ledger) verify(t *testing.T, dir, injected string) {
-	t.Helper()
-	l.verifyDoubled(t, dir, injected, 0)
-}
-
-// verifyDoubled is verify, but so many pushes may be there more often.
-func (l *ledger) verifyDoubled(t *testing.T, dir, injected string, mayDouble int) {
+// once, or at most once more for each attempt without a response. So many pushes may be there more often. No other samples are there.
+func (l *ledger) verify(t *testing.T, dir, injected string, mayDouble int) {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -148,21 +134,18 @@ func (l *ledger) verifyDoubled(t *testing.T, dir, injected string, mayDouble int
 			t.Errorf("file %s is not named like a finished one", path)
 			return nil
 		}
-		for _, record := range readFile(t, path) {
-			for _, p := range record {
-				if p.Type != "cpu" || resourceAttribute(p, "service.name") != "shop" {
-					continue
-				}
-				for _, sample := range p.Samples {
-					attributes := attributesOf(sample.Attributes)
-					found[[2]string{attributes["push"], attributes["part"]}] += sample.Sum.Int64()
-				}
+		for _, p := range byService(slices.Concat(readFile(t, path)...))["shop"] {
+			if p.Type != "cpu" {
+				continue
+			}
+			for _, sample := range p.Samples {
+				found[[2]string{expand.Text(sample.Attributes, "push"), expand.Text(sample.Attributes, "part")}] += sample.Sum.Int64()
 			}
 		}
 		return nil
 	})
 	require.NoError(t, err)
-	acknowledged, readable, more := 0, 0, 0
+	acknowledged, readable := 0, 0
 	doubled := map[int]bool{}
 	for id, p := range l.pushes {
 		for part := range samplesOfPush {
@@ -184,22 +167,10 @@ func (l *ledger) verifyDoubled(t *testing.T, dir, injected string, mayDouble int
 			if sum%value != 0 || times < least || times > most && mayDouble == 0 {
 				t.Errorf("sample %v: the sum is %d, want %d times (%d to %d) %d", key, sum, times, least, most, value)
 			}
-			if times > 1 {
-				more++
-			}
 		}
 	}
-	for key, sum := range found {
-		t.Errorf("sample %v, of value %d, was never pushed", key, sum)
-	}
-	if len(doubled) > mayDouble {
-		t.Errorf("%d pushes are there more than once, may be %d", len(doubled), mayDouble)
-	} else if mayDouble > 0 {
-		t.Logf("%d pushes are there more than once, may be %d", len(doubled), mayDouble)
-	}
+	assert.Empty(t, found, "samples that were never pushed")
+	assert.LessOrEqual(t, len(doubled), mayDouble, "pushes that are there more than once")
 	assert.NotZero(t, acknowledged, "nothing was acknowledged")
-	if more > 0 {
-		t.Logf("%d samples, pushed again after their answer was lost, are there more than once", more)
-	}
 	profiletest.Account(t, injected, acknowledged, readable, 0)
 }

@@ -116,17 +116,12 @@ func (m *measured) end(b *testing.B) {
 	}
 }
 
-func body(b *testing.B, data []byte) load.Body {
+// benchBody is the profile that all benchmarks of the program push.
+func benchBody(b *testing.B) load.Body {
 	b.Helper()
-	body, err := load.NewBody(data)
+	body, err := load.NewBody(profiletest.Gzip(b, profiletest.Pprof(b, profiletest.Workloads()[0].Pprof(1))))
 	require.NoError(b, err)
 	return body
-}
-
-func workloadBody(b *testing.B, workload profiletest.Workload) load.Body {
-	b.Helper()
-	buf := profiletest.Gzip(b, profiletest.Pprof(b, workload.Pprof(1)))
-	return body(b, buf)
 }
 
 // pushFor fails if a request gets no response.
@@ -144,29 +139,10 @@ func (m *measured) pushFor(b *testing.B, body load.Body, rate float64) *load.Res
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-func (m *measured) report(b *testing.B, result *load.Result, used time.Duration, peak int64) {
-	b.Helper()
-	accepted := result.Accepted()
-	if accepted == 0 {
-		b.Fatal("nothing was accepted", result.Statuses, m.logs)
-	}
-	seconds := result.Elapsed.Seconds()
-	b.ReportMetric(float64(accepted)/seconds, "profiles/s")
-	b.ReportMetric(float64(result.Bytes)/seconds/1e6, "in-MB/s")
-	b.ReportMetric(float64(result.PprofBytes)/seconds/1e6, "pprof-MB/s")
-	b.ReportMetric(milliseconds(result.Percentile(50)), "p50-ms")
-	b.ReportMetric(milliseconds(result.Percentile(99)), "p99-ms")
-	b.ReportMetric(float64(used.Microseconds())/1000/float64(accepted), "cpu-ms")
-	b.ReportMetric(float64(peak)/(1<<20), "peak-MiB")
-	b.ReportMetric(float64(len(result.Latencies)-accepted), "rejected")
-	b.ReportMetric(0, "ns/op")
-}
-
 // BenchmarkSidecar pushes profiles of one size at increasing rates to a program with one core and
 // the GOMEMLIMIT of a 256 MiB container.
 func BenchmarkSidecar(b *testing.B) {
-	workload := profiletest.Workloads()[0]
-	one := workloadBody(b, workload)
+	one := benchBody(b)
 	for _, rate := range []float64{25, 50, 100, 200, 400, 0} {
 		speed := "full"
 		if rate > 0 {
@@ -177,9 +153,15 @@ func BenchmarkSidecar(b *testing.B) {
 			result := m.pushFor(b, one, rate)
 			used, peak := m.cpu(b), memory(b, m.command.Process.Pid, "VmHWM:")
 			m.end(b)
-			m.report(b, result, used, peak)
-			b.ReportMetric(float64(one.PprofSize), "pprof-B")
+			accepted := float64(result.Accepted())
+			require.NotZero(b, accepted, "%v\n%s", result.Statuses, m.logs)
+			b.ReportMetric(accepted/result.Elapsed.Seconds(), "profiles/s")
+			b.ReportMetric(milliseconds(result.Percentile(50)), "p50-ms")
+			b.ReportMetric(milliseconds(result.Percentile(99)), "p99-ms")
 			b.ReportMetric(100*used.Seconds()/result.Elapsed.Seconds(), "core-%")
+			b.ReportMetric(milliseconds(used)/accepted, "cpu-ms")
+			b.ReportMetric(float64(peak)/(1<<20), "peak-MiB")
+			b.ReportMetric(0, "ns/op")
 		})
 	}
 }
@@ -188,7 +170,7 @@ func BenchmarkSidecar(b *testing.B) {
 // needs a third core for the clients. On two, two-cores says how much of both the program got.
 func BenchmarkCores(b *testing.B) {
 	const rounds = 5
-	one := workloadBody(b, profiletest.Workloads()[0])
+	one := benchBody(b)
 	perSecond := func(cores int) (rate, used float64) {
 		m := benchConfig{cores: cores}.start(b)
 		result := m.pushFor(b, one, 0)

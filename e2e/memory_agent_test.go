@@ -8,13 +8,9 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
@@ -96,16 +92,10 @@ func TestAgentSurvivesBombsAndEndlessBodies_M3(t *testing.T) {
 	server := fakeTargets(t, bombs)
 	box := newContainer(t, containerLimit)
 	a, g, files := agentInContainer(t, box, scrapeTargets(server.URL, names))
-	require.NoError(t, os.Mkdir(filepath.Join(files, "filed"), 0o700))
-	drop := func(name string, data []byte) {
-		path := filepath.Join(files, "filed", name+".pb.gz")
-		require.NoError(t, os.WriteFile(path+".tmp", data, 0o600))
-		require.NoError(t, os.Rename(path+".tmp", path))
-	}
 	for name, data := range bombs {
-		drop(name, data)
+		drop(t, files, "filed", name+".pb.gz", data)
 	}
-	drop("small", profiletest.Gzip(t, numbered(t, 7)))
+	drop(t, files, "filed", "small.pb.gz", profiletest.Gzip(t, numbered(t, 7)))
 	rounds := profiletest.Rounds(t, 2, 20)
 	awaitScrapes(t, box, a, names, rounds)
 	a.await(t, "files", func() bool {
@@ -130,7 +120,7 @@ func TestAgentScrapesManyLargeHeaps_M4(t *testing.T) {
 	heaps := map[string][]byte{}
 	var names []string
 	for i := range different {
-		heaps[fmt.Sprintf("heap-%d", i)] = distinctHeap(t, 55_000)
+		heaps[fmt.Sprintf("heap-%d", i)] = distinctSamples(t, "alloc_space", "bytes", 55_000)
 	}
 	for i := range targets {
 		name := fmt.Sprintf("heap-%d", i)

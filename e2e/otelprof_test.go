@@ -5,16 +5,13 @@ package e2e
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -42,7 +39,9 @@ func otelprof(t *testing.T, args ...string) (code int, stdout, stderr string, pe
 	go func() { ended <- command.Wait() }()
 	for {
 		// The usage of an ended process contains that of its parent before exec.
-		peak = max(peak, peakOf(command.Process.Pid))
+		if now, err := statusOf(command.Process.Pid, "VmHWM:"); err == nil {
+			peak = max(peak, now)
+		}
 		select {
 		case err := <-ended:
 			if failed := (*exec.ExitError)(nil); !errors.As(err, &failed) {
@@ -52,46 +51,6 @@ func otelprof(t *testing.T, args ...string) (code int, stdout, stderr string, pe
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-}
-
-var vmHWM = regexp.MustCompile(`(?m)^VmHWM:\s+(\d+) kB$`)
-
-// peakOf returns the peak RSS of a process in bytes, 0 if the system does not say.
-func peakOf(pid int) int64 {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0
-	}
-	if found := vmHWM.FindSubmatch(status); found != nil {
-		kilobytes, _ := strconv.ParseInt(string(found[1]), 10, 64)
-		return kilobytes << 10
-	}
-	return 0
-}
-
-// TestOtelprofReadsWhatTheCollectorWrites reads the files of a running collector and of one that
-// has stopped.
-func TestOtelprofReadsWhatTheCollectorWrites_V1(t *testing.T) {
-	parallel(t)
-	c := start(t, "100ms", "    rotation: {max_records: 3, max_age: 1h}")
-	for _, p := range payloads(t) {
-		if len(p.data) < 64<<10 {
-			c.push(t, p.service, p.data)
-		}
-	}
-	c.await(t, "a file", func() bool {
-		code, stdout, stderr, _ := otelprof(t, "ls", c.files)
-		notYet := []string{"no such file", "no files in", "no profiles match"}
-		if code != 0 && !slices.ContainsFunc(notYet, func(reason string) bool { return strings.Contains(stderr, reason) }) {
-			t.Fatalf("an incomplete record is no error: %s", stderr)
-		}
-		return code == 0 && strings.Contains(stdout, "SERVICE")
-	})
-	c.stop(t)
-
-	code, stdout, stderr, _ := otelprof(t, "check", c.files)
-	require.Zero(t, code, stderr)
-	require.Contains(t, stdout, "0 violations, 0 warnings")
 }
 
 // TestOtelprofStaysWithinItsMemory reads a large record and files that would take much memory.
@@ -129,21 +88,12 @@ func TestOtelprofStaysWithinItsMemory_V1_V2(t *testing.T) {
 		require.Less(t, peak, int64(256<<20), command)
 	}
 
-	nest := func(field byte, content []byte) []byte {
-		return append(binary.AppendUvarint([]byte{field<<3 | 2}, uint64(len(content))), content...)
-	}
-	bomb := nest(1, nest(2, nest(2, bytes.Repeat([]byte{2<<3 | 2, 0}, 15<<20))))
-	var zeros bytes.Buffer
-	w := gzip.NewWriter(&zeros)
-	for range 1024 {
-		_, err := w.Write(make([]byte, 1<<20))
-		require.NoError(t, err)
-	}
-	require.NoError(t, w.Close())
+	bomb := nested(bytes.Repeat([]byte{2<<3 | 2, 0}, 15<<20), 1, 2, 2)
+	zeros := slices.Repeat(profiletest.Gzip(t, make([]byte, 8<<20)), 128)
 	for name, parts := range map[string][][]byte{
 		"bomb.otlp.pb":  {length(len(bomb)), bomb},
 		"lies.otlp.pb":  {length(0x00ffffff), {0x0a, 0}},
-		"zeros.pb.gz":   {zeros.Bytes()},
+		"zeros.pb.gz":   {zeros},
 		"objects.json":  {[]byte(`{"resourceProfiles":[`), bytes.Repeat([]byte("{},"), 8<<20), []byte("{}]}\n")},
 		"lines.folded":  {bytes.Repeat([]byte("a;b 1\n"), 4<<20)},
 		"lists.json":    {[]byte(`{"resourceProfiles":`), bytes.Repeat([]byte("["), 16<<20), []byte("\n")},

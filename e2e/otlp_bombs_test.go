@@ -35,11 +35,6 @@ func (codec) Name() string                    { return "proto" }
 func (codec) Marshal(v any) ([]byte, error)   { return v.(rawMessage), nil }
 func (codec) Unmarshal(_ []byte, _ any) error { return nil }
 
-// field is a field of a message with this content.
-func field(number protowire.Number, content []byte) []byte {
-	return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), content)
-}
-
 // nestedLists is an attribute value in this many lists.
 func nestedLists(lists int) []byte {
 	var reversed []byte // from the inside
@@ -60,8 +55,8 @@ func nestedLists(lists int) []byte {
 func TestGatewaySurvivesBombsOfOTLP_M3(t *testing.T) {
 	parallel(t)
 	const samples, lists = 6_000_000, 2_000_000
-	tiny := field(1, field(2, field(2, bytes.Repeat([]byte{2<<3 | 2, 0}, samples))))
-	bombs := map[string][]byte{"tiny samples": tiny, "nested lists": field(1, field(1, field(1, field(2, nestedLists(lists)))))}
+	tiny := nested(bytes.Repeat([]byte{2<<3 | 2, 0}, samples), 1, 2, 2)
+	bombs := map[string][]byte{"tiny samples": tiny, "nested lists": nested(nestedLists(lists), 1, 1, 1, 2)}
 
 	box := newContainer(t, containerLimit)
 	grpcAddress, httpAddress := freeAddress(t), freeAddress(t)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -43,11 +42,9 @@ func TestSidecarOutlastsAnAwayGateway_M2(t *testing.T) {
 	}
 	box, listen := newContainer(t, containerLimit), freeAddress(t)
 	s := limitedSidecar(t, box, listen, nil, args...)
-	stop := logResident(t, box, s.collector, away/10)
 	result, err := load.Run(t.Context(), load.Options{
 		URL: s.url + "/v1/pprof", Bodies: bodies, Clients: services, Services: services, Rate: ratedLoad, Duration: away, Timeout: patience,
 	})
-	stop()
 	require.NoError(t, err)
 	box.requireAlive(t, s.collector)
 	pushed := len(result.Latencies)
@@ -80,27 +77,4 @@ func TestSidecarOutlastsAnAwayGateway_M2(t *testing.T) {
 	}
 	g.requireSums(t, want)
 	profiletest.Account(t, fmt.Sprintf("gateway away for %s, peak of %d MiB", away, peak), pushed, pushed, 0)
-}
-
-// logResident logs the RSS of a program regularly until the returned function is called.
-func logResident(t *testing.T, box *container, c *collector, every time.Duration) (stop func()) {
-	t.Helper()
-	done := make(chan struct{})
-	var logging sync.WaitGroup
-	logging.Go(func() {
-		for start := time.Now(); ; {
-			select {
-			case <-done:
-				return
-			case <-time.After(every):
-				if box.killed(t) == 0 {
-					t.Logf("after %s: %d MiB resident", time.Since(start).Round(time.Second), memory(t, c.command.Process.Pid, "VmRSS:")>>20)
-				}
-			}
-		}
-	})
-	return func() {
-		close(done)
-		logging.Wait()
-	}
 }

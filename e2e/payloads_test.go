@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"runtime"
 	"runtime/pprof"
 	"sync"
@@ -41,6 +42,15 @@ func payloads(t *testing.T) []payload {
 		out = append(out, payload{"own/" + name, data})
 	}
 	return out
+}
+
+func TestMain(m *testing.M) {
+	var err error
+	if own, err = profileSelf(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
 }
 
 // own holds the profiles of this process, made by TestMain before any test runs: a heap profile
@@ -93,4 +103,59 @@ func profileSelf() (map[string][]byte, error) {
 	}
 	runtime.KeepAlive(kept)
 	return out, nil
+}
+
+// work uses CPU under a label, keeps memory and contends for a lock.
+func work(request string, duration time.Duration) (kept [][]byte) {
+	pprof.Do(context.Background(), pprof.Labels("request", request), func(context.Context) { burnCPU(duration) })
+	fightForLock()
+	return keepMemory()
+}
+
+//go:noinline
+func burnCPU(duration time.Duration) {
+	sum := 0
+	for end := time.Now().Add(duration); time.Now().Before(end); {
+		for i := range 100_000 {
+			sum += fold([]int{i, 3}, func(a, b int) int { return a*31 + b })
+			sum += int(fold([]float64{float64(i), 2}, func(a, b float64) float64 { return a + b }))
+		}
+	}
+	runtime.KeepAlive(sum)
+}
+
+// fold is generic, and small enough to be inlined.
+func fold[E any](elements []E, join func(a, b E) E) E {
+	var result E
+	for _, e := range elements {
+		result = join(result, e)
+	}
+	return result
+}
+
+//go:noinline
+func keepMemory() [][]byte {
+	kept := make([][]byte, 0, 64)
+	for range 64 {
+		kept = append(kept, make([]byte, 64<<10))
+	}
+	return kept
+}
+
+//go:noinline
+func fightForLock() {
+	var (
+		mu      sync.Mutex
+		workers sync.WaitGroup
+	)
+	for range 4 {
+		workers.Go(func() {
+			for range 5 {
+				mu.Lock()
+				time.Sleep(time.Millisecond)
+				mu.Unlock()
+			}
+		})
+	}
+	workers.Wait()
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/load"
 )
 
@@ -24,7 +23,7 @@ func BenchmarkProfile(b *testing.B) {
 	const profiled = 20 * time.Second
 	m := benchConfig{cores: 1, self: "{collection_interval: 1h, cpu_duration: " + profiled.String() + ", profiles: [cpu]}"}.start(b)
 	result, err := load.Run(b.Context(), load.Options{
-		URL: m.url + "/v1/pprof", Bodies: []load.Body{workloadBody(b, profiletest.Workloads()[0])},
+		URL: m.url + "/v1/pprof", Bodies: []load.Body{benchBody(b)},
 		Clients: benchServices, Services: benchServices, Duration: profiled + time.Second, Timeout: time.Minute,
 	})
 	if err != nil || result.FirstError != nil {

@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -44,54 +45,49 @@ service:
 	}
 }
 
+// call returns the answer of a method.
+func call[Q, A any](t *testing.T, method func(context.Context, *connect.Request[Q]) (*connect.Response[A], error), request *Q) *A {
+	t.Helper()
+	response, err := method(t.Context(), connect.NewRequest(request))
+	require.NoError(t, err)
+	return response.Msg
+}
+
 func checkQueryAPI(t *testing.T, c *collector, q querierv1connect.QuerierServiceClient) {
-	ctx, from, to := t.Context(), time.Now().Add(-10*time.Minute).UnixMilli(), time.Now().Add(time.Minute).UnixMilli()
+	from, to := time.Now().Add(-10*time.Minute).UnixMilli(), time.Now().Add(time.Minute).UnixMilli()
 	var cpuType string
 	c.await(t, "services in files", func() bool {
-		types, err := q.ProfileTypes(ctx, connect.NewRequest(&querierv1.ProfileTypesRequest{Start: from, End: to}))
-		require.NoError(t, err)
-		services, err := q.LabelValues(ctx, connect.NewRequest(&typesv1.LabelValuesRequest{Name: "service_name", Start: from, End: to}))
-		require.NoError(t, err)
-		if len(types.Msg.ProfileTypes) == 0 || len(services.Msg.Names) < 2 {
+		types := call(t, q.ProfileTypes, &querierv1.ProfileTypesRequest{Start: from, End: to}).ProfileTypes
+		services := call(t, q.LabelValues, &typesv1.LabelValuesRequest{Name: "service_name", Start: from, End: to}).Names
+		if len(types) == 0 || len(services) < 2 {
 			return false
 		}
-		cpuType = types.Msg.ProfileTypes[0].ID
+		cpuType = types[0].ID
 		return true
 	})
 	request := func(service string) *querierv1.SelectMergeStacktracesRequest {
 		return &querierv1.SelectMergeStacktracesRequest{ProfileTypeID: cpuType, LabelSelector: fmt.Sprintf("{service_name=%q}", service), Start: from, End: to}
 	}
-	graph, err := q.SelectMergeStacktraces(ctx, connect.NewRequest(request("cart")))
-	require.NoError(t, err)
-	assert.Equal(t, int64(4), graph.Msg.Flamegraph.Total)
-	assert.ElementsMatch(t, []string{"total", "work"}, graph.Msg.Flamegraph.Names)
-	diff, err := q.Diff(ctx, connect.NewRequest(&querierv1.DiffRequest{Left: request("checkout"), Right: request("cart")}))
-	require.NoError(t, err)
-	assert.Equal(t, []int64{3, 4}, []int64{diff.Msg.Flamegraph.LeftTicks, diff.Msg.Flamegraph.RightTicks})
-	merged, err := q.SelectMergeProfile(ctx, connect.NewRequest(&querierv1.SelectMergeProfileRequest{ //nolint:staticcheck // older clients call it
+	graph := call(t, q.SelectMergeStacktraces, request("cart")).Flamegraph
+	assert.Equal(t, int64(4), graph.Total)
+	assert.ElementsMatch(t, []string{"total", "work"}, graph.Names)
+	diff := call(t, q.Diff, &querierv1.DiffRequest{Left: request("checkout"), Right: request("cart")}).Flamegraph
+	assert.Equal(t, []int64{3, 4}, []int64{diff.LeftTicks, diff.RightTicks})
+	merged := call(t, q.SelectMergeProfile, &querierv1.SelectMergeProfileRequest{ //nolint:staticcheck // older clients call it
 		ProfileTypeID: cpuType, LabelSelector: "{}", Start: from, End: to,
-	}))
-	require.NoError(t, err)
-	assert.Equal(t, int64(7), merged.Msg.Sample[0].Value[0])
-	span, err := q.SelectMergeSpanProfile(ctx, connect.NewRequest(&querierv1.SelectMergeSpanProfileRequest{ //nolint:staticcheck // older clients call it
+	})
+	assert.Equal(t, int64(7), merged.Sample[0].Value[0])
+	span := call(t, q.SelectMergeSpanProfile, &querierv1.SelectMergeSpanProfileRequest{ //nolint:staticcheck // older clients call it
 		ProfileTypeID: cpuType, LabelSelector: "{}", SpanSelector: []string{"00f067aa0ba902b7"}, Start: from, End: to,
-	}))
-	require.NoError(t, err)
-	assert.Zero(t, span.Msg.Flamegraph.Total, "no sample has a span")
-	series, err := q.SelectSeries(ctx, connect.NewRequest(&querierv1.SelectSeriesRequest{
+	})
+	assert.Zero(t, span.Flamegraph.Total, "no sample has a span")
+	series := call(t, q.SelectSeries, &querierv1.SelectSeriesRequest{
 		ProfileTypeID: cpuType, LabelSelector: "{}", Start: from, End: to, Step: 60, GroupBy: []string{"service_name"},
-	}))
-	require.NoError(t, err)
-	assert.Len(t, series.Msg.Series, 2)
-	names, err := q.LabelNames(ctx, connect.NewRequest(&typesv1.LabelNamesRequest{Start: from, End: to}))
-	require.NoError(t, err)
-	assert.Contains(t, names.Msg.Names, "service_name")
-	labels, err := q.Series(ctx, connect.NewRequest(&querierv1.SeriesRequest{LabelNames: []string{"service_name"}, Start: from, End: to}))
-	require.NoError(t, err)
-	assert.Len(t, labels.Msg.LabelsSet, 2)
-	stats, err := q.GetProfileStats(ctx, connect.NewRequest(&typesv1.GetProfileStatsRequest{}))
-	require.NoError(t, err)
-	assert.True(t, stats.Msg.DataIngested)
-	_, err = q.SelectHeatmap(ctx, connect.NewRequest(&querierv1.SelectHeatmapRequest{}))
+	})
+	assert.Len(t, series.Series, 2)
+	assert.Contains(t, call(t, q.LabelNames, &typesv1.LabelNamesRequest{Start: from, End: to}).Names, "service_name")
+	assert.Len(t, call(t, q.Series, &querierv1.SeriesRequest{LabelNames: []string{"service_name"}, Start: from, End: to}).LabelsSet, 2)
+	assert.True(t, call(t, q.GetProfileStats, &typesv1.GetProfileStatsRequest{}).DataIngested)
+	_, err := q.SelectHeatmap(t.Context(), connect.NewRequest(&querierv1.SelectHeatmapRequest{}))
 	assert.Equal(t, connect.CodeUnimplemented, connect.CodeOf(err), "a method that is not served")
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -25,7 +24,6 @@ func TestPersistentQueueSurvivesKill_E14(t *testing.T) {
 	if full, _ := profiletest.Soak(t); full {
 		away = time.Minute
 	}
-	program(t)
 	pprof := payloads(t)[0].data
 	files := filepath.Join(t.TempDir(), "profiles")
 	storage := filepath.Join(t.TempDir(), "queue")
@@ -60,7 +58,11 @@ service:
 		require.NoError(t, os.Remove(files))
 		require.NoError(t, os.Rename(files+"-away", files))
 		c = begin()
-		c.await(t, "files of all services", func() bool { return allThere(t, files, services) })
+		c.await(t, "files of all services", func() bool {
+			closed, err := filepath.Glob(filepath.Join(files, "*", "profiles-*.otlp.pb.zst"))
+			require.NoError(t, err)
+			return len(closed) == len(services)
+		})
 	}
 	c.stop(t)
 	readable := 0
@@ -70,16 +72,4 @@ service:
 		readable += got
 	}
 	profiletest.Account(t, fmt.Sprintf("%d SIGKILL with a directory that cannot be written to", rounds), len(services), readable, 0)
-}
-
-// allThere reports whether each service has a closed file.
-func allThere(t *testing.T, files string, services []string) bool {
-	return !slices.ContainsFunc(services, func(service string) bool { return len(closedFiles(t, files, service)) == 0 })
-}
-
-// closedFiles returns those of a service.
-func closedFiles(t *testing.T, files, service string) []string {
-	found, err := filepath.Glob(filepath.Join(files, service, "profiles-*.otlp.pb.zst"))
-	require.NoError(t, err)
-	return found
 }

@@ -17,48 +17,45 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// TestReadmeExamplesAreValid validates each complete configuration in the components' READMEs by the program
-// that has its components.
-func TestReadmeExamplesAreValid(t *testing.T) {
+// TestExamplesAreValid validates each complete configuration in the components' READMEs, and each marked one in docs/backends.md, by
+// the program that has its components.
+func TestExamplesAreValid(t *testing.T) {
 	parallel(t)
-	path := program(t)
-	for component, examples := range map[string]int{
-		"receiver/pprofreceiver":             4,
-		"receiver/profilesfilereceiver":      1,
-		"processor/profilesdedupprocessor":   1,
-		"exporter/profilesfileexporter":      1,
-		"exporter/pprofexporter":             1,
-		"extension/otlplimitextension":       1,
-		"extension/profilesviewextension":    1,
-		"connector/splunkprofilingconnector": 1,
+	for page, examples := range map[string]int{
+		"receiver/pprofreceiver/README.md":             4,
+		"receiver/profilesfilereceiver/README.md":      1,
+		"processor/profilesdedupprocessor/README.md":   1,
+		"exporter/profilesfileexporter/README.md":      1,
+		"exporter/pprofexporter/README.md":             1,
+		"extension/otlplimitextension/README.md":       1,
+		"extension/profilesviewextension/README.md":    1,
+		"connector/splunkprofilingconnector/README.md": 1,
+		"docs/backends.md":                             3,
 	} {
-		readme, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(component), "README.md"))
+		content, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(page)))
 		require.NoError(t, err)
 		found := 0
-		for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(readme, -1) {
-			if !strings.Contains(string(block[1]), "\nservice:\n") {
+		for _, block := range regexp.MustCompile("(?s)(<!-- valid exporter -->\n)?```yaml\n(.*?)```").FindAllStringSubmatch(string(content), -1) {
+			text := block[2]
+			if block[1] != "" { // there must be the rest
+				name := regexp.MustCompile(`(?m)^  (\w+):$`).FindStringSubmatch(text)[1]
+				text += "receivers: {otlp: {protocols: {grpc: {}}}}\nservice: {pipelines: {profiles: {receivers: [otlp], exporters: [" + name + "]}}}\n"
+			}
+			if !strings.Contains(text, "\nservice:") {
 				continue // part of a configuration
 			}
 			found++
 			// Directories that must exist.
-			text := strings.ReplaceAll(string(block[1]), "directory: /var/lib/otelcol", "directory: "+t.TempDir())
-			program := path
+			text = strings.ReplaceAll(text, "directory: /var/lib/otelcol", "directory: "+t.TempDir())
+			path := program(t)
 			if strings.Contains(text, "k8s_observer:") {
-				program = nodeProgram(t)
+				path = nodeProgram(t)
 			}
-			requireValid(t, program, text, "K8S_NODE_NAME=node-1")
+			command := exec.Command(path, "validate", "--config", profiletest.WriteFile(t, "config.yaml", []byte(text)))
+			command.Env = append(os.Environ(), "K8S_NODE_NAME=node-1", "OPENOBSERVE_TOKEN=token")
+			out, err := command.CombinedOutput()
+			assert.NoError(t, err, "%s\n%s", out, text)
 		}
-		assert.Equal(t, examples, found, "complete configurations of %s", component)
-	}
-}
-
-// requireValid validates a configuration by the program that has its components.
-func requireValid(t *testing.T, program, text string, env ...string) {
-	t.Helper()
-	config := profiletest.WriteFile(t, "config.yaml", []byte(text))
-	command := exec.Command(program, "validate", "--config", config)
-	command.Env = append(os.Environ(), env...)
-	if out, err := command.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s\n%s", err, out, text)
+		assert.Equal(t, examples, found, "complete configurations of %s", page)
 	}
 }

@@ -37,7 +37,7 @@ func TestReloadsLoseNothing_D2(t *testing.T) {
 	cancel()
 	wait()
 	c.stop(t)
-	l.verify(t, c.files, fmt.Sprintf("%d SIGHUP", reloads))
+	l.verify(t, c.files, fmt.Sprintf("%d SIGHUP", reloads), 0)
 }
 
 // TestBrokenReloadEndsTheProgramAndLosesNothing_D5 sends SIGHUP with an unknown key in the
@@ -59,20 +59,12 @@ service:
   pipelines:
     profiles: {receivers: [pprof], processors: [profiles_dedup], exporters: [profiles_file]}
 `, address, files)
-	path := filepath.Join(t.TempDir(), "config.yaml")
-	writeConfig := func(text string) {
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	}
-	writeConfig(config)
-	c := launch(t, program(t), nil, "--config", path)
-	c.url, c.files = "http://"+address, files
-	c.awaitReady(t)
-
+	c := run(t, address, files, config)
 	var l ledger
 	ctx, cancel := context.WithCancel(t.Context())
 	wait := l.clients(ctx, t, 4, c.url, 5*time.Millisecond)
 	c.await(t, "acknowledged pushes", l.anyAcknowledged)
-	writeConfig(strings.Replace(config, "{window: 1h}", "{windows: 1h}", 1))
+	require.NoError(t, os.WriteFile(c.config, []byte(strings.Replace(config, "{window: 1h}", "{windows: 1h}", 1)), 0o600))
 	c.signal(t, syscall.SIGHUP)
 	select {
 	case err := <-c.exited:
@@ -83,5 +75,5 @@ service:
 	assert.Contains(t, c.logs.String(), "windows", "the error does not name the key windows:\n%s", c.logs)
 	cancel()
 	wait()
-	l.verify(t, files, "1 SIGHUP")
+	l.verify(t, files, "1 SIGHUP", 0)
 }

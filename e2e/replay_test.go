@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +29,7 @@ func TestReplayEndsWhenAllIsSent(t *testing.T) {
 
 	listen := freeAddress(t)
 	replay := launch(t, program(t), []string{"FILES_DIR=" + from.files, "GATEWAY_ENDPOINT=" + listen},
-		append(quick["replay.yaml"], "--config", filepath.Join(configs, "replay.yaml"))...)
+		slices.Concat(quick["replay.yaml"], []string{"--config", filepath.Join(configs, "replay.yaml")})...)
 	to := gateway(t, listen, nil)
 	select {
 	case err := <-replay.exited:

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"math/big"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -89,6 +90,14 @@ func TestSidecarsAndGateway(t *testing.T) {
 			}
 		})
 	}
+}
+
+// drop puts a pprof into a directory of files of a service, as a whole.
+func drop(t *testing.T, dir, service, name string, data []byte) {
+	t.Helper()
+	path := filepath.Join(dir, service, name)
+	err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path+".tmp", data, 0o600), os.Rename(path+".tmp", path))
+	assert.NoError(t, err)
 }
 
 // awaitSent waits until no file of a sidecar or agent waits. It fails if none was sent for a minute more

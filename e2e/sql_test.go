@@ -92,15 +92,17 @@ func TestQueriesOfTheSQLPage(t *testing.T) {
 	require.Len(t, queries, len(want))
 	script, err := filepath.Abs("duckdb.cjs")
 	require.NoError(t, err)
+	rows := func(text []byte) (list []map[string]any) {
+		require.NoError(t, json.Unmarshal(text, &list), "%s", text)
+		return list
+	}
 	for i, query := range queries {
 		sql := exec.CommandContext(t.Context(), "node", script)
 		sql.Dir, sql.Stdin = dir, strings.NewReader(query[1])
 		out, err := sql.CombinedOutput()
 		require.NoError(t, err, "%s\n%s", query[1], out)
 		if i == 1 { // which of the two comes first is open
-			var rows []map[string]any
-			require.NoError(t, json.Unmarshal(out, &rows))
-			assert.ElementsMatch(t, []map[string]any{{"function": "encode", "points": 35.0}, {"function": "parse", "points": -35.0}}, rows)
+			assert.ElementsMatch(t, rows([]byte(want[i])), rows(out))
 			continue
 		}
 		assert.JSONEq(t, want[i], string(out))

@@ -10,14 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/fileexporter"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/exporter/exportertest"
@@ -29,84 +27,52 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
-// started is a running exporter with its directory.
-type started struct {
-	xexporter.Profiles
-	directory string
-}
-
-// start starts an exporter with these keys and a new directory.
-func start(tb testing.TB, ours bool, keys map[string]any) started {
+// start starts an exporter with these keys and a new directory. Contrib's writes to the file "file" in it.
+func start(tb testing.TB, ours bool, keys map[string]any) (e xexporter.Profiles, directory string) {
 	tb.Helper()
-	directory := tb.TempDir()
+	directory = tb.TempDir()
 	factory := fileexporter.NewFactory().(xexporter.Factory)
-	keys["path"] = filepath.Join(directory, "file")
+	key, path := "path", filepath.Join(directory, "file")
 	if ours {
 		factory = profilesfileexporter.NewFactory().(xexporter.Factory)
-		delete(keys, "path")
-		keys["directory"] = directory
+		key, path = "directory", directory
 	}
 	config := factory.CreateDefaultConfig()
-	require.NoError(tb, confmap.NewFromStringMap(keys).Unmarshal(config))
+	conf := confmap.NewFromStringMap(keys)
+	require.NoError(tb, conf.Merge(confmap.NewFromStringMap(map[string]any{key: path})))
+	require.NoError(tb, conf.Unmarshal(config))
 	require.NoError(tb, confmap.Validate(config))
 	e, err := factory.CreateProfiles(context.Background(), exportertest.NewNopSettings(factory.Type()), config)
 	require.NoError(tb, err)
 	require.NoError(tb, e.Start(context.Background(), componenttest.NewNopHost()))
-	return started{e, directory}
-}
-
-var _ component.Component = started{}
-
-// withoutIndexes leaves out what contrib's exporter does not write.
-func withoutIndexes(entries []os.DirEntry) []os.DirEntry {
-	return slices.DeleteFunc(entries, func(entry os.DirEntry) bool { return strings.HasSuffix(entry.Name(), ".index") })
-}
-
-// size returns the bytes of the files in the directory after a shutdown.
-func (s started) size(tb testing.TB) (bytes int64) {
-	require.NoError(tb, s.Shutdown(context.Background()))
-	entries, err := os.ReadDir(s.directory)
-	require.NoError(tb, err)
-	for _, entry := range withoutIndexes(entries) {
-		info, err := entry.Info()
-		require.NoError(tb, err)
-		bytes += info.Size()
-	}
-	return bytes
+	return e, directory
 }
 
 // TestSameBytes checks that uncompressed, length-prefixed files are byte-identical to contrib's.
 func TestSameBytes(t *testing.T) {
-	for format, framing := range map[string]map[string]any{
-		"proto": {"format": "proto", "compression": "none"},
-		"json":  {"format": "json", "compression": "none"},
-	} {
+	for _, format := range []string{"proto", "json"} {
 		t.Run(format, func(t *testing.T) {
-			ours := start(t, true, framing)
-			theirs := start(t, false, map[string]any{"format": format})
+			ours, directory := start(t, true, map[string]any{"format": format, "compression": "none"})
+			theirs, other := start(t, false, map[string]any{"format": format})
 			random := profiletest.NewRand(1)
 			for range 50 {
 				pd := profiletest.GenerateProfiles(random)
 				pd.MarkReadOnly()
-				for _, e := range []started{ours, theirs} {
-					require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
-				}
+				require.NoError(t, ours.ConsumeProfiles(t.Context(), pd))
+				require.NoError(t, theirs.ConsumeProfiles(t.Context(), pd))
 			}
-			assert.Equal(t, theirs.size(t), ours.size(t), "the files have different sizes")
-			assert.True(t, bytes.Equal(onlyFile(t, ours.directory), onlyFile(t, theirs.directory)), "the files have different bytes")
+			require.NoError(t, ours.Shutdown(t.Context()))
+			require.NoError(t, theirs.Shutdown(t.Context()))
+			files, err := filepath.Glob(filepath.Join(directory, "*."+map[string]string{"proto": "pb", "json": "jsonl"}[format]))
+			require.NoError(t, err)
+			require.Len(t, files, 1)
+			got, err := os.ReadFile(files[0])
+			require.NoError(t, err)
+			want, err := os.ReadFile(filepath.Join(other, "file"))
+			require.NoError(t, err)
+			assert.True(t, bytes.Equal(want, got), "the files have different bytes")
 		})
 	}
-}
-
-func onlyFile(t *testing.T, directory string) []byte {
-	entries, err := os.ReadDir(directory)
-	entries = withoutIndexes(entries)
-	if err != nil || len(entries) != 1 {
-		t.Fatalf("%d files in %s: %v", len(entries), directory, err)
-	}
-	data, err := os.ReadFile(filepath.Join(directory, entries[0].Name()))
-	require.NoError(t, err)
-	return data
 }
 
 // payload returns the payload that the benchmarks write.
@@ -153,24 +119,21 @@ func BenchmarkWrite(b *testing.B) {
 				_, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
 				return err
 			}}
-			exporters := []started{
-				start(b, true, map[string]any{"compression": "none", "sync": "none", "rotation": large}),
-				start(b, true, map[string]any{"compression": "gzip", "sync": "none", "rotation": large}),
-				start(b, true, map[string]any{"compression": "zstd", "sync": "none", "rotation": large}),
-				start(b, false, map[string]any{"format": "proto"}),
-				start(b, false, map[string]any{"format": "proto", "compression": "zstd"}),
-			}
-			for _, e := range exporters {
+			names := []string{"none", "gzip", "zstd", "contrib"}
+			for _, name := range names {
+				keys := map[string]any{"compression": name, "sync": "none", "rotation": large}
+				if name == "contrib" {
+					keys = map[string]any{"format": "proto"}
+				}
+				e, _ := start(b, name != "contrib", keys)
+				defer func() { require.NoError(b, e.Shutdown(context.Background())) }()
 				runs = append(runs, func(pd pprofile.Profiles) error { return e.ConsumeProfiles(b.Context(), pd) })
 			}
-			medians, times := interleave(b, payload.pd, runs)
-			for i, name := range []string{"none", "gzip", "zstd", "contrib", "contrib-zstd"} {
+			medians := interleave(b, payload.pd, runs)
+			for i, name := range names {
 				b.ReportMetric(float64(len(record))/medians[i+1], name+"-MB/s")
-				b.ReportMetric(float64(exporters[i].size(b))/float64(times[i+1])/float64(len(record)), name+"-size")
 			}
 			b.ReportMetric(float64(len(record)), "record-B")
-			b.ReportMetric(medians[0], "pdata-µs")
-			b.ReportMetric(medians[1], "none-µs")
 			b.ReportMetric(medians[1]/medians[0], "none/pdata")
 			b.ReportMetric(medians[4]/medians[0], "contrib/pdata")
 			b.ReportMetric(0, "ns/op")
@@ -184,9 +147,9 @@ func copyOf(pd pprofile.Profiles) pprofile.Profiles {
 	return to
 }
 
-// interleave returns the median time of each run in µs, and the number of rounds. The runs take
+// interleave returns the median time of each run in µs. The runs take
 // turns, so that other load on the machine affects all of them.
-func interleave(b *testing.B, pd pprofile.Profiles, runs []func(pd pprofile.Profiles) error) (medians []float64, counts []int) {
+func interleave(b *testing.B, pd pprofile.Profiles, runs []func(pd pprofile.Profiles) error) (medians []float64) {
 	const (
 		enough, least, most = 4 * time.Second, 10, 400 // rounds
 		each                = 5
@@ -206,7 +169,6 @@ func interleave(b *testing.B, pd pprofile.Profiles, runs []func(pd pprofile.Prof
 	for _, t := range times {
 		slices.Sort(t)
 		medians = append(medians, float64(t[len(t)/2].Nanoseconds())/1000)
-		counts = append(counts, len(t))
 	}
-	return medians, counts
+	return medians
 }

@@ -6,6 +6,7 @@
 package jfr
 
 import (
+	"cmp"
 	"compress/gzip"
 	"encoding/binary"
 	"fmt"
@@ -17,9 +18,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 )
 
@@ -81,63 +82,46 @@ func translated(t testing.TB, data []byte) sums {
 	t.Helper()
 	pd, err := (&jfrtranslator.Unmarshaler{}).UnmarshalProfiles(data)
 	require.NoError(t, err)
-	r := reader{dict: pd.Dictionary(), stacks: map[int32]string{}}
-	all := sums{}
-	for _, sp := range pd.ResourceProfiles().At(0).ScopeProfiles().All() {
-		kind := r.text(sp.Profiles().At(0).SampleType().TypeStrindex())
-		profileType, _ := sp.Scope().Attributes().Get("profile.type")
-		if kind == "contentions" {
-			kind = profileType.Str() + " " + kind
-		}
-		for i, s := range sp.Profiles().At(0).Samples().All() {
-			key := kind + "\t" + r.attribute(s, "thread.name", "") + "\t" + r.attribute(s, "thread.id", "0") + "\t" + r.attribute(s, "thread.state", "") + "\t"
-			second := int64(0)
-			if kind != "samples" {
-				second = sp.Profiles().At(1).Samples().At(i).Values().At(0)
+	profiles, err := expand.Profiles(pd)
+	require.NoError(t, err)
+	all, kinds := sums{}, map[string]string{} // by scope
+	for _, p := range profiles {
+		scope := p.Scope.String()
+		kind, isSecond := kinds[scope]
+		if !isSecond {
+			if kind = p.Type; kind == "contentions" {
+				kind = expand.Text(p.Scope.Attributes, "profile.type") + " " + kind
 			}
-			all.add(key+r.stack(s.StackIndex()), s.Values().At(0), second)
+			kinds[scope] = kind
+		}
+		for _, s := range p.Samples {
+			key := strings.Join([]string{kind, expand.Text(s.Attributes, "thread.name"), cmp.Or(expand.Text(s.Attributes, "thread.id"), "0"), expand.Text(s.Attributes, "thread.state"), stack(s)}, "\t")
+			switch {
+			case !isSecond:
+				all.add(key, s.Sum.Int64(), 0)
+			case kind != "samples":
+				all.add(key, 0, s.Sum.Int64())
+			}
 		}
 	}
 	return all
 }
 
-type reader struct {
-	dict   pprofile.ProfilesDictionary
-	stacks map[int32]string
-}
-
-func (r *reader) text(i int32) string { return r.dict.StringTable().At(int(i)) }
-
-func (r *reader) attribute(s pprofile.Sample, key, missing string) string {
-	for _, i := range s.AttributeIndices().All() {
-		if a := r.dict.AttributeTable().At(int(i)); r.text(a.KeyStrindex()) == key {
-			return a.Value().AsString()
-		}
-	}
-	return missing
-}
-
 // stack writes a stack as Dump.java does.
-func (r *reader) stack(i int32) string {
-	if text, known := r.stacks[i]; known {
-		return text
-	}
+func stack(s *expand.Sample) string {
 	var frames []string
-	for _, l := range r.dict.StackTable().At(int(i)).LocationIndices().All() {
-		location := r.dict.LocationTable().At(int(l))
-		line := location.Lines().At(0)
-		function := r.dict.FunctionTable().At(int(line.FunctionIndex()))
-		name := r.text(function.SystemNameStrindex())
+	for _, frame := range s.Stack {
+		line := frame.Lines[0]
+		name := line.SystemName
 		if name == "" {
-			name = r.text(function.NameStrindex())
-			if file := r.text(r.dict.MappingTable().At(int(location.MappingIndex())).FilenameStrindex()); file != "" {
-				name = file + "." + name
+			name = line.Function
+			if frame.Mapping.File != "" {
+				name = frame.Mapping.File + "." + name
 			}
 		}
-		frames = append(frames, fmt.Sprintf("%s:%d", name, line.Line()))
+		frames = append(frames, fmt.Sprintf("%s:%d", name, line.Line))
 	}
-	r.stacks[i] = strings.ReplaceAll(strings.Join(frames, ";"), "/", ".")
-	return r.stacks[i]
+	return strings.ReplaceAll(strings.Join(frames, ";"), "/", ".")
 }
 
 // requireSame fails with the first few differences. Durations may differ by a nanosecond of
