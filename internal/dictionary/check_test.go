@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // Check names each index field that is outside its table.
@@ -89,7 +90,17 @@ func TestGrowthIsEnough_P1(t *testing.T) {
 		require.NoError(t, err)
 		tables := New(0)
 		var r Remap
-		remapped(tables, &r, pd)
+		r.Reset(pd.Dictionary(), tables)
+		for p := range sampletypes.ProfilesOf(pd) {
+			for _, t := range []pprofile.ValueType{p.SampleType(), p.PeriodType()} {
+				r.String(t.TypeStrindex())
+				r.String(t.UnitStrindex())
+			}
+			r.AttributeSet(p.AttributeIndices(), nil)
+			for _, s := range p.Samples().All() {
+				r.Sample(s, nil)
+			}
+		}
 		for _, table := range tables.all() {
 			require.LessOrEqual(t, table.len()-1, growth.Entries)
 			require.LessOrEqual(t, len(table.content), growth.Content+100)

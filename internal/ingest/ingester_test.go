@@ -14,21 +14,22 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 )
 
+// An error that joins those of several consumers is permanent if each of them is, also for components that ask consumererror.
 func TestJoinedErrorsArePermanentIfEachIs(t *testing.T) {
 	permanent, retryable := consumererror.NewPermanent(errors.New("never")), errors.New("later")
-	require.True(t, ingest.IsPermanent(permanent))
-	require.True(t, ingest.IsPermanent(errors.Join(permanent, permanent)))
-	require.False(t, ingest.IsPermanent(errors.Join(permanent, retryable)))
-	require.False(t, ingest.IsPermanent(multierr.Append(permanent, retryable)))
-	require.False(t, ingest.IsPermanent(retryable))
-}
-
-func TestForCaller(t *testing.T) {
-	permanent, retryable := consumererror.NewPermanent(errors.New("never")), errors.New("later")
-	joined := errors.Join(permanent, retryable)
-	require.EqualError(t, ingest.ForCaller(joined), joined.Error())
-	require.False(t, consumererror.IsPermanent(ingest.ForCaller(joined)))
-	for _, err := range []error{nil, permanent, retryable, errors.Join(permanent, permanent)} {
-		require.Equal(t, err, ingest.ForCaller(err))
+	for _, test := range []struct {
+		err       error
+		permanent bool
+	}{
+		{permanent, true},
+		{errors.Join(permanent, permanent), true},
+		{errors.Join(permanent, retryable), false},
+		{multierr.Append(permanent, retryable), false},
+		{retryable, false},
+	} {
+		require.Equal(t, test.permanent, ingest.IsPermanent(test.err))
+		require.Equal(t, test.permanent, consumererror.IsPermanent(ingest.ForCaller(test.err)))
+		require.EqualError(t, ingest.ForCaller(test.err), test.err.Error())
 	}
+	require.NoError(t, ingest.ForCaller(nil))
 }

@@ -40,9 +40,9 @@ func TestEntitiesMerge_P15(t *testing.T) {
 	get := func(options *Options) (all []ref) {
 		out := merged(t, options, payloads...)
 		require.Equal(t, 1, out.ResourceProfiles().Len())
-		want := marshal(t, out)
+		want := profiletest.ProtoOfCopy(t, out)
 		slices.Reverse(payloads)
-		require.Equal(t, want, marshal(t, merged(t, options, payloads...)))
+		require.Equal(t, want, profiletest.ProtoOfCopy(t, merged(t, options, payloads...)))
 		for _, e := range entity.ResourceEntityRefs(out.ResourceProfiles().At(0).Resource()).All() {
 			all = append(all, ref{e.Type(), e.IdKeys().AsRaw(), e.DescriptionKeys().AsRaw()})
 		}
@@ -72,7 +72,7 @@ func TestDuplicateAttributesAreRejected_P1(t *testing.T) {
 	}
 	w := NewWindow(defaultOptions())
 	require.NoError(t, add(w, payload(once, many)))
-	want := marshal(t, w.Emit(""))
+	want := profiletest.ProtoOfCopy(t, w.Emit(""))
 	for _, bad := range []struct {
 		pd    pprofile.Profiles
 		place string
@@ -88,7 +88,7 @@ func TestDuplicateAttributesAreRejected_P1(t *testing.T) {
 	// Keys that are not UTF-8 may become equal when they are repaired.
 	pd := payloadtest.With(payloadtest.Interval(1, 1, 1), "k\xff", "1", "k\xfe", "2")
 	require.ErrorContains(t, add(w, pd), "two attributes with the key")
-	require.Equal(t, want, marshal(t, w.Emit("")))
+	require.Equal(t, want, profiletest.ProtoOfCopy(t, w.Emit("")))
 	// Keys that have become references are not equal for being empty.
 	pd = payload(once+`,{"key":"other","value":{"stringValue":"1"}}`, "")
 	profiletest.Proto(t, pd)

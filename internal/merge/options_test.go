@@ -6,6 +6,7 @@ package merge
 import (
 	"fmt"
 	"math"
+	"math/big"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -60,37 +61,6 @@ func TestSnapshots_P14(t *testing.T) {
 	}
 }
 
-func TestDropAttributes(t *testing.T) {
-	options := defaultOptions()
-	options.DropSampleAttributes = []string{"thread_id", "thread_name"}
-	for _, file := range profiletest.Corpus(t) {
-		if file.Name != "thread-labels.pb.gz" {
-			continue
-		}
-		pd := unmarshalPprof(t, file.Data)
-		before := profiletest.Expand(t, pd)
-		for _, e := range before {
-			for _, s := range e.Samples {
-				s.Attributes = without(s.Attributes, options.DropSampleAttributes)
-			}
-		}
-		out := merged(t, options, pd)
-		after := profiletest.Expand(t, out)
-		options := expand.Options{Merge: true, IgnoreProfileID: true, IgnoreZeroSamples: true}
-		require.Less(t, out.SampleCount(), pd.SampleCount())
-		require.Empty(t, expand.Diff(expand.Normalize(before, options), expand.Normalize(after, options)))
-	}
-
-	options.DropResourceAttributes = []string{"service.instance.id"}
-	var payloads []pprofile.Profiles
-	for i := range 5 {
-		payloads = append(payloads, payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "a", "service.instance.id", fmt.Sprint(i)))
-	}
-	out := merged(t, options, payloads...)
-	require.EqualValues(t, 5, payloadtest.Only(t, out).Samples().At(0).Values().At(0))
-	require.Equal(t, map[string]any{"service.name": "a"}, out.ResourceProfiles().At(0).Resource().Attributes().AsRaw())
-}
-
 // Attributes that samples lose, such as ids of threads, are not in the tables of the window: payload by payload
 // there are more.
 func TestDroppedAttributesTakeNoMemory(t *testing.T) {
@@ -98,22 +68,9 @@ func TestDroppedAttributesTakeNoMemory(t *testing.T) {
 	options.DropSampleAttributes = []string{"thread.id"}
 	w := NewWindow(options)
 	add := func(thread, name string) {
-		pd := payloadtest.Interval(1, 1, 1)
-		d := pd.Dictionary()
-		s := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0)
-		for d.AttributeTable().Len() == 0 {
-			d.AttributeTable().AppendEmpty()
-		}
-		for key, value := range map[string]string{"thread.id": thread, "name": name} {
-			d.StringTable().Append(key)
-			a := d.AttributeTable().AppendEmpty()
-			a.SetKeyStrindex(int32(d.StringTable().Len() - 1))
-			a.Value().SetStr(value)
-			s.AttributeIndices().Append(int32(d.AttributeTable().Len() - 1))
-		}
-		p, err := Check(pd, options)
-		require.NoError(t, err)
-		require.NoError(t, w.Add(p))
+		require.NoError(t, add(w, profiletest.Build(t, expand.Profile{Duration: 1, Samples: []*expand.Sample{{
+			Attributes: []expand.Attribute{{Key: "thread.id", Value: thread}, {Key: "name", Value: name}}, Sum: big.NewInt(1),
+		}}})))
 	}
 	add("thread 0", "a")
 	size := func() int { return w.tables.OutputSize() + w.tables.StringsOutputSize() }
@@ -124,29 +81,6 @@ func TestDroppedAttributesTakeNoMemory(t *testing.T) {
 	require.Equal(t, before, size())
 	add("thread 100", "b")
 	require.Greater(t, size(), before)
-}
-
-func TestTimestampsDrop(t *testing.T) {
-	options := defaultOptions()
-	options.DropTimestamps = true
-	payloads := profiletest.CorpusOTLP(t)
-	out := merged(t, options, payloads...)
-	want := int64(0)
-	for _, pd := range payloads {
-		for p := range sampletypes.ProfilesOf(pd) {
-			for _, s := range p.Samples().All() {
-				want += int64(s.TimestampsUnixNano().Len())
-			}
-		}
-	}
-	got := int64(0)
-	for p := range sampletypes.ProfilesOf(out) {
-		for _, s := range p.Samples().All() {
-			require.Zero(t, s.TimestampsUnixNano().Len())
-			got += s.Values().At(0)
-		}
-	}
-	require.Equal(t, want, got)
 }
 
 func TestMixedShapes_P4(t *testing.T) {

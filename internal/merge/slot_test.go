@@ -11,12 +11,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
@@ -84,42 +82,20 @@ func TestSlotsKeepIntervals_P15(t *testing.T) {
 		}
 		want = append(want, fmt.Sprintf("%v-%v: %d", start, start+999*time.Millisecond, each*(i+1)))
 	}
-	var bytes []byte
-	for range 10 {
-		w := NewWindow(slotted(time.Second))
-		for _, pd := range payloads {
-			require.NoError(t, add(w, pd))
-		}
-		require.Equal(t, windows, w.Slots())
-		out := w.Emit("")
-		profiletest.RequireConforms(t, out)
-		require.Equal(t, want, ranges(out))
-		require.Equal(t, windows, out.ResourceProfiles().At(0).ScopeProfiles().Len(), "siblings of one interval are a ScopeProfiles")
-		if bytes != nil {
-			require.Equal(t, bytes, marshal(t, out))
-		}
-		bytes = marshal(t, out)
-		r.Shuffle(len(payloads), func(i, j int) { payloads[i], payloads[j] = payloads[j], payloads[i] })
+	r.Shuffle(len(payloads), func(i, j int) { payloads[i], payloads[j] = payloads[j], payloads[i] })
+	w := NewWindow(slotted(time.Second))
+	for _, pd := range payloads {
+		require.NoError(t, add(w, pd))
 	}
-	joined := append([]pprofile.Profiles{payloadtest.InOne(t, payloads[0], payloads[1])}, payloads[2:]...)
-	require.Equal(t, bytes, marshal(t, merged(t, slotted(time.Second), joined...)), "another split")
+	require.Equal(t, windows, w.Slots())
+	out := w.Emit("")
+	profiletest.RequireConforms(t, out)
+	require.Equal(t, want, ranges(out))
+	require.Equal(t, windows, out.ResourceProfiles().At(0).ScopeProfiles().Len(), "siblings of one interval are a ScopeProfiles")
 
 	options := slotted(time.Second)
 	options.SlotLength = 0
 	require.Len(t, ranges(merged(t, options, payloads...)), 1)
-}
-
-func TestSlotsOfLongProfiles(t *testing.T) {
-	payloads := []pprofile.Profiles{between(time.Hour, 2*time.Hour, 1000), between(0, 10*time.Second, 7), between(0, 10*time.Second, 7)}
-	for i := range 360 {
-		start := time.Hour + time.Duration(i)*10*time.Second
-		payloads = append(payloads, between(start, start+9*time.Second, 1))
-	}
-	got := ranges(merged(t, slotted(10*time.Second), payloads...))
-	require.Len(t, got, 362)
-	require.Contains(t, got, "1h0m0s-2h0m0s: 1000", "an hour's recording does not smear the others")
-	require.Contains(t, got, "0s-10s: 14", "Profiles without a time share a slot")
-	require.Contains(t, got, "1h0m10s-1h0m19s: 1")
 }
 
 func TestLatestSnapshotOfEachSlot_P14(t *testing.T) {
@@ -147,22 +123,6 @@ func TestLatestSnapshotOfEachSlot_P14(t *testing.T) {
 	}
 	require.Zero(t, w.Slots(), "snapshots that do not merge have no slots")
 	require.Len(t, ranges(w.Emit("")), 60)
-}
-
-// Profiles of one ScopeProfiles that alternate between slots go into few scopes.
-func TestSlotsOfOneScopeProfiles(t *testing.T) {
-	pd := payloadtest.ManyStacks(50, 0)
-	profiles := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles()
-	profiles.At(0).SetTime(pcommon.Timestamp(time.Hour))
-	for i := range 9 {
-		p := profiles.AppendEmpty()
-		profiles.At(0).CopyTo(p)
-		p.SetTime(pcommon.Timestamp(time.Hour) + pcommon.Timestamp(i%2)*pcommon.Timestamp(time.Minute))
-	}
-	out := merged(t, slotted(time.Second), pd)
-	require.Equal(t, 2, out.ProfileCount())
-	require.Equal(t, 2, out.ResourceProfiles().At(0).ScopeProfiles().Len())
-	expand.RequireSameSums(t, []pprofile.Profiles{pd}, out)
 }
 
 // All Profiles of a ScopeProfiles list equal identities in one order.
@@ -199,30 +159,4 @@ func TestSiblingsHaveOneOrder(t *testing.T) {
 		}
 	}
 	require.Greater(t, series, 40)
-}
-
-// Profiles in which nothing happened are left out, with what they alone refer to.
-func TestEmptyProfilesAreDropped(t *testing.T) {
-	options := slotted(10 * time.Second)
-	empty := payloadtest.With(payloadtest.Interval(5, 7, 0), "service.name", "idle")
-	noSamples := payloadtest.Interval(5, 7, 1)
-	payloadtest.Only(t, noSamples).Samples().RemoveIf(func(pprofile.Sample) bool { return true })
-	noSamples.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().SetName("idle")
-	busy := payloadtest.With(payloadtest.Interval(5, 7, 3), "service.name", "busy")
-
-	w := NewWindow(options)
-	for _, pd := range []pprofile.Profiles{empty, noSamples, busy} {
-		require.NoError(t, add(w, pd))
-	}
-	out := w.Emit("")
-	require.Equal(t, 2, w.PartitionCounts("").Empty)
-	require.Equal(t, marshal(t, merged(t, options, busy)), marshal(t, out))
-
-	w = NewWindow(options)
-	require.NoError(t, add(w, empty))
-	require.Zero(t, w.Emit("").ResourceProfiles().Len())
-	require.Equal(t, 1, w.PartitionCounts("").Empty)
-
-	options.DropZeroSamples = false
-	require.Equal(t, 1, merged(t, options, empty).ProfileCount(), "it has a sample, of 0")
 }

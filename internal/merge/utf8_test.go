@@ -32,7 +32,7 @@ func TestInvalidUTF8IsRepaired(t *testing.T) {
 		options := defaultOptions()
 		options.Snapshots = snapshots
 		out := merged(t, options, payload("\xff\xfe"), payload("\uFFFD"))
-		profiletest.RequireConformsBytes(t, marshal(t, out))
+		profiletest.RequireConformsBytes(t, profiletest.ProtoOfCopy(t, out))
 		require.EqualValues(t, 10, payloadtest.Only(t, out).Samples().At(0).Values().At(0))
 		require.Equal(t, "name\uFFFD", out.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Name())
 	}

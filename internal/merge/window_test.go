@@ -56,14 +56,6 @@ func merged(t testing.TB, options *Options, payloads ...pprofile.Profiles) pprof
 
 func partitionsOf(w *Window) []string { return slices.Sorted(maps.Keys(w.partitions)) }
 
-func marshal(t testing.TB, pd pprofile.Profiles) []byte {
-	t.Helper()
-	mutable := pprofile.NewProfiles()
-	pd.CopyTo(mutable)
-	b := profiletest.Proto(t, mutable)
-	return b
-}
-
 func TestAddLeavesInputUnchanged_P1(t *testing.T) {
 	for seed := range uint64(profiletest.Rounds(t, 40, 4000)) {
 		r := rand.New(rand.NewPCG(seed, 7))
@@ -77,7 +69,7 @@ func TestAddLeavesInputUnchanged_P1(t *testing.T) {
 		options.Snapshots = []Snapshots{SnapshotsSum, SnapshotsKeep}[min(1, seed%3)]
 		var before [][]byte
 		for _, pd := range payloads {
-			before = append(before, marshal(t, pd))
+			before = append(before, profiletest.ProtoOfCopy(t, pd))
 			pd.MarkReadOnly()
 		}
 		out := merged(t, options, payloads...)
@@ -85,7 +77,7 @@ func TestAddLeavesInputUnchanged_P1(t *testing.T) {
 			t.Fatalf("seed %d", seed)
 		}
 		for i, pd := range payloads {
-			require.Equal(t, before[i], marshal(t, pd), "the input is untouched")
+			require.Equal(t, before[i], profiletest.ProtoOfCopy(t, pd), "the input is untouched")
 		}
 	}
 }
@@ -119,67 +111,8 @@ func TestWindowMergesCorpus(t *testing.T) {
 	}
 	options := defaultOptions()
 	options.Snapshots = SnapshotsSum
+	all = append(all, profiletest.CorpusOTLP(t)...)
 	expand.RequireSameSums(t, all, merged(t, options, all...))
-}
-
-// Profiles in which nothing happened stay, with all that their header says.
-func TestWindowKeepsEmptyProfiles(t *testing.T) {
-	for _, pd := range []pprofile.Profiles{payloadtest.Interval(5, 7, 0), payloadtest.Interval(5, 7, 1)} {
-		payloadtest.Only(t, pd).Samples().RemoveIf(func(s pprofile.Sample) bool { return s.Values().At(0) == 1 })
-		p := payloadtest.Only(t, merged(t, defaultOptions(), pd))
-		require.Zero(t, p.Samples().Len())
-		require.EqualValues(t, 5, p.Time())
-		require.EqualValues(t, 7, p.DurationNano())
-	}
-}
-
-// Many Profiles of one scope that share no samples cost what they hold, not what
-// their scope holds.
-func TestWindowOfManySeries(t *testing.T) {
-	const n = 3000
-	pd := pprofile.NewProfiles()
-	d := pd.Dictionary()
-	sp := pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty()
-	for i := range n {
-		d.LocationTable().AppendEmpty().SetAddress(uint64(i + 1))
-		d.StackTable().AppendEmpty().LocationIndices().Append(int32(i))
-		p := sp.Profiles().AppendEmpty()
-		p.SetPeriod(int64(i))
-		p.SetDurationNano(1)
-		s := p.Samples().AppendEmpty()
-		s.SetStackIndex(int32(i))
-		s.Values().Append(1)
-	}
-	w := NewWindow(defaultOptions())
-	require.NoError(t, add(w, pd))
-	require.Less(t, w.Size(), n*2000)
-	expand.RequireSameSums(t, []pprofile.Profiles{pd}, w.Emit(""))
-}
-
-// Attribute values that are references into the string table, which pdata shows as
-// empty, are told apart.
-func TestWindowResolvesReferences(t *testing.T) {
-	pd, err := (&pprofile.JSONUnmarshaler{}).UnmarshalProfiles([]byte(`{"resourceProfiles":[{"scopeProfiles":[{"profiles":[{
-		"durationNano":"1","samples":[{"attributeIndices":[1],"values":["1"]},{"attributeIndices":[2],"values":["2"]}]}]}]}],
-		"dictionary":{"mappingTable":[{}],"locationTable":[{}],"functionTable":[{}],"linkTable":[{}],"stackTable":[{}],
-		"stringTable":["","thread.name","main","worker"],"attributeTable":[{},
-		{"keyStrindex":1,"value":{"stringValueStrindex":2}},{"keyStrindex":1,"value":{"stringValueStrindex":3}}]}}`))
-	require.NoError(t, err)
-	out := merged(t, defaultOptions(), pd)
-	require.Equal(t, 2, out.SampleCount())
-	values := map[string]bool{}
-	for _, a := range out.Dictionary().AttributeTable().All() {
-		values[a.Value().AsString()] = true
-	}
-	require.Equal(t, map[string]bool{"": true, "main": true, "worker": true}, values)
-}
-
-func TestCorpusTimestamps_P4(t *testing.T) {
-	payloads := profiletest.CorpusOTLP(t)
-	for _, pd := range payloads {
-		expand.RequireSameSums(t, []pprofile.Profiles{pd}, merged(t, defaultOptions(), pd))
-	}
-	expand.RequireSameSums(t, payloads, merged(t, defaultOptions(), payloads...))
 }
 
 // asIntervals gives all Profiles a duration, so that they merge.
@@ -211,7 +144,7 @@ func TestAnyOrderAnySplit_P15(t *testing.T) {
 				require.NoError(t, add(w, pd))
 			}
 			for _, key := range partitionsOf(w) {
-				all = append(all, marshal(t, w.Emit(key)))
+				all = append(all, profiletest.ProtoOfCopy(t, w.Emit(key)))
 			}
 			return all
 		}
@@ -224,66 +157,6 @@ func TestAnyOrderAnySplit_P15(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestWindowEmitsTheSameAgain(t *testing.T) {
-	w := NewWindow(defaultOptions())
-	require.NoError(t, add(w, profiletest.GenerateProfiles(profiletest.NewRand(5))))
-	first := w.Emit("")
-	want := marshal(t, first)
-	_, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(first) // rewrites its strings
-	require.NoError(t, err)
-	require.Equal(t, want, marshal(t, w.Emit("")))
-}
-
-// The running estimate of what a window retains is that of all its parts.
-func TestWindowRetained(t *testing.T) {
-	w := NewWindow(defaultOptions())
-	for seed := range uint64(60) {
-		require.NoError(t, add(w, profiletest.GenerateProfiles(profiletest.NewRand(seed%20))))
-		size := w.tables.Retained() + cap(w.key) + partitionSize + slotSize*w.Slots()
-		for key, r := range w.resources {
-			size += entrySize + 4*len(key)
-			for key, s := range r.scopes {
-				size += entrySize + 5*len(key) + s.samples.Retained()
-				for _, p := range s.profiles {
-					size += entrySize + p.retained()
-				}
-			}
-		}
-		require.Equal(t, size, w.Size())
-	}
-}
-
-// A payload that is rejected leaves the window as it was, and the next one is
-// taken (P1).
-func TestRejectedPayloadLeavesWindowUnchanged_P1(t *testing.T) {
-	w := NewWindow(defaultOptions())
-	good := profiletest.GenerateProfiles(profiletest.NewRand(1))
-	require.NoError(t, add(w, good))
-	want := marshal(t, w.Emit(""))
-
-	bad := profiletest.GenerateProfiles(profiletest.NewRand(2))
-	for p := range sampletypes.ProfilesOf(bad) {
-		p.Samples().AppendEmpty().SetStackIndex(math.MaxInt32)
-	}
-	require.ErrorIs(t, add(w, bad), ErrInvalid)
-	require.Equal(t, want, marshal(t, w.Emit("")))
-
-	twice := payloadtest.InOne(t, payloadtest.Interval(1, 1, 1), payloadtest.Interval(1, 1, 1))
-	n := int32(twice.Dictionary().AttributeTable().Len())
-	for i := range int64(2) {
-		a := twice.Dictionary().AttributeTable().AppendEmpty()
-		a.SetKeyStrindex(1)
-		a.Value().SetInt(i)
-	}
-	last := twice.ResourceProfiles().At(1).ScopeProfiles().At(0).Profiles().At(0)
-	last.Samples().At(0).AttributeIndices().Append(n, n+1)
-	err := add(w, twice)
-	require.ErrorIs(t, err, ErrInvalid)
-	require.ErrorContains(t, err, "resource_profiles[1].scope_profiles[0].profiles[0].samples[0]: attribute_indices refer to two attributes with the key")
-	require.Equal(t, want, marshal(t, w.Emit("")))
-	require.NoError(t, add(w, good))
 }
 
 // A merged Profile lasts as long as its sources cover; with timestamps, which must lie within it, to the last end.
@@ -358,32 +231,13 @@ func TestFullTable_P1(t *testing.T) {
 	w := NewWindow(defaultOptions())
 	w.tables = dictionary.New(200)
 	require.NoError(t, add(w, payloadtest.ManyStacks(10, 0)))
-	want, size := marshal(t, w.Emit("")), w.Size()
+	want, size := profiletest.ProtoOfCopy(t, w.Emit("")), w.Size()
 	err := add(w, payloadtest.ManyStacks(100, 0))
 	require.NotErrorIs(t, err, ErrInvalid)
 	var overflow *dictionary.OverflowError
 	require.ErrorAs(t, err, &overflow)
 	require.Equal(t, size, w.Size())
-	require.Equal(t, want, marshal(t, w.Emit("")))
-}
-
-// A panic in Add leaves the counts of what was added before.
-func TestCountsAfterPanic(t *testing.T) {
-	options := defaultOptions()
-	options.SplitBy = []string{"service.name"}
-	w := NewWindow(options)
-	first := payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "a")
-	require.NoError(t, add(w, first))
-	require.NoError(t, add(w, first))
-	partition := partitionsOf(w)[0]
-	want := w.PartitionCounts(partition)
-
-	second := payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "b")
-	p, err := Check(payloadtest.InOne(t, first, second), options)
-	require.NoError(t, err)
-	p.resources[1].scopes[0].profiles[0].from = pprofile.Profile{}
-	require.Panics(t, func() { _ = w.Add(p) })
-	require.Equal(t, want, w.PartitionCounts(partition))
+	require.Equal(t, want, profiletest.ProtoOfCopy(t, w.Emit("")))
 }
 
 func TestWindowProfileIDs(t *testing.T) {
@@ -398,20 +252,6 @@ func TestWindowProfileIDs(t *testing.T) {
 
 // The temporality of a Profile goes before its duration and type.
 func TestWindowTemporality(t *testing.T) {
-	with := func(value, sampleType, periodType string, duration uint64) pprofile.Profiles {
-		pd := payloadtest.Interval(1, duration, 3)
-		d := pd.Dictionary()
-		d.StringTable().SetAt(1, sampleType)
-		d.StringTable().SetAt(2, periodType)
-		payloadtest.Only(t, pd).PeriodType().SetTypeStrindex(2)
-		d.StringTable().Append(sampletypes.TemporalityAttribute)
-		d.AttributeTable().AppendEmpty()
-		a := d.AttributeTable().AppendEmpty()
-		a.SetKeyStrindex(3)
-		a.Value().SetStr(value)
-		payloadtest.Only(t, pd).AttributeIndices().Append(1)
-		return pd
-	}
 	for _, test := range []struct {
 		temporality            string
 		sampleType, periodType string
@@ -429,10 +269,11 @@ func TestWindowTemporality(t *testing.T) {
 		{"other", "samples", "cpu", 0, 1},
 		{"other", "samples", "wall", 0, 1},
 	} {
-		payload := func() pprofile.Profiles {
-			return with(test.temporality, test.sampleType, test.periodType, test.duration)
-		}
-		out := merged(t, defaultOptions(), payload(), payload())
+		pd := profiletest.Build(t, expand.Profile{
+			Type: test.sampleType, PeriodType: test.periodType, Duration: test.duration,
+			Attributes: []expand.Attribute{{Key: sampletypes.TemporalityAttribute, Value: test.temporality}},
+		})
+		out := merged(t, defaultOptions(), pd, pd)
 		require.Equalf(t, test.profiles, out.ProfileCount(), "%+v", test)
 	}
 }
@@ -499,6 +340,6 @@ func FuzzWindow(f *testing.F) {
 		if err != nil || add(w, pd) != nil {
 			return
 		}
-		profiletest.RequireConformsBytes(t, marshal(t, w.Emit("")))
+		profiletest.RequireConformsBytes(t, profiletest.ProtoOfCopy(t, w.Emit("")))
 	})
 }

@@ -8,12 +8,22 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
 )
 
 // Proto marshals a payload to protobuf.
 func Proto(tb testing.TB, pd pprofile.Profiles) []byte {
 	tb.Helper()
 	data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+	require.NoError(tb, err)
+	return data
+}
+
+// ProtoOfCopy is Proto for a payload that must not change: pdata replaces the strings of resources by references.
+func ProtoOfCopy(tb testing.TB, pd pprofile.Profiles) []byte {
+	tb.Helper()
+	data, err := conformance.Marshal(pd)
 	require.NoError(tb, err)
 	return data
 }

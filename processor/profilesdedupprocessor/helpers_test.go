@@ -26,7 +26,6 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.uber.org/zap/zaptest"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/profilesdedupprocessor/internal/metadata"
@@ -241,12 +240,4 @@ func service(name string, value int64) pprofile.Profiles {
 func ofTwoServices(t testing.TB) pprofile.Profiles {
 	t.Helper()
 	return payloadtest.InOne(t, service("a", 1), service("b", 10))
-}
-
-func marshal(t testing.TB, pd pprofile.Profiles) []byte {
-	t.Helper()
-	mutable := pprofile.NewProfiles()
-	pd.CopyTo(mutable)
-	b := profiletest.Proto(t, mutable)
-	return b
 }

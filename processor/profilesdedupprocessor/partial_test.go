@@ -78,36 +78,32 @@ func TestRetrySendsOnlyTheFailedPart_P8(t *testing.T) {
 	}
 }
 
-// A permanent error of a part drops that part.
-func TestPermanentErrorDropsOnlyTheFailedPart_P8(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		next := half{fail: consumererror.NewPermanent}
-		p, metric := newCounted(t, nextFunc(next.consume), func(c *Config) { c.Window = time.Second })
-		payload := ofTwoServices(t)
-		require.NoError(t, p.ConsumeProfiles(t.Context(), payload))
-		require.NoError(t, p.Shutdown(t.Context()))
-		require.EqualValues(t, 1, next.accepted.total())
-		require.EqualValues(t, 1, metric("dropped_samples", string(reasonPermanent)))
-		profiletest.Account(t, "1 permanent errors of a part", 2, 1, 1)
-	})
-}
-
-// The part that one of two consumers did not accept is not that of the other.
-func TestPartOfJoinedErrorsIsNotRetriedAlone_P8(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		failed := 0
-		next := half{fail: func(err error) error {
+// A permanent error of a part drops that part. The part that one of two consumers did not accept is not that of the
+// other: all of it is retried, and this consumer accepts half again.
+func TestOnlyTheFailedPartIsDroppedOrRetried_P8(t *testing.T) {
+	failed := 0
+	for _, test := range []struct {
+		fail              func(error) error
+		accepted, dropped int64
+	}{
+		{consumererror.NewPermanent, 1, 1},
+		{func(err error) error {
 			if failed++; failed == 1 {
 				return errors.Join(err, errors.New("the other is unavailable"))
 			}
 			return nil
-		}}
-		p := newTestProcessor(t, nextFunc(next.consume), nil)
-		payload := ofTwoServices(t)
-		require.NoError(t, p.ConsumeProfiles(t.Context(), payload))
-		require.NoError(t, p.Shutdown(t.Context()))
-		require.EqualValues(t, 2, next.accepted.total(), "all of it was retried, and this consumer accepts half")
-	})
+		}, 2, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			next := half{fail: test.fail}
+			p, metric := newCounted(t, nextFunc(next.consume), nil)
+			require.NoError(t, p.ConsumeProfiles(t.Context(), ofTwoServices(t)))
+			require.NoError(t, p.Shutdown(t.Context()))
+			require.Equal(t, test.accepted, next.accepted.total())
+			require.Equal(t, test.dropped, metric("dropped_samples", string(reasonPermanent)))
+			profiletest.Account(t, "1 errors of a part", 2, int(test.accepted), int(test.dropped))
+		})
+	}
 }
 
 // The failed part of a window, or of one of several partitions, is not that of the caller's payload. Without a window, the

@@ -162,7 +162,7 @@ func TestRetrySendsTheSamePayload(t *testing.T) {
 		})
 	}
 	require.Equal(t, 4, second.attempts)
-	require.Equal(t, marshal(t, first.windows()[0]), marshal(t, second.windows()[0]))
+	require.Equal(t, profiletest.ProtoOfCopy(t, first.windows()[0]), profiletest.ProtoOfCopy(t, second.windows()[0]))
 }
 
 // Each value is sent as a payload of its own, with client metadata. The outcome of one does not

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
 
@@ -64,7 +65,7 @@ func TestEmptyProfilesAreCounted(t *testing.T) {
 			require.Equal(t, 1, next.attempts)
 			require.Equal(t, 1, payloadtest.Only(t, next.windows()[0]).Samples().Len())
 			require.Equal(t, empty+1, metric("empty_profiles", ""))
-			require.False(t, bytes.Contains(marshal(t, next.windows()[0]), []byte("idle")))
+			require.False(t, bytes.Contains(profiletest.ProtoOfCopy(t, next.windows()[0]), []byte("idle")))
 		})
 	}
 }

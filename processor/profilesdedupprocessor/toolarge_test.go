@@ -58,44 +58,36 @@ func TestLargestPayload_P5(t *testing.T) {
 	}
 }
 
-// A small payload may need much memory: each slot has the attributes of its scope.
-func TestScopesOfManySlotsAreBounded_P5(t *testing.T) {
-	var next downstream
-	p := newTestProcessor(t, &next, func(c *Config) { c.MemoryLimit = 64 * config.MiB })
-	pd := payloadtest.Interval(uint64(time.Hour), 1, 1)
-	scope := pd.ResourceProfiles().At(0).ScopeProfiles().At(0)
-	scope.Scope().Attributes().PutStr("long", strings.Repeat("x", 1<<20))
-	for i := range 1000 {
-		more := scope.Profiles().AppendEmpty()
-		scope.Profiles().At(0).CopyTo(more)
-		more.SetTime(pcommon.Timestamp(i+1) * pcommon.Timestamp(time.Hour))
-	}
-	require.ErrorIs(t, p.ConsumeProfiles(t.Context(), pd), errTooLarge)
-	require.NoError(t, p.Shutdown(t.Context()))
-	require.Zero(t, next.attempts)
-}
-
-// Attributes of resources may be references to one long string, which the receiver has resolved.
-func TestResourcesOfOneLongStringTakeNoMemory_P5(t *testing.T) {
-	var next downstream
-	p := newTestProcessor(t, &next, func(c *Config) { c.MemoryLimit = 64 * config.MiB })
-	pd := payloadtest.Interval(1, 1, 1)
+// A small payload that needs much memory is rejected before it takes it.
+func TestExpandingPayloadsAreRejected_P5(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
-	for i := range 1000 {
-		pd.ResourceProfiles().At(0).Resource().Attributes().PutStr(fmt.Sprint(i), long)
+	for name, expand := range map[string]func(rp pprofile.ResourceProfiles){
+		"each slot has the attributes of its scope": func(rp pprofile.ResourceProfiles) {
+			scope := rp.ScopeProfiles().At(0)
+			scope.Scope().Attributes().PutStr("long", long)
+			for i := range 1000 {
+				more := scope.Profiles().AppendEmpty()
+				scope.Profiles().At(0).CopyTo(more)
+				more.SetTime(pcommon.Timestamp(i+1) * pcommon.Timestamp(time.Hour))
+			}
+		},
+		"attributes are references to one long string, which the receiver has resolved": func(rp pprofile.ResourceProfiles) {
+			for i := range 1000 {
+				rp.Resource().Attributes().PutStr(fmt.Sprint(i), long)
+			}
+		},
+	} {
+		var next downstream
+		p := newTestProcessor(t, &next, func(c *Config) { c.MemoryLimit = 64 * config.MiB })
+		pd := payloadtest.Interval(uint64(time.Hour), 1, 1)
+		expand(pd.ResourceProfiles().At(0))
+		var err error
+		allocated := profiletest.AllocatedBy(func() { err = p.ConsumeProfiles(t.Context(), pd) })
+		require.ErrorIs(t, err, errTooLarge, name)
+		require.Less(t, allocated, uint64(16<<20), name)
+		require.NoError(t, p.Shutdown(t.Context()))
+		require.Zero(t, next.attempts)
 	}
-	var err error
-	allocated := profiletest.AllocatedBy(func() { err = p.ConsumeProfiles(t.Context(), pd) })
-	require.ErrorIs(t, err, errTooLarge)
-	require.Less(t, allocated, uint64(16<<20))
-	require.NoError(t, p.Shutdown(t.Context()))
-}
-
-// The default is a quarter of what the process may use: with two processors and the receiver's
-// quarter, a quarter is left.
-func TestDefaultMemoryLimit(t *testing.T) {
-	cfg := createDefaultConfig().(*Config)
-	require.Equal(t, config.MemoryLimit()/4, cfg.MemoryLimit)
 }
 
 // Types that no program has would grow everything that lists them.
