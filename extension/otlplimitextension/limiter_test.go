@@ -6,7 +6,6 @@ package otlplimitextension
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -28,7 +27,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -68,11 +66,11 @@ func nested(lists int) pprofile.Profiles {
 // profilesServer counts the samples of its requests.
 type profilesServer struct {
 	pprofileotlp.UnimplementedGRPCServer
-	samples int
+	samples *int
 }
 
 func (s *profilesServer) Export(_ context.Context, request pprofileotlp.ExportRequest) (pprofileotlp.ExportResponse, error) {
-	s.samples += request.Profiles().SampleCount()
+	*s.samples += request.Profiles().SampleCount()
 	return pprofileotlp.NewExportResponse(), nil
 }
 
@@ -85,39 +83,24 @@ func (*logsServer) Export(context.Context, plogotlp.ExportRequest) (plogotlp.Exp
 	return plogotlp.NewExportResponse(), nil
 }
 
-func TestGRPCMessagesAreCheckedBeforeTheyAreDecoded(t *testing.T) {
-	limiter, logs := newLimiter(t)
+// grpcSender returns a function that sends payloads to a gRPC server with the limiter, which counts their samples in received.
+func grpcSender(t *testing.T, limiter component.Component, received *int) func(pprofile.Profiles) error {
 	options, err := limiter.(extensionmiddleware.GRPCServer).GetGRPCServerOptions(t.Context())
 	require.NoError(t, err)
-	server, received := grpc.NewServer(options...), &profilesServer{}
-	pprofileotlp.RegisterGRPCServer(server, received)
+	server := grpc.NewServer(options...)
+	pprofileotlp.RegisterGRPCServer(server, &profilesServer{samples: received})
 	plogotlp.RegisterGRPCServer(server, &logsServer{})
 	listener, err := net.Listen("tcp", "localhost:0")
 	require.NoError(t, err)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
-	defer func() {
-		server.Stop()
-		require.NoError(t, <-ended)
-	}()
 	connection, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
-	defer func() { require.NoError(t, connection.Close()) }()
-	client := pprofileotlp.NewGRPCClient(connection)
-	send := func(pd pprofile.Profiles) error {
-		_, err := client.Export(t.Context(), pprofileotlp.NewExportRequestFromProfiles(pd))
-		return err
-	}
-
-	small := profiletest.Small(t)
-	require.NoError(t, send(small))
-	assert.Equal(t, small.SampleCount(), received.samples)
-	err = send(large())
-	assert.Equal(t, codes.Internal, status.Code(err))
-	require.ErrorContains(t, err, tooMuch)
-	require.ErrorContains(t, send(nested(100)), "lists in attribute values nest deeper than 64 levels")
-	assert.Equal(t, small.SampleCount(), received.samples)
-	assert.Equal(t, 2, logs.FilterMessage("Rejected OTLP message").Len())
+	t.Cleanup(func() {
+		assert.NoError(t, connection.Close())
+		server.Stop()
+		assert.NoError(t, <-ended)
+	})
 
 	records := plogotlp.NewExportRequest()
 	all := records.Logs().ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords()
@@ -126,10 +109,19 @@ func TestGRPCMessagesAreCheckedBeforeTheyAreDecoded(t *testing.T) {
 	}
 	_, err = plogotlp.NewGRPCClient(connection).Export(t.Context(), records)
 	require.NoError(t, err, "messages of other signals are not checked")
+
+	client := pprofileotlp.NewGRPCClient(connection)
+	return func(pd pprofile.Profiles) error {
+		_, err := client.Export(t.Context(), pprofileotlp.NewExportRequestFromProfiles(pd))
+		if err != nil {
+			assert.Equal(t, codes.Internal, status.Code(err))
+		}
+		return err
+	}
 }
 
-func TestHTTPBodiesAreCheckedWhileTheyAreRead(t *testing.T) {
-	limiter, logs := newLimiter(t)
+// httpSender returns a function that sends messages to an HTTP server with the limiter.
+func httpSender(t *testing.T, limiter component.Component) func(path, contentType string, message []byte) error {
 	wrap, err := limiter.(extensionmiddleware.HTTPServer).GetHTTPHandler(t.Context())
 	require.NoError(t, err)
 	var body []byte
@@ -138,48 +130,43 @@ func TestHTTPBodiesAreCheckedWhileTheyAreRead(t *testing.T) {
 		body, readErr = io.ReadAll(r.Body)
 	}))
 	require.NoError(t, err)
-	send := func(path, contentType string, message []byte) {
+	return func(path, contentType string, message []byte) error {
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, bytes.NewReader(message))
 		request.Header.Set("Content-Type", contentType)
 		handler.ServeHTTP(httptest.NewRecorder(), request)
+		if readErr == nil {
+			assert.Equal(t, message, body)
+		}
+		return readErr
 	}
-	const path, protobuf, json = "/v1development/profiles", "application/x-protobuf", "application/json"
-	messages := func(pd pprofile.Profiles) (protobuf, json []byte) {
-		protobuf = profiletest.Proto(t, pd)
-		json = profiletest.JSON(t, pd)
-		return protobuf, json
-	}
-
-	smallProtobuf, smallJSON := messages(profiletest.Small(t))
-	send(path, protobuf, smallProtobuf)
-	require.NoError(t, readErr)
-	assert.Equal(t, smallProtobuf, body)
-	send(path, json, smallJSON)
-	require.NoError(t, readErr)
-	assert.JSONEq(t, string(smallJSON), string(body))
-
-	largeProtobuf, largeJSON := messages(large())
-	send(path, protobuf, largeProtobuf)
-	require.EqualError(t, readErr, tooMuch)
-	send(path, "Application/JSON; charset=utf-8", largeJSON)
-	require.EqualError(t, readErr, tooMuch)
-	deep, deepJSON := messages(nested(100))
-	send(path, protobuf, deep)
-	require.EqualError(t, readErr, "otlp_limit: lists in attribute values nest deeper than 64 levels")
-	send(path, json, deepJSON)
-	require.EqualError(t, readErr, "otlp_limit: lists in attribute values nest deeper than 64 levels")
-	send(path, protobuf, []byte{0x0f})
-	require.EqualError(t, readErr, "otlp_limit: the message is not OTLP protobuf")
-	assert.Equal(t, 5, logs.FilterMessage("Rejected OTLP message").Len())
-
-	send("/v1/logs", protobuf, largeProtobuf)
-	require.NoError(t, readErr, "messages of other signals are not checked")
 }
 
-func TestConfigIsChecked(t *testing.T) {
-	cfg := NewFactory().CreateDefaultConfig().(*Config)
-	require.NoError(t, cfg.Validate())
-	cfg.MaxMessageMemory = 100 * config.KiB
-	require.EqualError(t, cfg.Validate(), fmt.Sprintf("max_message_memory is 100KiB: must be at least 1MiB and at most 1TiB; "+
-		"percentages are of the memory limit, which is %d MiB", config.MemoryLimit()/config.MiB))
+func TestMessagesAreCheckedBeforeTheyAreDecoded(t *testing.T) {
+	limiter, logs := newLimiter(t)
+	received := 0
+	sendGRPC, sendHTTP := grpcSender(t, limiter, &received), httpSender(t, limiter)
+	const path, protobuf = "/v1development/profiles", "application/x-protobuf"
+	for name, send := range map[string]func(pprofile.Profiles) error{
+		"gRPC": sendGRPC,
+		"HTTP": func(pd pprofile.Profiles) error { return sendHTTP(path, protobuf, profiletest.Proto(t, pd)) },
+		"JSON": func(pd pprofile.Profiles) error {
+			return sendHTTP(path, "Application/JSON; charset=utf-8", profiletest.JSON(t, pd))
+		},
+	} {
+		require.NoError(t, send(profiletest.Small(t)), name)
+		require.ErrorContains(t, send(large()), tooMuch, name)
+		require.ErrorContains(t, send(nested(100)), "otlp_limit: lists in attribute values nest deeper than 64 levels", name)
+	}
+	assert.Equal(t, profiletest.Small(t).SampleCount(), received)
+	require.EqualError(t, sendHTTP(path, protobuf, []byte{0x0f}), "otlp_limit: the message is not OTLP protobuf")
+	assert.Equal(t, 3*2+1, logs.FilterMessage("Rejected OTLP message").Len())
+	require.NoError(t, sendHTTP("/v1/logs", protobuf, profiletest.Proto(t, large())), "messages of other signals are not checked")
+}
+
+func TestWrongConfigurationsAreRejected_D3(t *testing.T) {
+	profiletest.CheckConfigs(t, createDefaultConfig, map[string]string{
+		"{}":                         "",
+		"max_message_memory: 100KiB": "max_message_memory is 100KiB: must be at least 1MiB and at most 1TiB",
+		"max_memory: 1MiB":           "unknown key max_memory",
+	})
 }

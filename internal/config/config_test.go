@@ -4,7 +4,6 @@
 package config
 
 import (
-	"errors"
 	"runtime/debug"
 	"testing"
 	"time"
@@ -67,13 +66,6 @@ ratio: 0.5
 	assert.Equal(t, map[string]*target{"one": {Port: 1}, "none": {}}, c.Named)
 	assert.Positive(t, c.Size)
 	assert.InDelta(t, 0.5, c.Ratio, 0)
-
-	c, err = load(t, "server: {enabled: false}")
-	require.NoError(t, err)
-	assert.False(t, c.Server.HasValue())
-	c, err = load(t, "server: {}")
-	require.NoError(t, err)
-	assert.True(t, c.Server.HasValue())
 }
 
 func TestNullTurnsOptionalSectionsOff(t *testing.T) {
@@ -83,7 +75,10 @@ func TestNullTurnsOptionalSectionsOff(t *testing.T) {
 		assert.False(t, c.Server.HasValue(), off)
 		assert.InDelta(t, 0.5, c.Ratio, 0)
 	}
-	c, err := load(t, "server: {most: 5, keepalive: }")
+	c, err := load(t, "server: {}")
+	require.NoError(t, err)
+	assert.True(t, c.Server.HasValue())
+	c, err = load(t, "server: {most: 5, keepalive: }")
 	require.NoError(t, err)
 	assert.Equal(t, 5, c.Server.Get().Most)
 	assert.False(t, c.Server.Get().HTTP.Keepalive.HasValue())
@@ -139,18 +134,4 @@ func TestMemoryErrorsHaveTheLimitOfShares(t *testing.T) {
 	var c Checks
 	c.Memory("max_memory", share, 16*MiB, TiB)
 	require.EqualError(t, c.Err(), "max_memory is 10MiB: must be at least 16MiB and at most 1TiB; percentages are of the memory limit, which is 100 MiB")
-}
-
-func TestChecks(t *testing.T) {
-	var c Checks
-	require.NoError(t, c.Err())
-	c.That(true, "fine", 1, "2")
-	c.Add(nil, nil)
-	require.NoError(t, c.Err())
-	c.That(false, "timeout", time.Second, "at least %v", time.Minute)
-	c.That(false, "name", "a b", "one of %s", "a, b")
-	c.That(false, "size", MiB, "above 0")
-	c.Memory("memory", MiB, MiB, GiB)
-	c.Add(errors.New("one more"))
-	assert.EqualError(t, c.Err(), "timeout is 1s: must be at least 1m0s\nname is \"a b\": must be one of a, b\nsize is 1MiB: must be above 0\none more")
 }

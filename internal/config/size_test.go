@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 )
 
@@ -33,11 +34,9 @@ func TestConfmapReads(t *testing.T) {
 		"size: 9223372036854775807": math.MaxInt64,
 		"size: 8388607TiB":          8388607 * TiB,
 	} {
-		t.Run(yaml, func(t *testing.T) {
-			got, err := load(t, yaml)
-			require.NoError(t, err)
-			assert.Equal(t, want, got.Size)
-		})
+		got, err := load(t, yaml)
+		require.NoError(t, err, yaml)
+		assert.Equal(t, want, got.Size, yaml)
 	}
 
 	got, err := load(t, "pointer: 5MB")
@@ -48,37 +47,30 @@ func TestConfmapReads(t *testing.T) {
 
 func TestConfmapRejects(t *testing.T) {
 	for yaml, want := range map[string]string{
-		"size: 1.5":                  `is "1.5": must be a whole number of bytes`,
-		"size: '1.5'":                `is "1.5": must be a whole number of bytes`,
-		"size: 1.5MiB":               `is "1.5MiB": must be a whole number of bytes`,
-		"size: -1":                   `is "-1": must be a whole number of bytes`,
-		"size: -1MiB":                `is "-1MiB": must be a whole number of bytes`,
-		"size: +1MiB":                `is "+1MiB": `,
-		"size: 64mib":                `is "64mib": `,
-		"size: 64M":                  `is "64M": `,
-		"size: 64Mb":                 `is "64Mb": `,
-		"size: MiB":                  `is "MiB": `,
-		"size: ''":                   `is "": `,
-		"size: lots":                 `is "lots": `,
-		"size: true":                 `is "true": must be`,
-		"size: [1]":                  `is "[1]": `,
-		"size: {a: 1}":               `expected type`,
-		"size: 9223372036854775808":  `must be at most 9223372036854775807 bytes`,
-		"size: 8388608TiB":           `must be at most 9223372036854775807 bytes`,
-		"size: 99999999999999999999": `must be at most`,
-		"size: .inf":                 `is "+Inf": `,
-		"size: 1.5%":                 `is "1.5%": must be a whole number`,
-		"size: 5%KiB":                `is "5%KiB": must be a whole number`,
-		"size: -5%":                  `is "-5%": must be a whole number`,
-		"size: '%'":                  `is "%": must be a whole number`,
-		"size: 101%":                 `is "101%": must be at most 100%`,
-		"size: .nan":                 `is "NaN": `,
+		"size: 1.5":                 `is "1.5": must be a whole number of bytes`,
+		"size: 1.5MiB":              `is "1.5MiB": must be a whole number of bytes`,
+		"size: -1":                  `is "-1": must be a whole number of bytes`,
+		"size: +1MiB":               `is "+1MiB": `,
+		"size: 64mib":               `is "64mib": `,
+		"size: 64M":                 `is "64M": `,
+		"size: MiB":                 `is "MiB": `,
+		"size: ''":                  `is "": `,
+		"size: true":                `is "true": must be`,
+		"size: [1]":                 `is "[1]": `,
+		"size: {a: 1}":              `expected type`,
+		"size: 9223372036854775808": `must be at most 9223372036854775807 bytes`,
+		"size: 8388608TiB":          `must be at most 9223372036854775807 bytes`,
+		"size: .inf":                `is "+Inf": `,
+		"size: 1.5%":                `is "1.5%": must be a whole number`,
+		"size: 5%KiB":               `is "5%KiB": must be a whole number`,
+		"size: -5%":                 `is "-5%": must be a whole number`,
+		"size: '%'":                 `is "%": must be a whole number`,
+		"size: 101%":                `is "101%": must be at most 100%`,
+		"size: .nan":                `is "NaN": `,
 	} {
-		t.Run(yaml, func(t *testing.T) {
-			_, err := load(t, yaml)
-			require.ErrorContains(t, err, want)
-			assert.ErrorContains(t, err, "size")
-		})
+		_, err := load(t, yaml)
+		require.ErrorContains(t, err, want, yaml)
+		assert.ErrorContains(t, err, "size", yaml)
 	}
 }
 
@@ -94,10 +86,17 @@ func TestStringIsReadBack(t *testing.T) {
 	}
 }
 
+// What is printed as the configuration can be read again.
 func TestConfmapWritesText(t *testing.T) {
+	c, err := load(t, "{size: 64MiB, server: {endpoint: 'localhost:1', read_timeout: 3s}}")
+	require.NoError(t, err)
 	conf := confmap.New()
-	require.NoError(t, conf.Marshal(component{Size: 64 * MiB}))
+	require.NoError(t, conf.Marshal(c))
 	assert.Equal(t, "64MiB", conf.Get("size"))
+	again := component{Server: configoptional.Default(server{})}
+	require.NoError(t, conf.Unmarshal(&again))
+	assert.Equal(t, c.Size, again.Size)
+	assert.Equal(t, c.Server.Get().HTTP.NetAddr, again.Server.Get().HTTP.NetAddr)
 }
 
 func TestPercentagesAreOfTheMemoryLimit(t *testing.T) {

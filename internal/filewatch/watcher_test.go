@@ -241,20 +241,6 @@ func TestSlowHandler(t *testing.T) {
 	})
 }
 
-func TestShutdownCancelsTheHandler(t *testing.T) {
-	w := newTest(t, t.TempDir(), nil)
-	entered := make(chan struct{})
-	w.handle = func(ctx context.Context, _ *File) {
-		close(entered)
-		<-ctx.Done()
-	}
-	w.write(t, "a")
-	require.NoError(t, w.Shutdown(t.Context()), "before the start")
-	require.NoError(t, w.Start(t.Context(), componenttest.NewNopHost(), component.MustNewID("test")))
-	<-entered
-	require.NoError(t, w.Shutdown(t.Context()))
-}
-
 // A path without wildcards is a glob, too, and may be that of a hidden file.
 func TestGlobs(t *testing.T) {
 	dir := t.TempDir()

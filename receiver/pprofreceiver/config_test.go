@@ -9,22 +9,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
-
-func TestSectionsAreOptional(t *testing.T) {
-	cfg, err := loadConfig("server: {}")
-	require.NoError(t, err)
-	assert.True(t, cfg.Server.HasValue())
-	assert.False(t, cfg.Self.HasValue())
-
-	cfg, err = loadConfig("{self: {}, server: , remote: , file: }")
-	require.NoError(t, err)
-	assert.False(t, cfg.Server.HasValue())
-	assert.True(t, cfg.Self.HasValue())
-}
 
 func TestWrongConfigurationsAreRejected_D3(t *testing.T) {
 	profiletest.CheckConfigs(t, createDefaultConfig, map[string]string{
@@ -75,19 +62,6 @@ func TestWrongConfigurationsAreRejected_D3(t *testing.T) {
 		"server: {}\nresource_attributes: {a.b: [1]}":       "resource_attributes",
 		"max_in_flight: -1\nserver: {}":                     "max_in_flight is \"-1\"",
 	})
-}
-
-func TestConfigMarshals(t *testing.T) {
-	cfg, err := loadConfig(serverYAML + "self: {collection_interval: 8s}\nresource_attributes: {a.b: c}")
-	require.NoError(t, err)
-	conf := confmap.New()
-	require.NoError(t, conf.Marshal(cfg))
-	again := createDefaultConfig().(*Config)
-	require.NoError(t, conf.Unmarshal(again))
-	assert.Equal(t, cfg.MaxInFlight, again.MaxInFlight)
-	assert.Equal(t, cfg.Server.Get().HTTP.NetAddr, again.Server.Get().HTTP.NetAddr)
-	assert.Equal(t, cfg.Self, again.Self)
-	assert.Equal(t, cfg.ResourceAttributes, again.ResourceAttributes)
 }
 
 func TestWrongRemoteValuesAreRejected_D3(t *testing.T) {

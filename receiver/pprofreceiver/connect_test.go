@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -25,59 +23,6 @@ import (
 func (b *testReceiver) connect(body []byte, headers ...string) answer {
 	b.t.Helper()
 	return b.post(httpserver.PushPath, body, append([]string{"Content-Type", "application/proto"}, headers...)...)
-}
-
-func TestConnect(t *testing.T) {
-	next := newSink(t)
-	b := startTestReceiver(t, serverYAML+"resource_attributes: {deployment.environment.name: test}", next)
-	one, two := samplePprof("/bin/app", 3), samplePprof("/bin/other", 4)
-	got := b.connect(profiletest.PushRequest(
-		profiletest.RawSeries(profiletest.Gzip(t, profiletest.Pprof(t, one)), "service_name", "checkout", "__name__", "process_cpu", "__delta__", "false", "__session_id__", "s1", "region", "eu", "pyroscope_spy", "pyroscope-rs"),
-		profiletest.RawSeries(profiletest.Pprof(t, two), "service_name", "cart", "__name__", "custom"),
-	))
-	require.Equal(t, http.StatusOK, got.status, got.body)
-	assert.Equal(t, "application/proto", got.header.Get("Content-Type"))
-	assert.Empty(t, got.body, "an empty PushResponse")
-
-	all := next.AllProfiles()
-	require.Len(t, all, 2)
-	if name, _ := all[0].ResourceProfiles().At(0).Resource().Attributes().Get("service.name"); name.Str() != "checkout" {
-		all[0], all[1] = all[1], all[0]
-	}
-	assertHolds(t, one, all[0])
-	assertHolds(t, two, all[1])
-	assert.Equal(t, map[string]any{
-		"service.name": "checkout", "service.instance.id": "s1", "region": "eu", "pyroscope.spy": "pyroscope-rs",
-		"deployment.environment.name": "test", "process.executable.name": "app",
-	}, all[0].ResourceProfiles().At(0).Resource().Attributes().AsRaw())
-	kind, _ := all[0].ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().Get("profile.type")
-	assert.Equal(t, "cpu", kind.Str())
-	kind, _ = all[1].ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().Get("profile.type")
-	assert.Equal(t, "custom", kind.Str())
-}
-
-func TestConnectTemporality(t *testing.T) {
-	for _, row := range []struct {
-		name, delta string
-		types       []string
-		want        []string
-	}{
-		{"memory", "", []string{"alloc_space", "inuse_space"}, []string{"cumulative", "instant"}},
-		{"memory", "false", []string{"alloc_space", "inuse_space"}, []string{"delta", "instant"}},
-		{"goroutineleak", "", []string{"goroutineleak"}, []string{"instant"}},
-		{"block", "false", []string{"contentions", "delay"}, []string{"delta", "delta"}},
-	} {
-		labels := []string{"__name__", row.name}
-		if row.delta != "" {
-			labels = append(labels, "__delta__", row.delta)
-		}
-		request := profiletest.PushRequest(profiletest.RawSeries(profiletest.Pprof(t, withTypes(row.types...)), labels...))
-		all := arrivals(t, passedOn(t, "", func(b *testReceiver) answer { return b.connect(request) }))
-		require.Len(t, all, len(row.types))
-		for _, v := range all {
-			assert.Equal(t, row.want[v.value-1], v.temporality, "%s of %s, __delta__ %q", v.sampleType, row.name, row.delta)
-		}
-	}
 }
 
 // Errors have Connect's codes and form.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -51,103 +50,6 @@ const goEvent = `{
 	"tags_profiler":"process_id:42,runtime_version:1.26,runtime_arch:amd64,service:old,team:a:b,flag,service:checkout,profile_seq:7,runtime:go,runtime-id:abc-1,env:test,version:1.2,host:node-1,,:x",
 	"endpoint_counts":{"GET /":3}
 }`
-
-// The attachments of dd-trace-go, each with its own compression, share one resource.
-func TestDatadog(t *testing.T) {
-	next := newSink(t)
-	b := startTestReceiver(t, serverYAML+"resource_attributes: {deployment.environment.name: other, cloud.region: eu}", next)
-	sent := map[string]*profile.Profile{}
-	for i, kind := range []string{"cpu", "heap", "goroutine", "block", "auto"} {
-		sent[kind] = samplePprof("/bin/app", int64(i+1))
-	}
-	got := b.sendForm(httpserver.DatadogPath,
-		attached("cpu.pprof", profiletest.Gzip(t, profiletest.Pprof(t, sent["cpu"]))),
-		attached("delta-heap.pprof", profiletest.Zstd(t, profiletest.Pprof(t, sent["heap"]))),
-		attached("goroutines.pprof", profiletest.LZ4(t, profiletest.Pprof(t, sent["goroutine"]))),
-		attached("block.pprof", profiletest.Pprof(t, sent["block"])),
-		attached("auto.pprof.lz4", profiletest.LZ4(t, profiletest.Pprof(t, sent["auto"]))),
-		attached("metrics.json", []byte(`[["go_mem",1]]`)),
-		attached("go.trace", []byte("trace")),
-		attached("code-provenance.json", []byte("{}")),
-		event(goEvent),
-	)
-	require.Equal(t, http.StatusAccepted, got.status, got.body)
-
-	all := next.AllProfiles()
-	require.Len(t, all, len(sent))
-	for _, pd := range all {
-		resource := pd.ResourceProfiles().At(0).Resource().Attributes().AsRaw()
-		assert.Equal(t, map[string]any{
-			"service.name":                "checkout",
-			"service.instance.id":         "abc-1",
-			"service.version":             "1.2",
-			"deployment.environment.name": "test",
-			"cloud.region":                "eu",
-			"host.name":                   "node-1",
-			"host.arch":                   "amd64",
-			"process.pid":                 int64(42),
-			"process.runtime.name":        "go",
-			"process.runtime.version":     "1.26",
-			"process.executable.name":     "app",
-			"telemetry.sdk.language":      "go",
-			"team":                        "a:b",
-			"flag":                        "",
-		}, resource)
-		kind, ok := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().Get("profile.type")
-		name := "auto"
-		if ok {
-			name = kind.Str()
-		}
-		require.Contains(t, sent, name)
-		assertHolds(t, sent[name], pd)
-		delete(sent, name)
-	}
-	assert.Empty(t, sent)
-	assert.Equal(t, map[string]int64{"metrics": 1, "trace": 1, "other": 1}, b.counts("otelcol_receiver_pprof_skipped_attachments", "attachment"))
-}
-
-func TestDatadogTimesAndTemporality(t *testing.T) {
-	const start, end = 1_700_000_000_000_000_000, 1_700_000_060_500_000_000
-	for _, row := range []struct {
-		file  string
-		types []string
-		want  []string // temporality
-	}{
-		{"delta-heap.pprof", []string{"alloc_space", "inuse_space"}, []string{"delta", "instant"}},
-		{"heap.pprof", []string{"alloc_space", "inuse_space"}, []string{"cumulative", "instant"}},
-		{"delta-mutex.pprof", []string{"contentions", "delay"}, []string{"delta", "delta"}},
-		{"mutex.pprof", []string{"contentions"}, []string{"cumulative"}},
-		{"goroutines.pprof", []string{"goroutine"}, []string{"instant"}},
-		{"goroutineleak.pprof", []string{"goroutineleak"}, []string{"instant"}},
-		{"cpu.pprof", []string{"samples"}, []string{"delta"}},
-		{"wall.pprof", []string{"sample"}, []string{"delta"}},
-		{"space.pprof", []string{"objects", "space"}, []string{"instant", "instant"}},
-		{"delta-custom.pprof", []string{"things"}, []string{"delta"}},
-		{"custom.pprof", []string{"things"}, []string{""}},
-		{"auto.pprof", []string{"cpu-time", "heap-live-size"}, []string{"", "instant"}},
-		{"auto.pprof", []string{"cpu", "inuse-objects", "inuse-space"}, []string{"", "instant", "instant"}},
-		{"heap.pprof", []string{"alloc-size", "inuse-space"}, []string{"", "instant"}},
-	} {
-		for _, own := range []bool{false, true} {
-			p := withTypes(row.types...)
-			if own {
-				p.TimeNanos = start + 5
-			}
-			for _, v := range arrivals(t, attachmentPassedOn(t, row.file, p)) {
-				assert.Equal(t, row.want[v.value-1], v.temporality, "%s of %s", v.sampleType, row.file)
-				wantTime, wantDuration := start, 0
-				if slices.Contains(row.want, "delta") { // sample types of a pprof share their times
-					wantDuration = end - start
-				}
-				if own {
-					wantTime = start + 5
-				}
-				assert.EqualValues(t, wantTime, v.time, "%s of %s", v.sampleType, row.file)
-				assert.EqualValues(t, wantDuration, v.duration, "%s of %s", v.sampleType, row.file)
-			}
-		}
-	}
-}
 
 // The labels of Datadog's libraries get OpenTelemetry's names.
 func TestDatadogLabels(t *testing.T) {
@@ -195,7 +97,7 @@ func TestDatadogRejections(t *testing.T) {
 	testExchanges(t, exchange{path: httpserver.DatadogPath}, []exchange{
 		{name: "no event", parts: []formPart{good}, status: 400, says: "no part named event"},
 		{name: "a JFR that is none", parts: []formPart{attached("main.jfr.lz4", []byte("x y")), event("{}")}, status: 400, says: "attachment \"main.jfr\": looks like text"},
-		{name: "half a JFR", parts: []formPart{attached("main.jfr", []byte("FLR\x00")), event("{}")}, status: 400, says: "jfr: chunk 1, byte 0"},
+		{name: "half a JFR", parts: []formPart{attached("main.jfr", []byte("FLR\x00")), attached("metrics.json", nil), event("{}")}, status: 400, says: "jfr: chunk 1, byte 0"},
 		{name: "only metrics", parts: []formPart{attached("metrics.json", []byte("[]")), event("{}")}, status: 202},
 		{name: "no JSON", parts: []formPart{good, event("s3cret")}, status: 400, says: "malformed JSON at byte 1"},
 		{name: "another JSON", parts: []formPart{good, event(`{"tags_profiler":["s3cret"]}`)}, status: 400, says: `part "event": wrong type at byte 18, of field "tags_profiler"`},

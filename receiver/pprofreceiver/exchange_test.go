@@ -98,6 +98,7 @@ func (e exchange) test(t *testing.T) {
 		}
 		return
 	}
+	assert.Empty(t, b.counts("otelcol_receiver_pprof_skipped_attachments", "attachment"))
 	reasons := rejectionReasons[e.status]
 	if e.reason != "" {
 		reasons = []string{e.reason}

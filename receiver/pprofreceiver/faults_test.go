@@ -319,24 +319,27 @@ func TestSecretsAreNotShown_R16(t *testing.T) {
 			assert.NotContains(t, fmt.Sprint(got.header), secret)
 		}
 		require.NotZero(t, b.logs.FilterMessage("Rejected request").Len())
+		accepted := slices.ContainsFunc(answers, func(a answer) bool { return a.status == http.StatusNoContent })
+		assert.Equal(t, next == nil, accepted, "a parameter of the authenticator is no attribute")
 		b.requireNoSecrets(secret)
 		require.NoError(t, b.Shutdown(context.Background()))
 	}
 }
 
-// Repairs are counted.
+// Repairs are counted. A timestamp outside the time of a profile is kept.
 func TestRepairsAreCounted_R7_R9(t *testing.T) {
 	p := samplePprof("/bin/app", 1)
 	start := time.Now()
 	p.TimeNanos, p.DurationNanos = -5, -6
 	p.Function[0].Name = "bad \xff name"
 	p.Function[0].SystemName = "bad \xff name"
+	p.Sample = append(p.Sample, &profile.Sample{Location: p.Location, Value: []int64{2, 2}, NumLabel: map[string][]int64{"end_timestamp_ns": {5}}})
 	for _, w := range protocols {
 		next := newSink(t)
 		b := startTestReceiver(t, serverYAML, next)
 		require.Equal(t, w.success, b.sendBy(w, profiletest.Pprof(t, p)).status)
 		profiletest.Injected(t, "1 profiles to repair")
-		assert.Equal(t, map[string]int64{"invalid_utf8": 1, "negative_time": 2}, b.counts("otelcol_receiver_pprof_repairs", "repair"), w.name)
+		assert.Equal(t, map[string]int64{"invalid_utf8": 1, "negative_time": 2, "timestamp_outside": 2}, b.counts("otelcol_receiver_pprof_repairs", "repair"), w.name)
 		v := arrivals(t, next.only())[0]
 		assert.WithinRange(t, time.Unix(0, int64(v.time)), start, time.Now(), "a time below 0 is a missing one")
 		assert.Zero(t, v.duration)

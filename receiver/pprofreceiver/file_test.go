@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,10 +19,8 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumererror"
-	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
@@ -31,24 +28,7 @@ import (
 )
 
 func TestFileConfig(t *testing.T) {
-	cfg, err := loadConfig(`
-file:
-  include: ['/a/*/*.pb', '/b/*.pb']
-  exclude: [/a/old/**]
-  path_attributes: '^/a/(?P<service_name>[^/]+)/'
-  poll_interval: 2s
-  storage: file_storage/two
-  max_decompressed_size: 1MiB`)
-	require.NoError(t, err)
-	file := cfg.File.Get()
-	assert.Equal(t, []string{"/a/*/*.pb", "/b/*.pb"}, file.Watch.Include)
-	assert.Equal(t, []string{"/a/old/**"}, file.Watch.Exclude)
-	assert.Equal(t, "^/a/(?P<service_name>[^/]+)/", file.PathAttributes)
-	assert.Equal(t, 2*time.Second, file.Watch.PollInterval)
-	assert.Equal(t, component.MustNewIDWithName("file_storage", "two"), *file.Watch.Storage)
-	assert.EqualValues(t, 1<<20, file.MaxDecompressedSize)
-
-	cfg, err = loadConfig("file: {include: '/tmp/pprof/{a,b}/*', exclude: '{c,d}'}")
+	cfg, err := loadConfig("file: {include: '/tmp/pprof/{a,b}/*', exclude: '{c,d}'}")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"/tmp/pprof/{a,b}/*"}, cfg.File.Get().Watch.Include, "one glob needs no list")
 	assert.Equal(t, []string{"{c,d}"}, cfg.File.Get().Watch.Exclude)
@@ -256,11 +236,4 @@ func TestFilesFromBeforeProtobuf(t *testing.T) {
 	for _, pd := range next.AllProfiles() {
 		assertHolds(t, want, pd)
 	}
-}
-
-func TestServerRejectsProfilesFromBeforeProtobuf(t *testing.T) {
-	b := startTestReceiver(t, serverYAML, consumertest.NewNop())
-	got := b.push("", []byte(legacyHeap))
-	assert.Equal(t, http.StatusBadRequest, got.status)
-	assert.Contains(t, got.body, "convert it with `otelprof convert")
 }

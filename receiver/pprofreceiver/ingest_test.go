@@ -4,170 +4,17 @@
 package pprofreceiver
 
 import (
-	"errors"
-	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/consumer/consumertest"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 )
-
-// withTypes is samplePprof with these sample types, and no time of its own.
-func withTypes(types ...string) *profile.Profile {
-	p := samplePprof("/bin/app", 3)
-	p.TimeNanos, p.DurationNanos = 0, 0
-	p.SampleType, p.Sample[0].Value = nil, nil
-	for i, name := range types {
-		p.SampleType = append(p.SampleType, &profile.ValueType{Type: name, Unit: "count"})
-		p.Sample[0].Value = append(p.Sample[0].Value, int64(i+1))
-	}
-	return p
-}
-
-// A profile of pyroscope-go is passed on completely, with the resource that the parameter name states.
-func TestIngest(t *testing.T) {
-	p := samplePprof("/bin/app", 3)
-	next := newSink(t)
-	b := startTestReceiver(t, serverYAML+"resource_attributes: {deployment.environment.name: test}", next)
-	name := "check out{region=eu,__session_id__=abc,otel.scope.name=com.grafana.pyroscope/go,otel.scope.version=v1.4.3,process.runtime.name=go}"
-	query := url.Values{
-		"name": {name}, "from": {"1700000000000000000"}, "until": {"1700000010000000000"}, "spyName": {"gospy"},
-		"sampleRate": {"100"}, "units": {"samples"}, "aggregationType": {"sum"},
-	}
-	got := b.sendForm("/ingest?"+query.Encode(), formPart{"profile", "profile.pprof", profiletest.Gzip(t, profiletest.Pprof(t, p))})
-	require.Equal(t, http.StatusOK, got.status, got.body)
-
-	assertHolds(t, p, next.only())
-	resource, scope := next.attributesOf()
-	assert.Equal(t, map[string]any{
-		"service.name":                "check out",
-		"service.instance.id":         "abc",
-		"region":                      "eu",
-		"process.runtime.name":        "go",
-		"process.executable.name":     "app",
-		"pyroscope.spy":               "gospy",
-		"deployment.environment.name": "test",
-	}, resource)
-	delete(scope, "pprof.scope.sample_type_order")
-	assert.Equal(t, map[string]any{
-		"profile.type":       "cpu",
-		"otel.scope.name":    "com.grafana.pyroscope/go",
-		"otel.scope.version": "v1.4.3",
-	}, scope)
-	for _, v := range arrivals(t, next.only()) {
-		assert.Equal(t, "delta", v.temporality)
-		assert.Empty(t, v.display)
-		assert.EqualValues(t, p.TimeNanos, v.time, "the time of the payload does not change")
-		assert.EqualValues(t, p.DurationNanos, v.duration)
-	}
-}
-
-// Temporality and display names come from the configuration of sample types, as pyroscope-go sends it,
-// and without one from the request.
-func TestIngestTemporality(t *testing.T) {
-	const from, until = 1_700_000_000_000_000_000, 1_700_000_015_000_000_000
-	for _, row := range []struct {
-		name        string
-		types       []string
-		config      string
-		aggregation string
-		kind        any
-		temporality []string // of each type, in the order of types
-		display     []string
-	}{
-		{
-			name: "heap", types: []string{"alloc_objects", "alloc_space", "inuse_objects", "inuse_space"},
-			config: `{"alloc_objects":{"units":"objects"},"alloc_space":{"units":"bytes"},
-				"inuse_space":{"units":"bytes","aggregation":"average"},"inuse_objects":{"units":"objects","aggregation":"average"}}`,
-			kind: "heap", temporality: []string{"delta", "delta", "instant", "instant"}, display: []string{"", "", "", ""},
-		},
-		{
-			name: "mutex", types: []string{"contentions", "delay"},
-			config: `{"contentions":{"display-name":"mutex_count","units":"lock_samples"},"delay":{"display-name":"mutex_duration","units":"lock_nanoseconds"}}`,
-			kind:   "mutex", temporality: []string{"delta", "delta"}, display: []string{"mutex_count", "mutex_duration"},
-		},
-		{
-			name: "block, counted from the start", types: []string{"contentions", "delay"},
-			config: `{"contentions":{"display-name":"block_count","cumulative":true},"delay":{"display-name":"block_duration","cumulative":true}}`,
-			kind:   "block", temporality: []string{"cumulative", "cumulative"}, display: []string{"block_count", "block_duration"},
-		},
-		{
-			name: "goroutines", types: []string{"goroutine"},
-			config:      `{"goroutine":{"display-name":"goroutines","units":"goroutines","aggregation":"average"}}`,
-			aggregation: "average", kind: "goroutine", temporality: []string{"instant"}, display: []string{"goroutines"},
-		},
-		{
-			name: "leaked goroutines", types: []string{"goroutineleak"},
-			config: `{"goroutineleak":{"display-name":"goroutine_leak","units":"goroutines","aggregation":"average"}}`,
-			kind:   "goroutineleak", temporality: []string{"instant"}, display: []string{"goroutine_leak"},
-		},
-		{name: "leaked goroutines, without a config", types: []string{"goroutineleak"}, aggregation: "sum", kind: "goroutineleak", temporality: []string{"instant"}},
-		{name: "Go's CPU, without a config", types: []string{"samples", "cpu"}, aggregation: "sum", kind: "cpu", temporality: []string{"delta", "delta"}},
-		{name: "Node.js' heap", types: []string{"objects", "space"}, aggregation: "sum", kind: "heap", temporality: []string{"instant", "instant"}},
-		{name: "Node.js' wall", types: []string{"sample", "wall"}, kind: "wall", temporality: []string{"", ""}},
-		{name: "averaged", types: []string{"load"}, aggregation: "average", temporality: []string{"instant"}},
-		{name: "nothing known", types: []string{"things"}, temporality: []string{""}},
-		{name: "another type's config", types: []string{"things"}, config: `{"other":{"cumulative":true}}`, temporality: []string{""}},
-		{name: "an empty config", types: []string{"things"}, config: `{}`, temporality: []string{""}},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			next := newSink(t)
-			b := startTestReceiver(t, serverYAML, next)
-			p := withTypes(row.types...)
-			parts := []formPart{{"profile", "p", profiletest.Pprof(t, p)}, {"prev_profile", "p", []byte("whatever")}}
-			if row.config != "" {
-				parts = append(parts, formPart{"sample_type_config", "c.json", []byte(row.config)})
-			}
-			got := b.sendForm("/ingest?name=app&from=1700000000&until=1700000015000&aggregationType="+row.aggregation, parts...)
-			require.Equal(t, http.StatusOK, got.status, got.body)
-
-			_, scope := next.attributesOf()
-			assert.Equal(t, row.kind, scope["profile.type"])
-			all := arrivals(t, next.only())
-			require.Len(t, all, len(row.types))
-			for _, v := range all {
-				i := v.value - 1
-				assert.Equal(t, "count", v.unit, "the unit is that of the values")
-				assert.Equal(t, row.temporality[i], v.temporality, v.sampleType)
-				if row.display != nil {
-					assert.Equal(t, row.display[i], v.display, v.sampleType)
-				}
-				assert.EqualValues(t, from, v.time, v.sampleType)
-				wantDuration := 0
-				if slices.Contains(row.temporality, "delta") { // sample types of a pprof share their times
-					wantDuration = until - from
-				}
-				assert.EqualValues(t, wantDuration, v.duration, v.sampleType)
-			}
-			assert.Equal(t, map[string]int64{"previous_profile": 1}, b.counts("otelcol_receiver_pprof_skipped_attachments", "attachment"))
-		})
-	}
-}
-
-// Skipped parts are counted only for accepted requests.
-func TestIngestCountsSkippedPartsOfAcceptedRequests(t *testing.T) {
-	parts := []formPart{{"profile", "p", profiletest.Pprof(t, samplePprof("/bin/app", 1))}, {"prev_profile", "p", []byte("x")}, {"notes", "", []byte("x")}}
-	for _, row := range []struct {
-		next error
-		want map[string]int64
-	}{
-		{errors.New("not now"), nil},
-		{nil, map[string]int64{"previous_profile": 1, "other": 1}},
-	} {
-		b := startTestReceiver(t, serverYAML, consumertest.NewErr(row.next))
-		b.sendForm(httpserver.IngestPath, parts...)
-		assert.Equal(t, row.want, b.counts("otelcol_receiver_pprof_skipped_attachments", "attachment"))
-	}
-}
 
 func TestIngestRejections(t *testing.T) {
 	good := profiletest.Pprof(t, samplePprof("/bin/app", 3))

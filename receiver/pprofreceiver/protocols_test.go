@@ -83,13 +83,6 @@ func form(t testing.TB, parts ...formPart) (body []byte, headers []string) {
 	return profiletest.Form(t, all...)
 }
 
-// attributesOf are those of the resource and of the scope of the one payload.
-func (s *sink) attributesOf() (resource, scope map[string]any) {
-	s.t.Helper()
-	rp := s.only().ResourceProfiles().At(0)
-	return rp.Resource().Attributes().AsRaw(), rp.ScopeProfiles().At(0).Scope().Attributes().AsRaw()
-}
-
 // arrived is a short form of a Profile.
 type arrived struct {
 	kind, sampleType, unit, temporality, display string

@@ -5,11 +5,12 @@ package pprofreceiver
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
 
@@ -26,7 +27,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadatatest"
@@ -72,6 +72,7 @@ func TestStatuses_R10(t *testing.T) {
 		{name: "no body", status: 400, says: "body: empty"},
 		{name: "nothing in gzip", body: profiletest.Gzip(t, nil), status: 400, says: "empty"},
 		{name: "text", body: []byte("hello world"), status: 400, says: "body: looks like text; want a pprof profile"},
+		{name: "pprof from before protobuf", body: []byte(legacyHeap), status: 400, says: "convert it with `otelprof convert"},
 		{name: "OTLP", body: otlp, status: 400, says: "body: looks like OTLP ... `otlp` receiver"},
 		{name: "curl -d", body: curlData(profiletest.Gzip(t, good)), contentType: "application/x-www-form-urlencoded", status: 400, says: "body: gzip"},
 		{name: "cut off", body: good[:len(good)-3], status: 400},
@@ -107,53 +108,168 @@ func TestStatuses_R10(t *testing.T) {
 	})
 }
 
+// Without a Content-Length, a body that is too large is noticed while it is read.
 func TestBodyLimit(t *testing.T) {
-	good := profiletest.Pprof(t, samplePprof("/bin/app", 3))
 	b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_request_body_size: 1000}", consumertest.NewNop())
-	assert.Equal(t, 204, b.push("", good).status)
-
-	got := b.push("", make([]byte, 1001))
-	assert.Equal(t, http.StatusRequestEntityTooLarge, got.status)
-	assert.Contains(t, got.body, "1000 bytes")
-
-	// Without a Content-Length it is noticed while reading.
+	assert.Equal(t, 204, b.push("", profiletest.Pprof(t, samplePprof("/bin/app", 3))).status)
 	chunked, err := b.send(http.MethodPost, "/v1/pprof", struct{ *bytes.Reader }{bytes.NewReader(make([]byte, 5000))})
 	require.NoError(t, err)
 	assert.Equal(t, http.StatusRequestEntityTooLarge, chunked.status)
 	assert.Contains(t, chunked.body, "1000 bytes")
 }
 
-// A pushed profile is passed on completely, with the resource that the query states.
-func TestPush(t *testing.T) {
+// A pushed profile is passed on completely, with the attributes that its request states.
+func TestPushedProfilesAreComplete(t *testing.T) {
 	p := samplePprof("/bin/app", 3)
-	next := newSink(t)
-	b := startTestReceiver(t, serverYAML+"resource_attributes: {deployment.environment.name: test, host.name: from-config}", next)
+	body := profiletest.Pprof(t, p)
+	ingestQuery := url.Values{
+		"name":    {"check out{region=eu,__session_id__=abc,otel.scope.name=com.grafana.pyroscope/go,otel.scope.version=v1.4.3,process.runtime.name=go}"},
+		"spyName": {"gospy"}, "from": {"1600000000"}, "until": {"1600000010"}, "sampleRate": {"100"}, "units": {"samples"}, "aggregationType": {"sum"},
+	}
+	for name, test := range map[string]struct {
+		send            func(b *testReceiver) answer
+		resource, scope map[string]any // attributes besides those of all
+		skipped         map[string]int64
+	}{
+		"pprof": {
+			send: func(b *testReceiver) answer {
+				return b.push("?service.name=checkout&host.name=a+b&.region=eu&profile_type=cpu", body)
+			},
+			resource: map[string]any{"service.name": "checkout", "host.name": "a b", "region": "eu"},
+		},
+		"ingest": {
+			send: func(b *testReceiver) answer {
+				return b.sendForm("/ingest?"+ingestQuery.Encode(), formPart{"profile", "profile.pprof", body}, formPart{"prev_profile", "p", nil}, formPart{"notes", "", nil})
+			},
+			resource: map[string]any{
+				"service.name": "check out", "service.instance.id": "abc", "region": "eu", "process.runtime.name": "go", "pyroscope.spy": "gospy",
+			},
+			scope:   map[string]any{"otel.scope.name": "com.grafana.pyroscope/go", "otel.scope.version": "v1.4.3"},
+			skipped: map[string]int64{"previous_profile": 1, "other": 1},
+		},
+		"connect": {
+			send: func(b *testReceiver) answer {
+				return b.connect(profiletest.PushRequest(profiletest.RawSeries(body, "service_name", "checkout", "__name__", "process_cpu",
+					"__delta__", "false", "__session_id__", "s1", "region", "eu", "pyroscope_spy", "pyroscope-rs")))
+			},
+			resource: map[string]any{"service.name": "checkout", "service.instance.id": "s1", "region": "eu", "pyroscope.spy": "pyroscope-rs"},
+		},
+		"datadog": {
+			send: func(b *testReceiver) answer {
+				return b.sendForm(httpserver.DatadogPath, attached("cpu.pprof.gz", profiletest.Gzip(t, body)), attached("metrics.json", []byte(`[["go_mem",1]]`)),
+					attached("go.trace", []byte("trace")), attached("code-provenance.json", []byte("{}")), event(goEvent))
+			},
+			resource: map[string]any{
+				"service.name": "checkout", "service.instance.id": "abc-1", "service.version": "1.2", "host.name": "node-1", "host.arch": "amd64",
+				"process.pid": int64(42), "process.runtime.name": "go", "process.runtime.version": "1.26", "telemetry.sdk.language": "go", "team": "a:b", "flag": "",
+			},
+			skipped: map[string]int64{"metrics": 1, "trace": 1, "other": 1},
+		},
+	} {
+		next := newSink(t)
+		b := startTestReceiver(t, serverYAML+"resource_attributes: {deployment.environment.name: test, host.name: from-config}", next)
+		got := test.send(b)
+		require.Less(t, got.status, 300, "%s: %s", name, got.body)
+		assertHolds(t, p, next.only())
+		want := map[string]any{"deployment.environment.name": "test", "host.name": "from-config", "process.executable.name": "app"}
+		maps.Copy(want, test.resource)
+		resourceProfiles := next.only().ResourceProfiles().At(0)
+		assert.Equal(t, want, resourceProfiles.Resource().Attributes().AsRaw(), name)
+		scope := resourceProfiles.ScopeProfiles().At(0).Scope()
+		assert.Equal(t, "github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver 1.2.3", scope.Name()+" "+scope.Version())
+		want = map[string]any{"profile.type": "cpu", "pprof.scope.sample_type_order": scope.Attributes().AsRaw()["pprof.scope.sample_type_order"]}
+		maps.Copy(want, test.scope)
+		assert.Equal(t, want, scope.Attributes().AsRaw(), name)
+		assert.Equal(t, test.skipped, b.counts("otelcol_receiver_pprof_skipped_attachments", "attachment"), name)
+		assert.Equal(t, map[string]int64{"pprof/test": 2}, b.counts("otelcol_receiver_accepted_profile_samples", "receiver"), name)
+	}
+}
 
-	require.Equal(t, 204, b.push("?service.name=checkout&host.name="+url.QueryEscape("a b")+"&.region=eu&profile_type=cpu", profiletest.Pprof(t, p)).status)
-
-	assert.Empty(t, expand.DiffPprof(p, next.only()))
-	resource := next.only().ResourceProfiles().At(0).Resource().Attributes()
-	assert.Equal(t, map[string]any{
-		"service.name":                "checkout",
-		"host.name":                   "a b",
-		"region":                      "eu",
-		"deployment.environment.name": "test",
-		"process.executable.name":     "app",
-	}, resource.AsRaw())
-	scope := next.only().ResourceProfiles().At(0).ScopeProfiles().At(0).Scope()
-	assert.Equal(t, "github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver", scope.Name())
-	assert.Equal(t, "1.2.3", scope.Version())
-	kind, _ := scope.Attributes().Get("profile.type")
-	assert.Equal(t, "cpu", kind.Str())
-
-	points := []metricdata.DataPoint[int64]{{
-		Value:      1,
-		Attributes: attribute.NewSet(attribute.String("receiver", "pprof/test"), attribute.String("endpoint", "/v1/pprof"), attribute.Int("http.response.status_code", 204)),
-	}}
-	metadatatest.AssertEqualReceiverPprofRequests(t, b.telemetry, points, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
-	accepted, err := b.telemetry.GetMetric("otelcol_receiver_accepted_profile_samples")
-	require.NoError(t, err)
-	assert.EqualValues(t, 2, accepted.Data.(metricdata.Sum[int64]).DataPoints[0].Value)
+// Each protocol has its own words for the type and the temporality of a profile. The time of the request is that of its profiles.
+func TestTypesAndTimesOfPushedProfiles(t *testing.T) {
+	const start, end = 1_700_000_000_000_000_000, 1_700_000_060_500_000_000
+	type way = func(b *testReceiver, profile []byte) answer
+	datadog := func(file string) way {
+		return func(b *testReceiver, profile []byte) answer {
+			return b.sendForm(httpserver.DatadogPath, attached(file, profile), event(goEvent))
+		}
+	}
+	ingest := func(aggregation, config string) way {
+		return func(b *testReceiver, profile []byte) answer {
+			parts := []formPart{{"profile", "p", profile}}
+			if config != "" {
+				parts = append(parts, formPart{"sample_type_config", "c.json", []byte(config)})
+			}
+			return b.sendForm("/ingest?name=app&from=1700000000&until=1700000060500&aggregationType="+aggregation, parts...)
+		}
+	}
+	connect := func(labels ...string) way {
+		return func(b *testReceiver, profile []byte) answer {
+			return b.connect(profiletest.PushRequest(profiletest.RawSeries(profile, labels...)))
+		}
+	}
+	for i, row := range []struct {
+		send              way
+		types, want, kind string // sample types, and the temporality of each with its display name, "-" if it has none
+	}{
+		{func(b *testReceiver, profile []byte) answer { return b.push("?profile_type=cpu", profile) }, "samples cpu", "- -", "cpu"},
+		{datadog("delta-heap.pprof"), "alloc_space inuse_space", "delta instant", "heap"},
+		{datadog("heap.pprof"), "alloc_space inuse_space", "cumulative instant", "heap"},
+		{datadog("delta-mutex.pprof"), "contentions delay", "delta delta", "mutex"},
+		{datadog("mutex.pprof"), "contentions", "cumulative", "mutex"},
+		{datadog("goroutines.pprof"), "goroutine", "instant", "goroutine"},
+		{datadog("goroutineleak.pprof"), "goroutineleak", "instant", "goroutineleak"},
+		{datadog("cpu.pprof"), "samples", "delta", "cpu"},
+		{datadog("wall.pprof"), "sample", "delta", "wall"},
+		{datadog("space.pprof"), "objects space", "instant instant", "heap"},
+		{datadog("delta-custom.pprof"), "things", "delta", "custom"},
+		{datadog("custom.pprof"), "things", "-", "custom"},
+		{datadog("auto.pprof"), "cpu-time heap-live-size", "- instant", ""},
+		{datadog("auto.pprof"), "cpu inuse-objects inuse-space", "- instant instant", ""},
+		{datadog("heap.pprof"), "alloc-size inuse-space", "- instant", "heap"},
+		{connect("__name__", "memory"), "alloc_space inuse_space", "cumulative instant", "heap"},
+		{connect("__name__", "memory", "__delta__", "false"), "alloc_space inuse_space", "delta instant", "heap"},
+		{connect("__name__", "goroutineleak"), "goroutineleak", "instant", "goroutineleak"},
+		{connect("__name__", "goroutines"), "goroutine", "instant", "goroutine"},
+		{connect("__name__", "block", "__delta__", "false"), "contentions delay", "delta delta", "block"},
+		{connect("__name__", "custom"), "things", "-", "custom"},
+		{ingest("", `{"alloc_space":{"units":"bytes"},"inuse_space":{"units":"bytes","aggregation":"average"}}`), "alloc_space inuse_space", "delta instant", "heap"},
+		{ingest("", `{"contentions":{"display-name":"mutex_count"},"delay":{"display-name":"mutex_duration"}}`), "contentions delay", "delta,mutex_count delta,mutex_duration", "mutex"},
+		{ingest("", `{"contentions":{"display-name":"block_count","cumulative":true},"delay":{"cumulative":true}}`), "contentions delay", "cumulative,block_count cumulative", "block"},
+		{ingest("average", `{"goroutine":{"display-name":"goroutines","aggregation":"average"}}`), "goroutine", "instant,goroutines", "goroutine"},
+		{ingest("sum", ""), "goroutineleak", "instant", "goroutineleak"},
+		{ingest("sum", ""), "samples cpu", "delta delta", "cpu"},
+		{ingest("sum", ""), "objects space", "instant instant", "heap"}, // of Node.js
+		{ingest("", ""), "sample wall", "- -", "wall"},
+		{ingest("average", ""), "load", "instant", ""},
+		{ingest("", ""), "things", "-", ""},
+		{ingest("", `{"other":{"cumulative":true}}`), "things", "-", ""},
+		{ingest("", "{}"), "things", "-", ""},
+	} {
+		p := samplePprof("/bin/app", 1)
+		p.TimeNanos, p.DurationNanos, p.SampleType, p.Sample[0].Value = 0, 0, nil, nil
+		for _, name := range strings.Fields(row.types) {
+			p.SampleType = append(p.SampleType, &profile.ValueType{Type: name, Unit: "count"})
+			p.Sample[0].Value = append(p.Sample[0].Value, int64(len(p.SampleType)))
+		}
+		all := arrivals(t, passedOn(t, "", func(b *testReceiver) answer { return row.send(b, profiletest.Pprof(t, p)) }))
+		want := strings.Fields(row.want)
+		require.Len(t, all, len(want), "row %d", i)
+		for _, v := range all {
+			assert.Equal(t, row.kind, v.kind, "row %d", i)
+			assert.Equal(t, "count", v.unit, "row %d: the unit is that of the values", i)
+			assert.Equal(t, want[v.value-1], strings.TrimSuffix(cmp.Or(v.temporality, "-")+","+v.display, ","), "row %d: %s", i, v.sampleType)
+			if uint64(v.time) > end { // the request states none
+				continue
+			}
+			assert.EqualValues(t, start, v.time, "row %d: %s", i, v.sampleType)
+			wantDuration := 0
+			if strings.Contains(row.want, "delta") { // sample types of a pprof share their times
+				wantDuration = end - start
+			}
+			assert.EqualValues(t, wantDuration, v.duration, "row %d: %s", i, v.sampleType)
+		}
+	}
 }
 
 func TestServiceName(t *testing.T) {
@@ -249,62 +365,6 @@ func (s *sink) idsOf() map[pprofile.ProfileID]int {
 		}
 	}
 	return ids
-}
-
-// Profiles without a time count each time that they are pushed. A time in the request tells
-// a retry from another profile.
-func TestPushedAgain_P13(t *testing.T) {
-	timeless, own := samplePprof("/bin/app", 3), samplePprof("/bin/app", 3)
-	timeless.TimeNanos = 0
-	stated := []protocol{
-		{"ingest, from", http.StatusOK, "/ingest?name=checkout&format=pprof&from=1700000000", protocols[0].wrap},
-		{"ingest, until", http.StatusOK, "/ingest?name=checkout&format=pprof&until=1700000010", protocols[0].wrap},
-		{"datadog, start", http.StatusAccepted, httpserver.DatadogPath, func(t testing.TB, profile []byte) ([]byte, []string) {
-			t.Helper()
-			return form(t, formPart{"cpu.pprof", "cpu.pprof", profile}, event(goEvent))
-		}},
-	}
-	for _, w := range append(slices.Clone(protocols), stated...) {
-		hasTime := slices.ContainsFunc(stated, func(s protocol) bool { return s.name == w.name })
-		for _, p := range []*profile.Profile{timeless, own} {
-			next := newSink(t)
-			b := startTestReceiver(t, serverYAML, next)
-			for range 3 {
-				require.Equal(t, w.success, b.sendBy(w, profiletest.Pprof(t, p)).status, w.name)
-			}
-			want := 2 // sample types
-			if p == timeless && !hasTime {
-				want = 3 * 2
-			}
-			assert.Len(t, next.idsOf(), want, "%s, time %d", w.name, p.TimeNanos)
-			profiletest.Injected(t, "1 profiles sent again twice")
-		}
-	}
-}
-
-// Timestamps outside the time that a profile states are kept and counted.
-func TestTimestampsOutside(t *testing.T) {
-	p := samplePprof("/bin/app", 3)
-	at := []int64{p.TimeNanos - 1, p.TimeNanos, p.TimeNanos + p.DurationNanos}
-	sample := p.Sample[0]
-	p.Sample = nil
-	for _, timestamp := range at {
-		stamped := *sample
-		stamped.NumLabel = map[string][]int64{"end_timestamp_ns": {timestamp}}
-		p.Sample = append(p.Sample, &stamped)
-	}
-	next := newSink(t)
-	b := startTestReceiver(t, serverYAML, next)
-	require.Equal(t, 204, b.push("", profiletest.Pprof(t, p)).status)
-	for _, p := range profiletest.Expand(t, next.only()) {
-		assert.EqualValues(t, at[1], p.Time)
-		var kept []int64
-		for _, point := range p.Samples[0].Points {
-			kept = append(kept, int64(point.Timestamp))
-		}
-		assert.ElementsMatch(t, at, kept)
-	}
-	assert.Equal(t, map[string]int64{"timestamp_outside": 2 * 2}, b.counts("otelcol_receiver_pprof_repairs", "repair"))
 }
 
 // curlData is a body as curl -d @FILE sends it.

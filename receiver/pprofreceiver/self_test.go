@@ -92,16 +92,6 @@ func TestCPUProfilerIsTaken_R18(t *testing.T) {
 	profiletest.Injected(t, "1 other owners of the CPU profiler")
 }
 
-func TestReceiversShareTheCPUProfiler(t *testing.T) {
-	const yaml = "self: {collection_interval: 60ms, cpu_duration: 20ms, profiles: [cpu]}"
-	first, second := newSink(t), newSink(t)
-	for _, b := range []*testReceiver{startTestReceiver(t, yaml, first), startTestReceiver(t, yaml, second)} {
-		require.Eventually(t, func() bool { return len(first.AllProfiles()) > 1 && len(second.AllProfiles()) > 1 }, time.Minute, time.Millisecond)
-		require.NoError(t, b.Shutdown(t.Context()))
-		assert.Zero(t, b.logs.FilterMessage("Dropped a self profile").Len())
-	}
-}
-
 // goroutinesIn counts the goroutines that are in a function.
 func goroutinesIn(t *testing.T, function string) int {
 	t.Helper()

@@ -6,19 +6,13 @@ package pprofreceiver
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -134,13 +128,9 @@ func TestTakenPort(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, taken.Close()) }()
 	endpoint := taken.Addr().String()
-	b := newTestReceiver(t, fmt.Sprintf("server: {endpoint: %s}\nself:", endpoint), newSink(t))
+	b := newTestReceiver(t, fmt.Sprintf("server: {endpoint: %s}\nself: {}\nremote: {endpoint: 'http://localhost/heap'}\n", endpoint)+fileYAML(t.TempDir(), ""), newSink(t))
+	require.NoError(t, b.Shutdown(t.Context()), "before the start")
 	require.ErrorContains(t, b.Start(t.Context(), componenttest.NewNopHost()), endpoint)
-	require.NoError(t, b.Shutdown(t.Context()))
-}
-
-func TestShutdownWithoutStart(t *testing.T) {
-	b := newTestReceiver(t, serverYAML+"self: {}", newSink(t))
 	require.NoError(t, b.Shutdown(t.Context()))
 }
 
@@ -179,47 +169,22 @@ func TestReceiversShareMaxInFlight(t *testing.T) {
 	assert.NotSame(t, first, create("max_in_flight: 24MiB\nserver: {}"))
 }
 
-// With client_ca_file, the server accepts only clients with a certificate.
+// The certificate of an httptest.Server is for 127.0.0.1, and its client trusts it.
 func TestTLS(t *testing.T) {
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	other := httptest.NewTLSServer(http.NotFoundHandler())
+	defer other.Close()
+	pair := other.TLS.Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
 	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1),
-		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotAfter:     time.Now().Add(time.Hour),
-		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		IsCA:         true, BasicConstraintsValid: true,
-	}
-	signed, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	require.NoError(t, err)
-	parsed, err := x509.ParseCertificate(signed)
-	require.NoError(t, err)
-	certificate := tls.Certificate{Certificate: [][]byte{signed}, PrivateKey: private}
-	key, err := x509.MarshalPKCS8PrivateKey(private)
-	require.NoError(t, err)
-	dir := t.TempDir()
-	for name, block := range map[string]*pem.Block{
-		"cert.pem": {Type: "CERTIFICATE", Bytes: signed},
-		"key.pem":  {Type: "PRIVATE KEY", Bytes: key},
-	} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600))
-	}
-	at := func(name string) string { return filepath.Join(dir, name) }
-	b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, tls: {cert_file: "+at("cert.pem")+", key_file: "+at("key.pem")+", client_ca_file: "+at("cert.pem")+"}}", newSink(t))
-	profile := profiletest.Pprof(t, samplePprof("/bin/app", 1))
-	assert.Equal(t, http.StatusBadRequest, b.push("", profile).status, "without TLS")
-
-	authorities := x509.NewCertPool()
-	authorities.AddCert(parsed)
-	for _, certificates := range [][]tls.Certificate{nil, {certificate}} {
-		client := &http.Client{Transport: &http.Transport{
-			TLSClientConfig:   &tls.Config{RootCAs: authorities, Certificates: certificates, MinVersion: tls.VersionTLS12},
-			ForceAttemptHTTP2: true,
-		}}
-		t.Cleanup(client.CloseIdleConnections)
-		response, err := client.Post(strings.Replace(b.url("/v1/pprof"), "http:", "https:", 1), "", bytes.NewReader(profile))
-		if certificates == nil {
-			require.Error(t, err, "without a certificate")
+	certFile := profiletest.WriteFile(t, "cert.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}))
+	keyFile := profiletest.WriteFile(t, "key.pem", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))
+	body := profiletest.Pprof(t, samplePprof("/bin/app", 1))
+	for _, mutual := range []string{"", ", client_ca_file: " + certFile} {
+		b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, tls: {cert_file: "+certFile+", key_file: "+keyFile+mutual+"}}", newSink(t))
+		assert.Equal(t, http.StatusBadRequest, b.push("", body).status, "without TLS")
+		response, err := other.Client().Post(strings.Replace(b.url("/v1/pprof"), "http:", "https:", 1), "", bytes.NewReader(body))
+		if mutual != "" {
+			require.Error(t, err, "without a certificate of the client")
 			continue
 		}
 		require.NoError(t, err)

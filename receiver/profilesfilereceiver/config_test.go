@@ -5,38 +5,9 @@ package profilesfilereceiver
 
 import (
 	"testing"
-	"time"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
-
-func TestConfigIsRead(t *testing.T) {
-	cfg, err := loadConfig(`
-include: /a/{b,c}/*.pb
-exclude: [/a/b/x*]
-poll_interval: 2s
-storage: file_storage/x
-start_at: end
-after_read: move
-move_to: /done
-rejected: {directory: /rejected, max_total_size: 1GiB}
-concurrency: 8
-max_in_flight: 64MiB
-retry_on_failure: {initial_interval: 2s, max_interval: 1m}
-once: true
-`)
-	require.NoError(t, err)
-	assert.Equal(t, []string{"/a/{b,c}/*.pb"}, cfg.Watch.Include)
-	assert.Equal(t, "file_storage/x", cfg.Watch.Storage.String())
-	assert.Equal(t, 2*time.Second, cfg.Watch.PollInterval)
-	assert.Equal(t, RejectedConfig{Directory: "/rejected", MaxTotalSize: config.GiB}, cfg.Rejected)
-	assert.Equal(t, RetryConfig{InitialInterval: 2 * time.Second, MaxInterval: time.Minute}, cfg.RetryOnFailure)
-	assert.True(t, cfg.Once)
-}
 
 func TestWrongConfigurationsAreRejected_D3(t *testing.T) {
 	profiletest.CheckConfigs(t, createDefaultConfig, map[string]string{

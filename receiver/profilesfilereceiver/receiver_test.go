@@ -6,7 +6,6 @@ package profilesfilereceiver
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -524,19 +523,6 @@ func TestFileThatChangesWhileItIsSent_R17(t *testing.T) {
 			profiletest.Injected(t, "1 file "+what)
 		}
 	}
-}
-
-// The stored progress of a large file stays small while one of its records waits, or cannot be read.
-func TestProgressStaysSmall(t *testing.T) {
-	p := progress{}
-	for n := range 100_000 {
-		if n != 1 && n != 10 {
-			p.add(n)
-		}
-	}
-	stored, err := json.Marshal(p)
-	require.NoError(t, err)
-	assert.Less(t, len(stored), 100)
 }
 
 func TestProgressOfRecords(t *testing.T) {
