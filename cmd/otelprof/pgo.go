@@ -132,11 +132,11 @@ func (c *calls) add(stack []*profile.Location, weight int64) error {
 func framesOf(stack []*profile.Location) (frames []frame) {
 	for _, l := range stack {
 		for _, line := range l.Line {
-			if line.Function == nil {
-				frames = append(frames, frame{address: l.Address})
-				continue
+			f := frame{address: l.Address}
+			if function := line.Function; function != nil {
+				f = frame{function.Name, l.Address, function.StartLine, line.Line}
 			}
-			frames = append(frames, frame{line.Function.Name, l.Address, line.Function.StartLine, line.Line})
+			frames = append(frames, f)
 		}
 		if len(l.Line) == 0 {
 			frames = append(frames, frame{address: l.Address})

@@ -8,8 +8,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"time"
 
+	"github.com/felixge/httpsnoop"
 	"go.opentelemetry.io/collector/extension"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -65,22 +65,9 @@ func (t *telemetry) count(status int, n int64, path string) {
 // measure counts the requests that next serves, and their time.
 func (t *telemetry) measure(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		start, recorder := time.Now(), &statusRecorder{w, http.StatusOK}
-		next.ServeHTTP(recorder, r)
+		served := httpsnoop.CaptureMetrics(next, w, r)
 		path := cmp.Or(paths[r.Pattern], otherPath)
-		t.count(recorder.status, 1, path)
-		t.builder.ExtensionProfilesViewRequestDuration.Record(context.Background(), time.Since(start).Seconds(), metric.WithAttributes(t.extension, attribute.String("path", path)))
+		t.count(served.Code, 1, path)
+		t.builder.ExtensionProfilesViewRequestDuration.Record(context.Background(), served.Duration.Seconds(), metric.WithAttributes(t.extension, attribute.String("path", path)))
 	})
-}
-
-// statusRecorder keeps the status of a response.
-type statusRecorder struct {
-	http.ResponseWriter
-	status int
-}
-
-// WriteHeader writes the header of the response.
-func (r *statusRecorder) WriteHeader(status int) {
-	r.status = status
-	r.ResponseWriter.WriteHeader(status)
 }

@@ -43,12 +43,12 @@ func Top(w io.Writer, p *profile.Profile, nodes int, cumulative bool) error {
 		sort = "-cum"
 	}
 	count := strconv.Itoa(cmp.Or(nodes, defaultNodes))
-	makePrintable(p)
+	replaceTexts(p, Printable)
 	return run(p, []string{"-top", "-output=top", sort, "-nodecount=" + count}, &driver.Options{Writer: writer{w}})
 }
 
-// makePrintable escapes all that a report may show.
-func makePrintable(p *profile.Profile) {
+// replaceTexts replaces all texts that a report or a graph may show.
+func replaceTexts(p *profile.Profile, replace func(string) string) {
 	texts := []*string{&p.DefaultSampleType}
 	for i := range p.Comments {
 		texts = append(texts, &p.Comments[i])
@@ -63,7 +63,7 @@ func makePrintable(p *profile.Profile) {
 		texts = append(texts, &f.Name, &f.SystemName, &f.Filename)
 	}
 	for _, text := range texts {
-		*text = Printable(*text)
+		*text = replace(*text)
 	}
 }
 

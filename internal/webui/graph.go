@@ -93,27 +93,13 @@ func filtered(p *profile.Profile, query url.Values) (shown *profile.Profile, ind
 // attributes of that language name files.
 var plain = strings.NewReplacer(`"`, "'", `\`, "/", "\n", " ", "\r", " ", "\x00", "\uFFFD", "<", "‹", ">", "›")
 
-// makePlain makes all text of p plain.
-func makePlain(p *profile.Profile) {
-	for _, f := range p.Function {
-		f.Name, f.SystemName, f.Filename = plain.Replace(f.Name), plain.Replace(f.SystemName), plain.Replace(f.Filename)
-	}
-	for _, m := range p.Mapping {
-		m.File, m.BuildID = plain.Replace(m.File), plain.Replace(m.BuildID)
-	}
-	for _, t := range p.SampleType {
-		t.Type, t.Unit = plain.Replace(t.Type), plain.Replace(t.Unit)
-	}
+// draw returns the graph of a sample type of p, which it changes, as SVG.
+func draw(ctx context.Context, p *profile.Profile, index int) ([]byte, error) {
 	for _, s := range p.Sample {
 		s.Label, s.NumLabel, s.NumUnit = nil, nil, nil
 	}
-	p.DefaultSampleType, p.Comments, p.DocURL = plain.Replace(p.DefaultSampleType), nil, ""
-}
-
-// draw returns the graph of a sample type of p, which it changes, as SVG.
-func draw(ctx context.Context, p *profile.Profile, index int) ([]byte, error) {
-	makePlain(p)
-	p.DefaultSampleType = p.SampleType[index].Type
+	p.Comments, p.DocURL, p.DefaultSampleType = nil, "", p.SampleType[index].Type
+	replaceTexts(p, plain.Replace)
 	var dot, svg, stderr bytes.Buffer
 	if err := run(p, []string{"-dot", "-output=dot", "-flat", "-nodecount=" + strconv.Itoa(defaultNodes)}, &driver.Options{Writer: writer{&dot}}); err != nil {
 		return nil, err

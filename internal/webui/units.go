@@ -15,35 +15,25 @@ type scale struct {
 	Name string  `json:"name"`
 }
 
-// scalesOf returns the units for values in a unit of pprof, the smallest first.
-func scalesOf(unit string) []scale {
-	times := []scale{{1, " ns"}, {1e3, " µs"}, {1e6, " ms"}, {1e9, " s"}, {60e9, " min"}, {3600e9, " h"}}
-	switch unit {
-	case "nanoseconds", "ns":
-		return times
-	case "microseconds", "us":
-		return inUnitsOf(times, 1e3)
-	case "milliseconds", "ms":
-		return inUnitsOf(times, 1e6)
-	case "seconds", "s":
-		return inUnitsOf(times, 1e9)
-	case "bytes", "By":
-		return []scale{{1, " B"}, {1 << 10, " KiB"}, {1 << 20, " MiB"}, {1 << 30, " GiB"}, {1 << 40, " TiB"}}
-	}
-	if unit != "" && unit != "count" {
-		unit = " " + unit
-	} else {
-		unit = ""
-	}
-	return []scale{{1, unit}, {1e3, "k" + unit}, {1e6, "M" + unit}, {1e9, "G" + unit}, {1e12, "T" + unit}}
+// nanoseconds are the units of time.
+var nanoseconds = map[string]float64{
+	"nanoseconds": 1, "ns": 1, "microseconds": 1e3, "us": 1e3, "milliseconds": 1e6, "ms": 1e6, "seconds": 1e9, "s": 1e9,
 }
 
-// inUnitsOf divides the sizes.
-func inUnitsOf(scales []scale, size float64) []scale {
-	for i := range scales {
-		scales[i].Size /= size
+// scalesOf returns the units for values in a unit of pprof, the smallest first.
+func scalesOf(unit string) []scale {
+	if size := nanoseconds[unit]; size > 0 {
+		return []scale{{1 / size, " ns"}, {1e3 / size, " µs"}, {1e6 / size, " ms"}, {1e9 / size, " s"}, {60e9 / size, " min"}, {3600e9 / size, " h"}}
 	}
-	return scales
+	switch unit {
+	case "bytes", "By":
+		return []scale{{1, " B"}, {1 << 10, " KiB"}, {1 << 20, " MiB"}, {1 << 30, " GiB"}, {1 << 40, " TiB"}}
+	case "", "count":
+		unit = ""
+	default:
+		unit = " " + unit
+	}
+	return []scale{{1, unit}, {1e3, "k" + unit}, {1e6, "M" + unit}, {1e9, "G" + unit}, {1e12, "T" + unit}}
 }
 
 // quantity writes a value with three digits, and its unit.

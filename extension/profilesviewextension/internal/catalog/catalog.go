@@ -113,12 +113,7 @@ func (c *Catalog) list(ctx context.Context) {
 // readFurther reads at least one of the files that were not read, those that were written last first, until the
 // deadline. Of a file with an index it reads only of which time the Profiles are. c.mu is held.
 func (c *Catalog) readFurther(ctx context.Context, deadline time.Time) {
-	var pending []*file
-	for _, f := range c.files {
-		if f.pending() {
-			pending = append(pending, f)
-		}
-	}
+	pending := c.pending()
 	slices.SortFunc(pending, func(a, b *file) int { return cmp.Or(cmp.Compare(b.Modified, a.Modified), cmp.Compare(a.Path, b.Path)) })
 	for i, f := range pending {
 		if ctx.Err() != nil || i > 0 && time.Now().After(deadline) {
@@ -131,6 +126,16 @@ func (c *Catalog) readFurther(ctx context.Context, deadline time.Time) {
 			}
 		}
 	}
+}
+
+// pending returns the files of which some was not read. c.mu is held.
+func (c *Catalog) pending() (files []*file) {
+	for _, f := range c.files {
+		if f.pending() {
+			files = append(files, f)
+		}
+	}
+	return files
 }
 
 // fetchIndexes fetches the indexes of the next files together, before the first of them is used.
@@ -211,12 +216,12 @@ type Extent struct {
 	First, Last uint64
 }
 
-func (e *Extent) add(profiles int, first, last uint64) {
-	if e.Profiles == 0 || first < e.First {
-		e.First = first
+func (e *Extent) add(of Extent) {
+	if e.Profiles == 0 || of.Profiles > 0 && of.First < e.First {
+		e.First = of.First
 	}
-	e.Last = max(e.Last, last)
-	e.Profiles += profiles
+	e.Last = max(e.Last, of.Last)
+	e.Profiles += of.Profiles
 }
 
 // Found has the results of Scan besides the Profiles that it visited.
@@ -239,9 +244,7 @@ func (c *Catalog) Extent(ctx context.Context) (all Extent, err error) {
 	}
 	defer c.mu.Release(1)
 	for _, f := range c.files {
-		if in := f.extent(); in.Profiles > 0 {
-			all.add(in.Profiles, in.First, in.Last)
-		}
+		all.add(f.extent())
 	}
 	return all, nil
 }
@@ -270,7 +273,7 @@ func (c *Catalog) Scan(ctx context.Context, from, to time.Time, selects func(*re
 				if in, ok := within(&p, uint64(max(0, start)), uint64(max(0, end))); ok {
 					profiles = append(profiles, in)
 				} else if f.writtenIn(start, end) && f.isOdd(&p) {
-					found.Odd.add(p.Profiles, p.Start, p.Start)
+					found.Odd.add(Extent{p.Profiles, p.Start, p.Start})
 				}
 			}
 			if len(profiles) > 0 {
@@ -279,16 +282,12 @@ func (c *Catalog) Scan(ctx context.Context, from, to time.Time, selects func(*re
 		}
 	}
 	for _, f := range c.files {
-		if in := f.extent(); in.Profiles > 0 {
-			found.All.add(in.Profiles, in.First, in.Last)
-		}
+		found.All.add(f.extent())
 		if f.writtenIn(start, end) {
 			found.Errors = append(found.Errors, f.errs...)
 		}
-		if f.pending() {
-			found.Pending++
-		}
 	}
+	found.Pending = len(c.pending())
 	slices.SortFunc(found.Errors, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
 	return found, nil
 }
@@ -335,12 +334,7 @@ func (c *Catalog) Source(ctx context.Context, sel *query.Selection, missed *Miss
 			source.Files = append(source.Files, f.File)
 		}
 	}
-	missed.Pending = 0
-	for _, f := range c.files {
-		if f.pending() {
-			missed.Pending++
-		}
-	}
+	missed.Pending = len(c.pending())
 	return source, nil
 }
 

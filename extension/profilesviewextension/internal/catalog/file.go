@@ -128,7 +128,7 @@ func (f *file) readTimes(ctx context.Context, options *archive.Options) bool {
 	}
 	f.read, f.profiles = true, Extent{}
 	for _, of := range x.Totals {
-		f.profiles.add(of.Profiles, of.Start, of.Latest)
+		f.profiles.add(Extent{of.Profiles, of.Start, of.Latest})
 	}
 	return true
 }
@@ -157,7 +157,7 @@ func (f *file) load(ctx context.Context, options *archive.Options, deadline time
 	}
 	for _, profiles := range f.details {
 		for _, p := range profiles {
-			f.profiles.add(p.Profiles, p.Start, p.Latest)
+			f.profiles.add(Extent{p.Profiles, p.Start, p.Latest})
 		}
 	}
 	return false, nil

@@ -268,24 +268,21 @@ func compareTotals(a, b *total) int { return query.Kind(a.kind).Compare(query.Ki
 // markAmbiguous sets Ambiguous.
 func markAmbiguous(totals []*total) {
 	type name struct{ service, selector string }
-	selected := map[name]kind{} // by what selects it
-	for range 2 {               // the first of several is known to be ambiguous only after the others
-		for _, t := range totals {
-			for _, selector := range [...]string{t.Type, t.SampleType, t.kind.selector()} {
-				n := name{t.Service, selector}
-				if of, known := selected[n]; !known {
-					selected[n] = t.kind
-				} else if of.Type != t.Type || of.period() != t.period() {
-					selected[n] = kind{Type: several}
-				}
+	type profiler struct{ typ, period string }
+	selected := map[name]map[profiler]bool{} // by what selects them
+	for _, t := range totals {
+		for _, selector := range [...]string{t.Type, t.SampleType, t.kind.selector()} {
+			n := name{t.Service, selector}
+			if selected[n] == nil {
+				selected[n] = map[profiler]bool{}
 			}
-			t.Ambiguous = selected[name{t.Service, t.kind.selector()}].Type == several
+			selected[n][profiler{t.Type, t.period()}] = true
 		}
 	}
+	for _, t := range totals {
+		t.Ambiguous = len(selected[name{t.Service, t.kind.selector()}]) > 1
+	}
 }
-
-// several stands for more than one type.
-const several = "\x00"
 
 // selector selects the Profiles of the total, and no others of its service that one pprof cannot hold with them.
 func (t *total) selector() string {

@@ -129,27 +129,36 @@ func selection(typeID, selector string, start, end int64) (*query.Selection, err
 // maxSelectors is how many selectors a request may have.
 const maxSelectors = 10
 
-// selections returns the selections of several selectors, each of which adds to the answer.
-func selections(selectors []string, start, end int64) ([]*query.Selection, error) {
+// matching is a request with several selectors, each of which adds to the answer.
+type matching interface {
+	GetMatchers() []string
+	GetStart() int64
+	GetEnd() int64
+}
+
+// eachSelection calls do with the selection of each selector of a request.
+func eachSelection(r matching, do func(*query.Selection) error) error {
+	selectors := r.GetMatchers()
 	if len(selectors) == 0 {
 		selectors = []string{"{}"}
 	}
 	if len(selectors) > maxSelectors {
-		return nil, invalid("matchers must be at most %d", maxSelectors)
+		return invalid("matchers must be at most %d", maxSelectors)
 	}
-	var all []*query.Selection
 	for _, selector := range selectors {
-		sel := &query.Selection{}
-		var err error
-		if sel.Labels, err = labels.ParseSelector(selector); err != nil {
-			return nil, invalid("matchers has %.200q: %w", selector, err)
+		matchers, err := labels.ParseSelector(selector)
+		if err != nil {
+			return invalid("matchers has %.200q: %w", selector, err)
 		}
-		if err := between(sel, start, end); err != nil {
-			return nil, err
+		sel := &query.Selection{Labels: matchers}
+		if err := between(sel, r.GetStart(), r.GetEnd()); err != nil {
+			return err
 		}
-		all = append(all, sel)
+		if err := do(sel); err != nil {
+			return err
+		}
 	}
-	return all, nil
+	return nil
 }
 
 func (a *api) profileStats(ctx context.Context, _ *querierpb.GetProfileStatsRequest) (*querierpb.GetProfileStatsResponse, error) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi/querierpb"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
@@ -48,92 +49,79 @@ func (a *api) profileTypes(ctx context.Context, r *querierpb.ProfileTypesRequest
 }
 
 func (a *api) labelNames(ctx context.Context, r *querierpb.LabelNamesRequest) (*querierpb.LabelNamesResponse, error) {
-	all, err := selections(r.GetMatchers(), r.GetStart(), r.GetEnd())
-	if err != nil {
-		return nil, err
-	}
-	names, err := union(all, func(sel *query.Selection) ([]string, error) { return a.namesOf(ctx, sel) })
-	return &querierpb.LabelNamesResponse{Names: names}, err
-}
-
-// union returns what is of one of the selections, but "", sorted.
-func union(all []*query.Selection, of func(*query.Selection) ([]string, error)) ([]string, error) {
 	found := map[string]bool{}
-	for _, sel := range all {
-		texts, err := of(sel)
-		if err != nil {
-			return nil, err
-		}
-		for _, text := range texts {
-			found[text] = true
-		}
-	}
+	err := eachSelection(r, func(sel *query.Selection) error { return a.addNames(ctx, sel, found) })
 	delete(found, "")
-	return slices.Sorted(maps.Keys(found)), nil
+	return &querierpb.LabelNamesResponse{Names: slices.Sorted(maps.Keys(found))}, err
 }
 
-// namesOf returns the labels that a selected profile has, without the service if none has one.
-func (a *api) namesOf(ctx context.Context, sel *query.Selection) (names []string, err error) {
+// addNames adds the labels that a selected profile has, without the service if none has one.
+func (a *api) addNames(ctx context.Context, sel *query.Selection, found map[string]bool) error {
+	keys, err := a.keys(ctx, sel)
+	if err != nil {
+		return err
+	}
+	for i := range keys {
+		for _, name := range query.KeyLabels {
+			if value, _ := query.KeyLabel(&keys[i], name); value != "" {
+				found[name] = true
+			}
+		}
+	}
+	set, err := a.attributes(ctx, sel)
+	if err != nil {
+		return err
+	}
+	names, _ := set.Names()
+	for _, name := range names {
+		if !query.IsKeyLabel(name) {
+			found[name] = true
+		}
+	}
+	return nil
+}
+
+// attributes returns the labels of the selected profiles that are attributes.
+func (a *api) attributes(ctx context.Context, sel *query.Selection) (*labels.Set, error) {
 	source, err := a.catalog.Source(ctx, sel, &a.missed)
 	if err != nil {
 		return nil, err
 	}
-	keys, err := a.keys(ctx, sel)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range query.KeyLabels {
-		if slices.ContainsFunc(keys, func(k recordfile.Key) bool { value, _ := query.KeyLabel(&k, name); return value != "" }) {
-			names = append(names, name)
-		}
-	}
-	set, err := source.Labels(ctx, sel)
-	if err != nil {
-		return nil, err
-	}
-	of, _ := set.Names()
-	for _, name := range of {
-		if !query.IsKeyLabel(name) {
-			names = append(names, name)
-		}
-	}
-	return names, nil
+	return source.Labels(ctx, sel)
 }
 
 func (a *api) labelValues(ctx context.Context, r *querierpb.LabelValuesRequest) (*querierpb.LabelValuesResponse, error) {
-	all, err := selections(r.GetMatchers(), r.GetStart(), r.GetEnd())
-	if err != nil {
-		return nil, err
-	}
 	if r.GetName() == "" {
 		return nil, invalid("name is empty: must be that of a label")
 	}
-	values, err := union(all, func(sel *query.Selection) ([]string, error) { return a.valuesOf(ctx, sel, r.GetName()) })
-	return &querierpb.LabelValuesResponse{Names: values}, err
+	found := map[string]bool{}
+	err := eachSelection(r, func(sel *query.Selection) error { return a.addValues(ctx, sel, r.GetName(), found) })
+	delete(found, "")
+	return &querierpb.LabelValuesResponse{Names: slices.Sorted(maps.Keys(found))}, err
 }
 
-func (a *api) valuesOf(ctx context.Context, sel *query.Selection, name string) (values []string, err error) {
+// addValues adds those that a label of the selected profiles has.
+func (a *api) addValues(ctx context.Context, sel *query.Selection, name string, found map[string]bool) error {
 	if query.IsKeyLabel(name) {
 		keys, err := a.keys(ctx, sel)
 		for i := range keys {
 			value, _ := query.KeyLabel(&keys[i], name)
-			values = append(values, value)
+			found[value] = true
 		}
-		return values, err
+		return err
 	}
-	source, err := a.catalog.Source(ctx, sel, &a.missed)
+	set, err := a.attributes(ctx, sel)
 	if err != nil {
-		return nil, err
-	}
-	set, err := source.Labels(ctx, sel)
-	if err != nil {
-		return nil, err
+		return err
 	}
 	values, complete := set.Values(name)
 	if !complete {
-		return nil, invalid("label %.60q has too many values: select less, by service, type or time", name)
+		return invalid("label %.60q has too many values: select less, by service, type or time", name)
 	}
-	return values, nil
+	for _, value := range values {
+		found[value] = true
+	}
+	return nil
 }
 
 // labelsOf returns the labels with these names that have a value.
@@ -175,28 +163,23 @@ func (g *grouping) values(k *recordfile.Key, attributes []string) []string {
 }
 
 func (a *api) series(ctx context.Context, r *querierpb.SeriesRequest) (*querierpb.SeriesResponse, error) {
-	all, err := selections(r.GetMatchers(), r.GetStart(), r.GetEnd())
-	if err != nil {
-		return nil, err
-	}
 	found := map[string][]*querierpb.LabelPair{}
-	for _, sel := range all {
-		if err := a.seriesOf(ctx, sel, r.GetLabelNames(), found); err != nil {
-			return nil, err
-		}
-	}
+	err := eachSelection(r, func(sel *query.Selection) error { return a.addSeries(ctx, sel, r.GetLabelNames(), found) })
 	response := &querierpb.SeriesResponse{}
 	for _, key := range slices.Sorted(maps.Keys(found)) {
 		response.LabelsSet = append(response.LabelsSet, &querierpb.Labels{Labels: found[key]})
 	}
-	return response, nil
+	return response, err
 }
 
-func (a *api) seriesOf(ctx context.Context, sel *query.Selection, names []string, found map[string][]*querierpb.LabelPair) (err error) {
+// addSeries adds the combinations of values of labels with these names, or of all.
+func (a *api) addSeries(ctx context.Context, sel *query.Selection, names []string, found map[string][]*querierpb.LabelPair) error {
 	if len(names) == 0 {
-		if names, err = a.namesOf(ctx, sel); err != nil {
+		all := map[string]bool{}
+		if err := a.addNames(ctx, sel, all); err != nil {
 			return err
 		}
+		names = slices.Collect(maps.Keys(all))
 	}
 	by := groupBy(names)
 	add := func(k *recordfile.Key, attributes []string) error {
