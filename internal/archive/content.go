@@ -4,6 +4,7 @@
 package archive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -76,9 +77,9 @@ func open(path string) (*os.File, error) {
 	if isDescriptor(path) {
 		return os.Open(path)
 	}
-	f, err := openRegular(path)
+	f, err := regularfile.Open(path)
 	if errors.Is(err, fs.ErrNotExist) && isPartial(path) {
-		return openRegular(strings.TrimSuffix(path, recordfile.PartialSuffix))
+		return regularfile.Open(strings.TrimSuffix(path, recordfile.PartialSuffix))
 	}
 	return f, err
 }
@@ -88,16 +89,7 @@ func (o *Options) openIndex(ctx context.Context, file File) (*content, error) {
 	if file.IndexObject != nil {
 		return ofObject(ctx, file.IndexObject, Part{}), nil
 	}
-	return o.owned(openRegular(file.Path + recordfile.IndexSuffix))
-}
-
-// openRegular opens a regular file. Its error for others says which inputs there are.
-func openRegular(path string) (*os.File, error) {
-	f, err := regularfile.Open(path)
-	if errors.Is(err, regularfile.ErrNotRegular) {
-		err = &fs.PathError{Op: "open", Path: path, Err: errNotRegular}
-	}
-	return f, err
+	return o.owned(regularfile.Open(file.Path + recordfile.IndexSuffix))
 }
 
 func ofObject(ctx context.Context, object Object, part Part) *content {
@@ -167,50 +159,34 @@ const (
 
 // FetchIndexes fetches the indexes of files in object stores together, for StoredIndex.
 func (o *Options) FetchIndexes(ctx context.Context, files []File) {
-	f := o.newFetcher()
-	for _, file := range files {
-		if file.IndexObject != nil {
-			f.fetch(ctx, file.IndexObject, []Part{{}})
-		}
-	}
-	_ = f.group.Wait() // readers have the errors
+	o.fetch(ctx, len(files), func(i int) (Object, []Part) { return files[i].IndexObject, []Part{{}} })
 }
 
-// Fetch fetches parts of files in object stores together, for Records, up to a share of the memory limit.
+// Fetch fetches parts of files in object stores together, for Records.
 func (o *Options) Fetch(ctx context.Context, files []File, parts [][]Part) {
-	f := o.newFetcher()
-	for i, file := range files {
-		if file.Object != nil && len(parts[i]) > 0 {
-			f.fetch(ctx, file.Object, parts[i])
+	o.fetch(ctx, len(files), func(i int) (Object, []Part) { return files[i].Object, parts[i] })
+}
+
+// fetch fetches parts of n objects, up to a share of the memory limit.
+func (o *Options) fetch(ctx context.Context, n int, of func(i int) (Object, []Part)) {
+	var group errgroup.Group
+	group.SetLimit(fetching)
+	room := o.MaxMemory / fetchShare
+	for i := range n {
+		object, parts := of(i)
+		if object == nil {
+			continue
 		}
-	}
-	_ = f.group.Wait() // readers have the errors
-}
-
-// fetcher fetches objects until there is no room.
-type fetcher struct {
-	group errgroup.Group
-	room  int64
-}
-
-func (o *Options) newFetcher() *fetcher {
-	f := &fetcher{room: o.MaxMemory / fetchShare}
-	f.group.SetLimit(fetching)
-	return f
-}
-
-func (f *fetcher) fetch(ctx context.Context, object Object, parts []Part) {
-	for _, part := range parts {
-		if part.End == 0 {
-			part.End = object.Size()
+		for _, part := range parts {
+			room -= cmp.Or(part.End, object.Size()) - part.Start
 		}
-		f.room -= part.End - part.Start
+		if room < 0 {
+			break
+		}
+		group.Go(func() error {
+			object.Fetch(ctx, parts)
+			return nil
+		})
 	}
-	if f.room < 0 {
-		return
-	}
-	f.group.Go(func() error {
-		object.Fetch(ctx, parts)
-		return nil
-	})
+	_ = group.Wait() // readers have the errors
 }

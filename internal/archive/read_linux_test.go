@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
 )
 
 // A file that became a named pipe after it was found is an error, and so is its index: opening it does not wait for a writer.
@@ -39,6 +40,6 @@ func TestRecordsDoesNotWaitForANamedPipe_V7(t *testing.T) {
 	assert.Nil(t, o.StoredIndex(t.Context(), files[0]))
 	for record, err := range o.Records(t.Context(), files[0], Part{}) {
 		assert.Nil(t, record)
-		assert.ErrorIs(t, err, errNotRegular)
+		assert.ErrorIs(t, err, regularfile.ErrNotRegular)
 	}
 }

@@ -17,8 +17,8 @@ import (
 const (
 	manifestSuffix = ".replaces"
 	manifestEnd    = "end"
-	// MaxManifest is the size of a manifest in bytes.
-	MaxManifest = 64 << 20
+	// MaxManifest is the size of a manifest in bytes: of 300,000 names.
+	MaxManifest = 16 << 20
 )
 
 // ManifestName returns the name of the manifest of a file.

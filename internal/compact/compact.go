@@ -30,6 +30,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
 )
 
 // Level says which files become one.
@@ -248,17 +249,8 @@ func (d *directory) has(name string) bool {
 
 // manifest reads the manifest of a file.
 func (d *directory) manifest(of string) (inputs []string, err error) {
-	file, err := d.dir.Open(archive.ManifestName(of))
+	content, err := regularfile.Read(filepath.Join(d.path, archive.ManifestName(of)), archive.MaxManifest)
 	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	content := make([]byte, min(info.Size(), archive.MaxManifest))
-	if n, err := file.ReadAt(content, 0); n < len(content) {
 		return nil, err
 	}
 	if inputs = archive.ParseManifest(of, content); len(inputs) == 0 {

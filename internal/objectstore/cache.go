@@ -52,12 +52,6 @@ func (c *cache) get(key blockKey) []byte {
 	return data
 }
 
-func (c *cache) has(key blockKey) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.blocks.Contains(key)
-}
-
 // put takes over data.
 func (c *cache) put(key blockKey, data []byte) {
 	c.mu.Lock()

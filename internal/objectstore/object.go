@@ -69,7 +69,7 @@ func (o *object) missing(parts []archive.Part) []span {
 		for number := part.Start / blockSize; number*blockSize < min(end, o.size); number++ {
 			n := len(spans) - 1
 			switch {
-			case o.cache.has(o.block(number)):
+			case o.cache.get(o.block(number)) != nil:
 			case n >= 0 && number < spans[n].end+maxGap && number < spans[n].first+maxRequest/blockSize:
 				spans[n].end = max(spans[n].end, number+1)
 			default:
@@ -184,7 +184,7 @@ func (r *reader) seek(number int64) error {
 	if block == nil {
 		s := span{number, number + 1}
 		most := max(1, min(maxRequest, o.cache.limit/8)/blockSize)
-		for s.end-s.first < most && s.end*blockSize < r.end && !o.cache.has(o.block(s.end)) {
+		for s.end-s.first < most && s.end*blockSize < r.end && o.cache.get(o.block(s.end)) == nil {
 			s.end++
 		}
 		var err error

@@ -24,8 +24,6 @@ const (
 	manifestPrefix, manifestSuffix = ".", ".replaces"
 	// replaceTime is how long lists are in use.
 	replaceTime = 2 * time.Minute
-	// maxManifest is the size of a manifest in bytes.
-	maxManifest = 4 << 20
 )
 
 // ofManifest returns the name of the file of a manifest, in a bucket or a directory.
@@ -51,7 +49,7 @@ func withoutReplaced(ctx context.Context, objects map[string]*object) error {
 	var replaced []string
 	for key, o := range objects {
 		of, isManifest := ofManifest(key)
-		if !isManifest || objects[of] == nil || o.size > maxManifest {
+		if !isManifest || objects[of] == nil || o.size > archive.MaxManifest {
 			continue
 		}
 		data, err := o.get(ctx, 0, o.size)
@@ -82,10 +80,13 @@ func (u *Uploader) replace(ctx context.Context, f *localFile) error {
 // readManifest reads the manifest of a file of the directory. A file without one replaces nothing.
 func (u *Uploader) readManifest(f *localFile) error {
 	directory, base := path.Split(f.name)
-	data, err := regularfile.Read(u.path(directory+archive.ManifestName(base)), maxManifest)
+	data, err := regularfile.Read(u.path(directory+archive.ManifestName(base)), archive.MaxManifest)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	if err != nil {
+		return err
+	}
 	f.manifest, f.replaces = data, replacedBy(f.name, data)
-	return err
+	return nil
 }

@@ -112,17 +112,25 @@ func TestReadersSeeReplacedFilesOnce(t *testing.T) {
 	}
 }
 
-// TestReplacedFilesAreNotUploaded: the file that replaces them is enough.
-func TestReplacedFilesAreNotUploaded(t *testing.T) {
+// TestALargeManifestIsRead: it names 100,000 files. One that cannot be read is waited for.
+func TestALargeManifestIsRead(t *testing.T) {
 	s, dir := s3test.New(t), threeFiles(t)
 	file, replaced := replacing(t, dir)
-	u := uploadOf(s.URL, dir)
-	u.run(t, never)
-	assert.Len(t, u.uploaded, 2)
-	assert.Contains(t, u.uploaded, filepath.Join(dir, file))
-	for _, name := range replaced {
-		assert.NotContains(t, s.Objects(), "host/1/"+name)
+	for n := range 100_000 {
+		replaced = append(replaced, recordfile.Name{Sequence: uint64(n), Format: format}.String())
 	}
+	manifest := filepath.Join(dir, "."+file+".replaces")
+	require.NoError(t, os.Remove(manifest))
+	require.NoError(t, os.Symlink(dir, manifest))
+	u := uploadOf(s.URL, dir)
+	u.run(t, func(error) bool { return len(u.failed) == 3 })
+	assert.Len(t, u.uploaded, 3)
+	assert.NotContains(t, s.Objects(), "host/1/"+file)
+	require.NoError(t, os.Remove(manifest))
+	s.PutDirectory(t, dir, "p")
+	s.Put("p/"+file+".replaces", archive.Manifest(replaced))
+	files, _ := open(t, 1<<20, s.Path("p"))
+	assert.Len(t, files, 2)
 }
 
 // TestManifestsOfReaders: a manifest counts only with its file, and names files beside it only.
@@ -200,4 +208,7 @@ func TestCompactedFilesReplaceTheirInputs(t *testing.T) {
 	require.Len(t, remote, 1)
 	assert.Contains(t, remote[0].Path, ".1h0m0s.")
 	assert.Len(t, s.Objects(), 2, "the file and its index")
+	other := s3test.New(t)
+	uploadOf(other.URL, dir).run(t, never)
+	assert.Equal(t, s.Objects(), other.Objects(), "replaced files are not uploaded")
 }

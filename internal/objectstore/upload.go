@@ -235,7 +235,7 @@ func (u *Uploader) scan() ([]localFile, error) {
 	for i := range files {
 		if f := &files[i]; manifests[f.name] {
 			if err := u.readManifest(f); err != nil {
-				failed = err
+				failed, replaced[f.name] = err, true // it waits, as its inputs would count again
 			}
 			for _, name := range f.replaces {
 				replaced[name] = true
