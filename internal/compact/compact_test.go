@@ -288,8 +288,7 @@ func TestQueriesOverWholeSlotsStayTheSame(t *testing.T) {
 // TestOnlyWhatIsDueIsCompacted: a bucket that has ended less than After ago stays, and so do files that are being written.
 func TestOnlyWhatIsDueIsCompacted(t *testing.T) {
 	h := newHistory(t)
-	r := profiletest.NewRand(1)
-	h.writeRandom(r, begin.Add(59*time.Minute), 2)
+	h.writeRandom(profiletest.NewRand(1), begin.Add(59*time.Minute), 2)
 	h.run(begin.Add(2 * time.Hour).Add(-time.Second))
 	assert.Empty(t, h.results)
 	h.run(begin.Add(2 * time.Hour))
@@ -297,13 +296,6 @@ func TestOnlyWhatIsDueIsCompacted(t *testing.T) {
 	assert.Equal(t, 1, h.results[0].Inputs)
 	h.run(begin.Add(2 * time.Hour))
 	assert.Len(t, h.results, 1, "it is compacted once")
-
-	h.writeRandom(r, begin.Add(30*time.Minute), 1) // a late one
-	want := h.sums("", begin, begin.Add(3*time.Hour))
-	h.run(begin.Add(2 * time.Hour))
-	require.Len(t, h.results, 2)
-	assert.Contains(t, h.results[1].Path, "profiles-20261120T000000.000Z-000002.1h0m0s")
-	assert.Empty(t, difference(want, h.sums("", begin, begin.Add(3*time.Hour))))
 }
 
 func TestGroupsAreCompactedApart(t *testing.T) {
@@ -378,24 +370,6 @@ func TestInputsRemovedByRetention(t *testing.T) {
 	require.Len(t, h.results, 1)
 	assert.Equal(t, 2, h.results[0].Inputs)
 	assert.Empty(t, h.skipped)
-}
-
-func TestAResultIsAsOldAsTheEndOfItsSpan(t *testing.T) {
-	h := newHistory(t)
-	h.writeRandom(profiletest.NewRand(4), begin, 3)
-	h.finish(begin.Add(3 * time.Hour))
-	now := begin.Add(10 * time.Hour)
-	w, err := recordfile.OpenWriter(recordfile.Options{
-		Directory: h.dir, Format: format, MaxOpen: 1, Now: func() time.Time { return now }, Retention: recordfile.Retention{MaxAge: 9 * time.Hour},
-		Failed: func(err error) { assert.NoError(t, err) },
-	})
-	require.NoError(t, err)
-	w.Maintain()
-	assert.Len(t, h.names(), 1, "the hour ended nine hours ago")
-	now = now.Add(time.Second)
-	w.Maintain()
-	assert.Empty(t, h.names())
-	require.NoError(t, w.Close())
 }
 
 // TestTwoProcessesCompactOneDirectory: each file is made once.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -49,10 +50,7 @@ func TestKill_E3(t *testing.T) {
 	kills := profiletest.Rounds(t, 3, 100) // of each of ten formats
 	forEachFormat(t, func(t *testing.T, format Format) {
 		dir := t.TempDir()
-		which := 0
-		for allFormats[which] != format {
-			which++
-		}
+		which := slices.Index(allFormats, format)
 		last := 0
 		acknowledged, torn := map[int]bool{}, 0
 		finished := map[string]string{}

@@ -115,25 +115,6 @@ func TestGarbageBetweenRecords(t *testing.T) {
 	}
 }
 
-// TestManyDamagedLines: each whole line is read, however many others are damaged.
-func TestManyDamagedLines(t *testing.T) {
-	const n = 100_000
-	data := bytes.Repeat([]byte("{\"id\":1}\n{\"id\":\n"), n)
-	reader := NewReader(bytes.NewReader(data), int64(len(data)), Format{Content: OTLPJSON}, MaxRecordSize)
-	defer reader.Close()
-	records, damaged := 0, 0
-	for record, err := range reader.All() {
-		if err == nil {
-			require.JSONEq(t, `{"id":1}`, string(record))
-			records++
-		} else {
-			damaged++
-		}
-	}
-	assert.Equal(t, n, records)
-	assert.Equal(t, n, damaged)
-}
-
 func TestReaderIsBounded(t *testing.T) {
 	const size = 1000
 	forEachFormat(t, func(t *testing.T, format Format) {

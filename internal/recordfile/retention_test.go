@@ -57,6 +57,9 @@ func TestRetentionPolicy(t *testing.T) {
 	assert.Equal(t, now.Add(-4*time.Minute), kept[0].name.Time)
 	assert.Len(t, Retention{MaxAge: 2 * time.Minute, MaxFiles: 4}.surplus(files(), now, keepOldest), 3, "one more, as a limit of files holds for all")
 	assert.Len(t, Retention{MaxTotalSize: 30}.surplus(files(), now, keepOldest), 2)
+	compacted := []storedFile{{name: Name{Time: now.Add(-2 * time.Hour), Span: time.Hour}}}
+	assert.Empty(t, Retention{MaxAge: time.Hour}.surplus(compacted, now, nil), "it is as old as the end of its span")
+	assert.Len(t, Retention{MaxAge: time.Hour}.surplus(compacted, now.Add(1), nil), 1)
 }
 
 // TestRetention: over all groups, and nothing but finished files of ours is removed.

@@ -72,30 +72,24 @@ func parseIndex(t *testing.T, path string) *Index {
 	return x
 }
 
-// TestRecoveredFileHasNoIndex: a crash before or after the file got its name leaves no index.
-func TestRecoveredFileHasNoIndex(t *testing.T) {
+// TestFilesWithoutIndex: a crash before or after a file got its name leaves none, and so does a record without summaries.
+func TestFilesWithoutIndex(t *testing.T) {
 	dir := t.TempDir()
 	format := allFormats[2]
 	name := Name{Sequence: 1, Format: format, Partial: true}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, name.String()), fileOf(t, format, 3, 100), 0o600))
-	w := openTestWriter(t, dir, Options{Format: format})
-	require.NoError(t, w.Append(indexedRecord(OTLPProto, 4, 100)))
+	w := openTestWriter(t, dir, Options{Format: format, Rotation: Rotation{MaxRecords: 3}})
+	for _, record := range []Record{
+		indexedRecord(OTLPProto, 4, 100), plainRecord(OTLPProto, 5, 100), indexedRecord(OTLPProto, 6, 100), indexedRecord(OTLPProto, 7, 100),
+	} {
+		require.NoError(t, w.Append(record))
+	}
 	require.NoError(t, w.Close())
-	names := list(t, dir)
-	require.Len(t, names, 3, "two files and the index of one")
-	assert.Equal(t, names[1]+IndexSuffix, names[2])
-	assert.Equal(t, []int{1, 2, 3, 4}, readAll(t, dir, 100))
-}
-
-func TestFileWithRecordWithoutSummariesHasNoIndex(t *testing.T) {
-	dir := t.TempDir()
-	w := openTestWriter(t, dir, Options{Format: allFormats[0]})
-	require.NoError(t, w.Append(indexedRecord(OTLPProto, 1, 100)))
-	require.NoError(t, w.Append(plainRecord(OTLPProto, 2, 100)))
-	require.NoError(t, w.Append(indexedRecord(OTLPProto, 3, 100)))
-	require.NoError(t, w.Close())
-	assert.Len(t, list(t, dir), 1)
 	assert.True(t, w.indexes.TryAcquire(maxIndexes))
+	names := list(t, dir)
+	require.Len(t, names, 4, "three files and the index of one")
+	assert.Equal(t, names[2]+IndexSuffix, names[3])
+	assert.Equal(t, []int{1, 2, 3, 4, 5, 6, 7}, readAll(t, dir, 100))
 }
 
 // TestIndexThatCannotBeWrittenFailsNoRecord lets each call fail that the index takes.

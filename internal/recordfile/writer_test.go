@@ -146,7 +146,7 @@ func TestRotationOfFiles_E13(t *testing.T) {
 				if i < len(finished)-1 {
 					assert.Equal(t, tt.reason, finished[i].Reason)
 				}
-				got = append(got, idsOf(t, filepath.Join(dir, name), format.Content))
+				got = append(got, readFile(t, filepath.Join(dir, name), format.Content, -1))
 			}
 			assert.Equal(t, tt.want, got)
 		})
