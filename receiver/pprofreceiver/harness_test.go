@@ -229,18 +229,6 @@ func (b *testReceiver) counts(metric, by string) map[string]int64 {
 	return profiletest.MetricsBy(b.t, b.telemetry, metric, by)[""]
 }
 
-// points is the data of a metric, the zero value when there is none.
-func points[T any](b *testReceiver, name string) (data T) {
-	b.t.Helper()
-	found, err := b.telemetry.GetMetric(name)
-	if err != nil {
-		return data
-	}
-	data, ok := found.Data.(T)
-	require.True(b.t, ok, "%s is %T", name, found.Data)
-	return data
-}
-
 // explode is the function that panics in tests.
 func explode() { panic("out of the blue") }
 

@@ -27,7 +27,6 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.uber.org/zap"
 
@@ -114,12 +113,16 @@ func targetsYAML(keys string, hosts ...string) string {
 	return yaml.String()
 }
 
-// outcomes counts the scrapes of each target, or of all for "", by outcome.
+const scrapes = "otelcol_receiver_pprof_scrapes"
+
+// outcomes counts the scrapes of a target by outcome.
 func (b *testReceiver) outcomes(target string) map[string]int {
 	b.t.Helper()
 	counts := map[string]int{}
-	for _, point := range points[metricdata.Sum[int64]](b, "otelcol_receiver_pprof_scrapes").DataPoints {
-		if name, _ := point.Attributes.Value("target"); target == "" || name.AsString() == target {
+	found, err := b.telemetry.GetMetric(scrapes)
+	require.NoError(b.t, err)
+	for _, point := range found.Data.(metricdata.Sum[int64]).DataPoints {
+		if name, _ := point.Attributes.Value("target"); name.AsString() == target {
 			outcome, _ := point.Attributes.Value("outcome")
 			counts[outcome.AsString()] += int(point.Value)
 		}
@@ -127,16 +130,10 @@ func (b *testReceiver) outcomes(target string) map[string]int {
 	return counts
 }
 
-// up is the health of each target and kind.
-func (b *testReceiver) up() map[string]int {
+// up is the health of each target, which has one profile.
+func (b *testReceiver) up() map[string]int64 {
 	b.t.Helper()
-	health := map[string]int{}
-	for _, point := range points[metricdata.Gauge[int64]](b, "otelcol_receiver_pprof_target_up").DataPoints {
-		target, _ := point.Attributes.Value(attribute.Key("target"))
-		kind, _ := point.Attributes.Value(attribute.Key("profile.type"))
-		health[target.AsString()+" "+kind.AsString()] = int(point.Value)
-	}
-	return health
+	return b.counts("otelcol_receiver_pprof_target_up", "target")
 }
 
 func respond(w http.ResponseWriter, contentType string, body []byte) {
@@ -282,11 +279,11 @@ func TestBadTargets_R14_R16(t *testing.T) {
 			assert.GreaterOrEqual(t, counts[outcome[host]], cycles, host)
 			assert.LessOrEqual(t, counts[outcome[host]], cycles+1, host)
 			assert.Len(t, counts, 1, "%s: %v", host, counts)
-			health := 0
+			health := int64(0)
 			if outcome[host] == "success" {
 				health = 1
 			}
-			assert.Equal(t, health, b.up()["http://"+host+"/debug/pprof goroutine"], host)
+			assert.Equal(t, health, b.up()["http://"+host+"/debug/pprof"], host)
 		}
 		stopping := time.Now()
 		require.NoError(t, b.Shutdown(t.Context()))
@@ -329,7 +326,7 @@ func TestScrapeStopsAtOnce(t *testing.T) {
 		begin := time.Now()
 		require.NoError(t, b.Shutdown(t.Context()))
 		assert.LessOrEqual(t, time.Since(begin), time.Second)
-		assert.Empty(t, b.outcomes(""), "an unfinished scrape has no outcome")
+		assert.Empty(t, b.counts(scrapes, "outcome"), "an unfinished scrape has no outcome")
 	})
 }
 
@@ -423,8 +420,8 @@ func TestGoroutineLeaksAreScrapedFromTargetsThatHaveThem(t *testing.T) {
 		time.Sleep(time.Minute)
 		all := arrivals(t, next.only())
 		assert.Equal(t, []arrived{{kind: "goroutineleak", sampleType: "goroutineleak", unit: "count", temporality: "instant", value: 5, time: all[0].time}}, all)
-		assert.Equal(t, map[string]int{"success": 1}, b.outcomes(""))
-		assert.Equal(t, map[string]int{"http://new/debug/pprof goroutineleak": 1}, b.up())
+		assert.Equal(t, map[string]int64{"success": 1}, b.counts(scrapes, "outcome"))
+		assert.Equal(t, map[string]int64{"http://new/debug/pprof": 1}, b.up())
 		require.NoError(t, b.Shutdown(t.Context()))
 		assert.Equal(t, 1, b.logs.FilterMessage("Skipped a profile that the target does not have").Len())
 		assert.Zero(t, b.logs.FilterMessageSnippet("Scrape failed").Len())
@@ -433,7 +430,7 @@ func TestGoroutineLeaksAreScrapedFromTargetsThatHaveThem(t *testing.T) {
 		b := newTestReceiver(t, "remote: {endpoint: http://old/debug/pprof/goroutineleak}", newSink(t))
 		defer serveOver(t, b, serve)()
 		b.runFor(time.Minute)
-		assert.Equal(t, map[string]int{"status": 1}, b.outcomes(""))
+		assert.Equal(t, map[string]int64{"status": 1}, b.counts(scrapes, "outcome"))
 	})
 }
 
@@ -474,7 +471,7 @@ func TestScrapeCarriesOn(t *testing.T) {
 		defer serveOver(t, b, &counters{t: t})()
 		b.runFor(2 * time.Minute)
 		assert.Len(t, next.AllProfiles(), 1)
-		assert.Equal(t, map[string]int{"success": 1, "panic": 1}, b.outcomes(""))
+		assert.Equal(t, map[string]int64{"success": 1, "panic": 1}, b.counts(scrapes, "outcome"))
 		assert.Equal(t, 1, b.logs.FilterMessage("Scrape succeeded again").Len())
 		b.assertPanicLogged(1)
 	})
@@ -513,13 +510,15 @@ remote:
   targets: [{endpoint: '`+target.URL+`/?token=s3cret'}]`, next)
 	got := <-seen
 	assert.Equal(t, "Bearer s3cret", got.Get("Authorization"), "the same host is followed")
-	require.Eventually(t, func() bool { return b.outcomes("")["redirect"] > 2 && b.outcomes("")["success"] > 2 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool {
+		return b.counts(scrapes, "outcome")["redirect"] > 2 && b.counts(scrapes, "outcome")["success"] > 2
+	}, time.Minute, time.Millisecond)
 	require.NoError(t, b.Shutdown(t.Context()))
 	mu.Lock()
 	defer mu.Unlock()
 	assert.Empty(t, stolen)
 	b.requireNoSecrets("s3cret")
-	profiletest.Injected(t, fmt.Sprintf("%d redirects to another host", b.outcomes("")["redirect"]))
+	profiletest.Injected(t, fmt.Sprintf("%d redirects to another host", b.counts(scrapes, "outcome")["redirect"]))
 }
 
 // requireNoSecrets looks for a secret in all logs and metrics of b.

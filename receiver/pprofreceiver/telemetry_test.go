@@ -42,39 +42,28 @@ self: {profiles: [heap], collection_interval: 1h}
 	}, logged)
 }
 
-func TestFirstProfileOfEachServiceIsLogged(t *testing.T) {
+// The first accepted profile of each service is logged, and the first without service.name of each sender.
+func TestFirstProfilesAreLogged(t *testing.T) {
+	p := samplePprof("/bin/app", 3)
 	b := startTestReceiver(t, serverYAML, consumertest.NewNop())
-	body := profiletest.Pprof(t, samplePprof("/bin/app", 3))
-	for _, service := range []string{"a", "a", "b", "a"} {
-		require.Equal(t, http.StatusNoContent, b.push("?service.name="+service, body).status)
+	for _, query := range []string{"", "?service.name=a", "", "?service.name=a", "?service.name=b"} {
+		require.Equal(t, http.StatusNoContent, b.push(query, profiletest.Pprof(t, p)).status)
 	}
-	var services []any
-	for _, entry := range b.logs.FilterMessage("Received the first profile of a service").All() {
+	const first = "Received the first profile of a service"
+	at := time.Unix(0, p.TimeNanos).UTC().Format(time.RFC3339) // an old profile is found at its time
+	for i, entry := range b.logs.FilterMessage(first).All() {
 		assert.Equal(t, zap.InfoLevel, entry.Level)
-		assert.Equal(t, "127.0.0.1", entry.ContextMap()["sender"])
-		assert.EqualValues(t, 2, entry.ContextMap()["samples"])
-		assert.Equal(t, time.Unix(0, samplePprof("/bin/app", 3).TimeNanos).UTC().Format(time.RFC3339), entry.ContextMap()["time"], "an old profile is found at its time")
-		services = append(services, entry.ContextMap()["service"])
+		service := []string{"unknown_service:app", "a", "b"}[i]
+		assert.Equal(t, map[string]any{"service": service, "sender": "127.0.0.1", "samples": int64(2), "time": at}, entry.ContextMap())
 	}
-	assert.Equal(t, []any{"a", "b"}, services)
-
-	b = startTestReceiver(t, serverYAML, consumertest.NewErr(errors.New("away")))
-	require.Equal(t, http.StatusServiceUnavailable, b.push("?service.name=a", body).status)
-	assert.Zero(t, b.logs.FilterMessage("Received the first profile of a service").Len(), "it was not accepted")
-}
-
-// The profile still gets a service.name.
-func TestMissingServiceNameIsWarnedOfOnceForEachSender(t *testing.T) {
-	next := newSink(t)
-	b := startTestReceiver(t, serverYAML, next)
-	for range 3 {
-		require.Equal(t, http.StatusNoContent, b.push("", profiletest.Pprof(t, samplePprof("/bin/app", 1))).status)
-	}
-	require.Equal(t, http.StatusNoContent, b.push("?service.name=a", profiletest.Pprof(t, samplePprof("/bin/app", 1))).status)
+	assert.Equal(t, 3, b.logs.FilterMessage(first).Len())
 	warned := b.logs.FilterMessage("Profile without service.name; not logged again for this sender").All()
 	require.Len(t, warned, 1)
-	assert.Equal(t, zap.WarnLevel, warned[0].Level)
 	assert.Equal(t, map[string]any{"sender": "127.0.0.1", "service": "unknown_service:app"}, warned[0].ContextMap())
+
+	b = startTestReceiver(t, serverYAML, consumertest.NewErr(errors.New("away")))
+	require.Equal(t, http.StatusServiceUnavailable, b.push("?service.name=a", profiletest.Pprof(t, p)).status)
+	assert.Zero(t, b.logs.FilterMessage(first).Len(), "it was not accepted")
 }
 
 func TestDisconnectedClientIsLogged(t *testing.T) {

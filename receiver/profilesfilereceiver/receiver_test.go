@@ -221,18 +221,6 @@ func TestRejectedDirectoryIsBounded(t *testing.T) {
 	assert.Len(t, filesIn(t, dir), 4)
 }
 
-// Each line of another program's log is a part that cannot be read.
-func TestOfManyDamagesAFewAreLoggedAsErrors(t *testing.T) {
-	dir := t.TempDir()
-	write(t, filepath.Join(dir, "service.jsonl"), bytes.Repeat([]byte("{\"level\":\"info\"}\n"), 100))
-	var next testConsumer
-	r := start(t, fmt.Sprintf("include: [%q]", dir+"/*"), &next, nil)
-	r.awaitLog("Read all files")
-	logged := r.logs.FilterMessage("Skipped an unreadable part of the file")
-	assert.Equal(t, maxLoggedDamages, logged.FilterLevelExact(zap.ErrorLevel).Len())
-	assert.Equal(t, 100-maxLoggedDamages, logged.FilterLevelExact(zap.DebugLevel).Len())
-}
-
 // After a partial error, only the failed part is sent again, or rejected.
 func TestPartialErrors(t *testing.T) {
 	dir, rejected := t.TempDir(), t.TempDir()
@@ -263,95 +251,74 @@ func TestPartialErrors(t *testing.T) {
 	assert.Equal(t, []int{2}, numbersIn(t, rejected))
 }
 
-// A damaged file is named, its rest is sent, and it is kept.
+// huge is a record of this many strings and samples.
+func huge(t *testing.T, n int) []byte {
+	pd := payload(t, 99)
+	for i := range n {
+		pd.Dictionary().StringTable().Append(fmt.Sprint("string ", i))
+		pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().AppendEmpty()
+	}
+	return profiletest.Proto(t, pd)
+}
+
+// A damaged file is named, its rest is sent, and it is kept. A closed file of the exporter is never empty. Other empty
+// files, and incomplete ones, may be written soon.
 func TestDamagedFilesAreKept(t *testing.T) {
-	for _, afterRead := range []string{"after_read: delete", "after_read: move\nmove_to: /nowhere", ""} {
+	tooLarge, tooMuch := huge(t, 200_000), huge(t, 100_000)
+	for _, afterRead := range []string{"delete", "move\nmove_to: /nowhere", "keep"} {
 		dir, rejected := t.TempDir(), t.TempDir()
-		path := writeRecords(t, filepath.Join(dir, "checkout"), zstd, 1, 2, 3)
-		whole, err := os.ReadFile(path)
+		damaged := writeRecords(t, filepath.Join(dir, "checkout"), zstd, 1, 2, 3)
+		whole, err := os.ReadFile(damaged)
 		require.NoError(t, err)
 		second := bytes.Index(whole[4:], []byte{0x28, 0xb5, 0x2f, 0xfd}) + 4
 		whole[second+40] ^= 0xff
-		require.NoError(t, os.WriteFile(path, whole, 0o600))
-		write(t, filepath.Join(dir, "cpu.pb.gz"), profiletest.Gzip(t, []byte("no profile\x01")))
-
-		var next testConsumer
-		r := start(t, fmt.Sprintf("include: [%q]\n%s\nrejected: {directory: %q}", dir+"/**/*[bt]*", afterRead, rejected), &next, nil)
-		r.await(&next, 1, 3)
-		require.Eventually(t, func() bool { return r.counts("files")["damaged"] == 2 }, patience, time.Millisecond)
-		entries := r.logs.FilterMessage("Skipped an unreadable part of the file").All()
-		require.Len(t, entries, 2)
-		assert.Contains(t, fmt.Sprint(entries[0].ContextMap(), entries[1].ContextMap()), "record 2 at byte")
-		assert.NotContains(t, entries[0].ContextMap()["error"], entries[0].ContextMap()["path"])
-		if afterRead == "" {
-			assert.Len(t, filesIn(t, dir), 2)
-			continue
-		}
-		assert.Empty(t, filesIn(t, dir))
-		kept, err := os.ReadFile(filepath.Join(rejected, "checkout", filepath.Base(path)))
-		require.NoError(t, err)
-		assert.Equal(t, whole, kept)
-		assert.Contains(t, filesIn(t, rejected), "cpu.pb.gz")
-	}
-}
-
-// A closed file of the exporter is never empty. Other empty files, and incomplete ones, may be written soon.
-func TestEmptyFilesOfTheExporterAreDamaged(t *testing.T) {
-	for _, afterRead := range []string{"delete", "keep"} {
-		dir, rejected := t.TempDir(), t.TempDir()
-		withIndex := writeRecords(t, filepath.Join(dir, "a"), zstd, 1)
-		without := writeRecords(t, filepath.Join(dir, "b"), zstd, 1)
-		require.NoError(t, os.Remove(without+".index"))
-		others := []string{filepath.Join(dir, "other.otlp.pb"), without + ".partial"}
-		for _, path := range append(others, withIndex, without) {
+		write(t, damaged, whole)
+		empty := writeRecords(t, filepath.Join(dir, "empty"), zstd, 1)
+		write(t, empty, nil)
+		at := func(name string) string { return filepath.Join(dir, name) }
+		write(t, at("other"), profiletest.Gzip(t, []byte("no profile\x01")))
+		write(t, at("large"), profiletest.Prefixed(tooLarge, message(t, 4)))
+		write(t, at("much"), profiletest.Prefixed(tooMuch, message(t, 5)))
+		write(t, at("log.jsonl"), bytes.Repeat([]byte("{\"level\":\"info\"}\n"), 100)) // each line is a part that cannot be read
+		mayGrow := []string{at("empty.otlp.pb"), at(filepath.Base(damaged) + ".partial")}
+		for _, path := range mayGrow {
 			write(t, path, nil)
 		}
+
 		var next testConsumer
-		r := start(t, fmt.Sprintf("include: [%q]\nafter_read: %s\nrejected: {directory: %q}", dir+"/**/*.otlp.*", afterRead, rejected), &next, nil)
-		require.Eventually(t, func() bool { return r.counts("files")["damaged"] == 2 }, patience, time.Millisecond)
-		var paths []any
-		for _, entry := range r.logs.FilterMessage("Skipped an unreadable part of the file").All() {
-			paths = append(paths, entry.ContextMap()["path"])
-			assert.Contains(t, entry.ContextMap()["error"], "the file is empty")
-		}
-		assert.ElementsMatch(t, []any{withIndex, without}, paths)
-		if afterRead == "delete" {
-			assert.FileExists(t, filepath.Join(rejected, "a", filepath.Base(withIndex)))
-			assert.FileExists(t, filepath.Join(rejected, "a", filepath.Base(withIndex)+".index"))
-			assert.FileExists(t, filepath.Join(rejected, "b", filepath.Base(without)))
-			assert.NoFileExists(t, withIndex)
-			assert.NoFileExists(t, withIndex+".index")
-			assert.NoFileExists(t, without)
-		}
+		config := fmt.Sprintf("include: [%q]\nafter_read: %s\nrejected: {directory: %q}", dir+"/**", afterRead, rejected)
+		r := startConfig(t, config+strings.Replace(fast, "64MiB", "16MiB", 1), &next, componenttest.NewNopHost())
+		r.await(&next, 1, 3, 4, 5)
 		r.awaitLog("Read all files")
-		for _, path := range others {
+		assert.Equal(t, map[string]int64{"damaged": 6}, r.counts("files"))
+		skipped := r.logs.FilterMessage("Skipped an unreadable part of the file")
+		for path, text := range map[string]string{
+			damaged: "record 2 at byte", empty: "the file is empty", at("other"): "", at("large"): "max_in_flight", at("much"): "three quarters of max_in_flight",
+		} {
+			logged := skipped.FilterField(zap.String("path", path)).All()
+			require.Len(t, logged, 1, path)
+			assert.Contains(t, logged[0].ContextMap()["error"], text)
+			assert.NotContains(t, logged[0].ContextMap()["error"], path)
+		}
+		lines := skipped.FilterField(zap.String("path", at("log.jsonl")))
+		assert.Equal(t, maxLoggedDamages, lines.FilterLevelExact(zap.ErrorLevel).Len())
+		assert.Equal(t, 100-maxLoggedDamages, lines.FilterLevelExact(zap.DebugLevel).Len())
+		for _, path := range mayGrow {
 			assert.FileExists(t, path)
 		}
-	}
-}
-
-// A record that is larger than the memory is not decoded, and its file is kept.
-func TestRecordLargerThanTheMemory(t *testing.T) {
-	dir, rejected := t.TempDir(), t.TempDir()
-	huge := payload(t, 1)
-	for i := range 100_000 {
-		huge.Dictionary().StringTable().Append(fmt.Sprint("string ", i))
-		huge.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().AppendEmpty()
-	}
-	data := profiletest.Proto(t, huge)
-	for name, limit := range map[string]string{"bytes": "4MiB", "memory": "16MiB"} {
-		write(t, filepath.Join(dir, name), profiletest.Prefixed(data, message(t, 2)))
-		var next testConsumer
-		cfg := fmt.Sprintf("include: [%q]\nafter_read: delete\nrejected: {directory: %q}", dir+"/*", rejected)
-		if limit == "4MiB" {
-			cfg += "\nconcurrency: 1"
+		kept := rejected
+		if afterRead == "keep" {
+			kept = dir
+		} else {
+			assert.NoFileExists(t, damaged)
+			assert.NoFileExists(t, empty+".index")
 		}
-		r := startConfig(t, cfg+strings.Replace(fast, "64MiB", limit, 1), &next, componenttest.NewNopHost())
-		require.Eventually(t, func() bool { return len(filesIn(t, dir)) == 0 }, patience, time.Millisecond)
-		assert.NotContains(t, next.got(), 1)
-		assert.Contains(t, filesIn(t, rejected), name)
-		r.awaitLog("Skipped an unreadable part of the file")
-		require.NoError(t, r.Shutdown(t.Context()))
+		content, err := os.ReadFile(filepath.Join(kept, "checkout", filepath.Base(damaged)))
+		require.NoError(t, err)
+		assert.Equal(t, whole, content)
+		for _, name := range []string{"other", "large", "much", "log.jsonl", "empty/" + filepath.Base(empty), "empty/" + filepath.Base(empty) + ".index"} {
+			assert.FileExists(t, filepath.Join(kept, name))
+		}
 	}
 }
 

@@ -50,36 +50,34 @@ func post(s *Server) <-chan int {
 	return answered
 }
 
+// A request that does not end by then gets no response of success. Shutdown does not wait for one that ignores its context.
 func TestShutdownClosesConnectionsAtTheDeadline(t *testing.T) {
-	entered := make(chan struct{})
-	s := newTestServer(t, func(r *Request) (Push, error) {
-		close(entered)
-		<-r.Context().Done()
-		return Push{}, r.Context().Err()
-	})
-	s.drainTimeout, s.abortTimeout = time.Millisecond, time.Minute
-	require.NoError(t, s.Start(t.Context(), componenttest.NewNopHost()))
-	answered := post(s)
-	<-entered
-	require.NoError(t, s.Shutdown(context.Background()))
-	require.NotEqual(t, http.StatusNoContent, <-answered, "not acknowledged")
-}
-
-func TestShutdownDoesNotWaitIndefinitely(t *testing.T) {
-	entered, release := make(chan struct{}), make(chan struct{})
-	s := newTestServer(t, func(*Request) (Push, error) {
-		close(entered)
-		<-release
-		return Push{}, nil
-	})
-	s.drainTimeout, s.abortTimeout = time.Millisecond, time.Millisecond
-	require.NoError(t, s.Start(t.Context(), componenttest.NewNopHost()))
-	answered := post(s)
-	<-entered
-	require.ErrorContains(t, s.Shutdown(context.Background()), "1 requests still running after shutdown")
-	require.NotEqual(t, http.StatusNoContent, <-answered)
-	close(release)
-	require.Eventually(t, func() bool { return s.handlers.Load() == 0 }, time.Minute, time.Millisecond)
+	for _, ignores := range []bool{false, true} {
+		entered, release := make(chan struct{}), make(chan struct{})
+		s := newTestServer(t, func(r *Request) (Push, error) {
+			close(entered)
+			if ignores {
+				<-release
+			}
+			<-r.Context().Done()
+			return Push{}, nil
+		})
+		s.drainTimeout, s.abortTimeout = time.Millisecond, time.Minute
+		if ignores {
+			s.abortTimeout = time.Millisecond
+		}
+		require.NoError(t, s.Start(t.Context(), componenttest.NewNopHost()))
+		answered := post(s)
+		<-entered
+		if err := s.Shutdown(context.Background()); ignores {
+			require.ErrorContains(t, err, "1 requests still running after shutdown")
+		} else {
+			require.NoError(t, err)
+		}
+		require.NotEqual(t, http.StatusNoContent, <-answered, "not acknowledged")
+		close(release)
+		require.Eventually(t, func() bool { return s.handlers.Load() == 0 }, time.Minute, time.Millisecond)
+	}
 }
 
 func explode() { panic("out of the blue") }

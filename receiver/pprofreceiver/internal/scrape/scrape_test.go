@@ -35,19 +35,14 @@ func TestScrapesAreSpread(t *testing.T) {
 	}
 }
 
-func TestDefaultProfilesAndCPUDuration(t *testing.T) {
-	config := DefaultConfig()
-	assert.Equal(t, []string{"cpu", "heap", "goroutine", "mutex", "block"}, config.profilesOf(Target{}))
-	assert.Equal(t, []string{"heap"}, config.profilesOf(Target{Profiles: []string{"heap"}}))
-	config.Profiles = []string{"mutex"}
-	assert.Equal(t, []string{"mutex"}, config.profilesOf(Target{}))
-	assert.Equal(t, 10*time.Second, config.cpuDuration())
-	config.HTTP.Timeout = 5 * time.Second
-	assert.Equal(t, 2*time.Second, config.cpuDuration())
-	config.HTTP.Timeout = time.Second
-	assert.Equal(t, time.Second, config.cpuDuration())
-	config.CPUDuration = 3 * time.Second
-	assert.Equal(t, 3*time.Second, config.cpuDuration())
+func TestCPUDurationFollowsTheShorterOfTimeoutAndInterval(t *testing.T) {
+	for timeout, want := range map[time.Duration]time.Duration{
+		30 * time.Second: 10 * time.Second, 5 * time.Second: 2 * time.Second, time.Second: time.Second,
+	} {
+		config := DefaultConfig()
+		config.HTTP.Timeout = timeout
+		assert.Equal(t, want, config.cpuDuration())
+	}
 }
 
 // Two targets never have one service.instance.id, unless that is configured.
