@@ -184,13 +184,11 @@ func TestConsumeContract_R10(t *testing.T) {
 	)
 	for _, w := range protocols {
 		for name, answers := range map[string][]error{
-			"always succeeds":   {nil},
 			"retryable errors":  {nil, errNow},
 			"permanent errors":  {nil, errNever},
 			"either error":      {nil, errNow, errNever},
 			"always permanent":  {errNever},
 			"mostly retryable":  {nil, errNow, errNow, errNow},
-			"wrapped permanent": {nil, fmt.Errorf("wrapped: %w", errNever)},
 			"joined with other": {nil, errors.Join(errNow, errNow)},
 		} {
 			t.Run(w.name+", "+name, func(t *testing.T) {

@@ -81,15 +81,11 @@ func TestRecordingsOfJVMsByEveryWayIn_J4(t *testing.T) {
 		want  map[string]string
 	}{
 		"v1/pprof":                {"/v1/pprof?service.name=cart", recording, nil, plain},
-		"v1/pprof, zstd":          {"/v1/pprof?service.name=cart", profiletest.Zstd(t, recording), nil, plain},
 		"ingest":                  {ingestQuery + "&format=jfr", recording, nil, rated},
-		"ingest, gzip":            {ingestQuery + "&format=jfr", profiletest.Gzip(t, recording), nil, rated},
 		"ingest, form":            {ingestQuery + "&format=jfr", nil, []formPart{{"jfr", "jfr", recording}, {"labels", "labels", labels}}, labelled},
 		"ingest, form, gzip":      {ingestQuery + "&format=jfr", nil, []formPart{{"jfr", "", profiletest.Gzip(t, recording)}, {"labels", "", profiletest.Gzip(t, labels)}}, labelled},
 		"ingest, form, no labels": {ingestQuery + "&format=jfr", nil, []formPart{{"jfr", "", recording}}, rated},
 		"datadog":                 {httpserver.DatadogPath, nil, []formPart{attached("main.jfr", recording), tags}, plain},
-		"datadog, gzip":           {httpserver.DatadogPath, nil, []formPart{attached("main.jfr", profiletest.Gzip(t, recording)), tags}, plain},
-		"datadog, zstd":           {httpserver.DatadogPath, nil, []formPart{attached("main.jfr", profiletest.Zstd(t, recording)), tags}, plain},
 		"datadog, lz4":            {httpserver.DatadogPath, nil, []formPart{attached("main.jfr", profiletest.LZ4(t, recording)), tags}, plain},
 	} {
 		t.Run(name, func(t *testing.T) {

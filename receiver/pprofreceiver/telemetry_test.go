@@ -22,26 +22,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 )
 
-func TestStartIsLogged(t *testing.T) {
-	dir := t.TempDir()
-	b := startTestReceiver(t, `
-server: {endpoint: 127.0.0.1:0}
-remote: {targets: [{endpoint: 'http://a:1?token=s3cret'}, {endpoint: 'http://b:1', profiles: [heap]}], profiles: [heap, mutex], collection_interval: 60s}
-file: {include: [`+dir+`/*.pb.gz], poll_interval: 3s}
-self: {profiles: [heap], collection_interval: 1h}
-`, consumertest.NewNop())
-	logged := map[string]map[string]any{}
-	for _, entry := range b.logs.FilterLevelExact(zap.InfoLevel).All() {
-		logged[entry.Message] = entry.ContextMap()
-	}
-	assert.Equal(t, map[string]map[string]any{
-		"Started pprof HTTP server":       {"endpoint": b.server.Addr().String(), "paths": []any{"/v1/pprof", "/ingest", "/push.v1.PusherService/Push", "/profiling/v1/input"}},
-		"Started scraping":                {"targets": int64(2), "profiles": []any{"heap", "mutex"}, "collection_interval": "1m0s"},
-		"Started reading files":           {"include": []any{dir + "/*.pb.gz"}, "poll_interval": "3s"},
-		"Started profiling the Collector": {"profiles": []any{"heap"}, "collection_interval": "1h0m0s"},
-	}, logged)
-}
-
 // The first accepted profile of each service is logged, and the first without service.name of each sender.
 func TestFirstProfilesAreLogged(t *testing.T) {
 	p := samplePprof("/bin/app", 3)

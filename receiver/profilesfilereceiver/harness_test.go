@@ -89,10 +89,8 @@ func write(t *testing.T, path string, content []byte) {
 type testConsumer struct {
 	answer func(ctx context.Context, pd pprofile.Profiles) error // nil accepts
 
-	mu         sync.Mutex
-	accepted   map[int]int // times, by number
-	concurrent int
-	most       int // calls at a time
+	mu       sync.Mutex
+	accepted map[int]int // times, by number
 }
 
 func (n *testConsumer) Capabilities() consumer.Capabilities {
@@ -100,8 +98,6 @@ func (n *testConsumer) Capabilities() consumer.Capabilities {
 }
 
 func (n *testConsumer) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
-	n.count(1)
-	defer n.count(-1)
 	which := numberOf(pd)
 	if n.answer != nil {
 		if err := n.answer(ctx, pd); err != nil {
@@ -115,14 +111,6 @@ func (n *testConsumer) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles
 	}
 	n.accepted[which]++
 	return nil
-}
-
-// count adds to the number of calls at a time.
-func (n *testConsumer) count(calls int) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.concurrent += calls
-	n.most = max(n.most, n.concurrent)
 }
 
 func (n *testConsumer) got() map[int]int {
@@ -148,27 +136,16 @@ type testReceiver struct {
 	logs      *observer.ObservedLogs
 }
 
-func loadConfig(yaml string) (*Config, error) {
-	cfg := createDefaultConfig().(*Config)
-	return cfg, profiletest.LoadConfig(yaml, cfg)
-}
-
-// fast makes all waits of a test short.
-const fast = "\npoll_interval: 10ms\nretry_on_failure: {initial_interval: 1ms, max_interval: 5ms}\nmax_in_flight: 64MiB\n"
-
 // start starts a receiver with short waits, and shuts it down when the test ends.
-func start(t *testing.T, yaml string, n *testConsumer, host component.Host) *testReceiver {
+func start(t *testing.T, yaml string, n *testConsumer) *testReceiver {
 	t.Helper()
-	if host == nil {
-		host = componenttest.NewNopHost()
-	}
-	return startConfig(t, yaml+fast, n, host)
+	return startOn(t, componenttest.NewNopHost(), yaml, n)
 }
 
-func startConfig(t *testing.T, yaml string, n *testConsumer, host component.Host) *testReceiver {
+func startOn(t *testing.T, host component.Host, yaml string, n *testConsumer) *testReceiver {
 	t.Helper()
-	cfg, err := loadConfig(yaml)
-	require.NoError(t, err)
+	cfg := createDefaultConfig().(*Config)
+	require.NoError(t, profiletest.LoadConfig(yaml+"\npoll_interval: 10ms\nretry_on_failure: {initial_interval: 1ms, max_interval: 5ms}\n", cfg))
 	observed, telemetry, logs := profiletest.Observe(t)
 	set := metadatatest.NewSettings(telemetry)
 	set.Logger = observed.Logger

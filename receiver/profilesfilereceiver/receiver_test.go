@@ -15,13 +15,13 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -51,21 +51,20 @@ func TestReadsFilesOfAllFormats(t *testing.T) {
 	write(t, filepath.Join(dir, "contrib.pb.zst"), profiletest.Prefixed(profiletest.Zstd(t, message(t, n+3)), profiletest.Zstd(t, message(t, n+4))))
 	write(t, filepath.Join(dir, "contrib.json"), append(profiletest.JSON(t, payload(t, n+5)), '\n'))
 	write(t, filepath.Join(dir, "async-profiler.otlp"), message(t, n+6))
-	write(t, filepath.Join(dir, "async-profiler.otlp.gz"), profiletest.Gzip(t, message(t, n+7)))
 	// These are not read.
 	write(t, filepath.Join(dir, "profiles-20260101T000000.000Z-000001.otlp.pb.partial"), profiletest.Prefixed(message(t, 99)))
 	write(t, filepath.Join(dir, "excluded", "file"), profiletest.Prefixed(message(t, 99)))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "growing"), profiletest.Prefixed(message(t, 99)), 0o600))
 
 	var all []int
-	for i := range n + 7 {
+	for i := range n + 6 {
 		all = append(all, i+1)
 	}
 	var next testConsumer
-	r := start(t, fmt.Sprintf("include: [%q]\nexclude: [%q]", dir+"/**", dir+"/excluded/**"), &next, nil)
+	r := start(t, fmt.Sprintf("include: [%q]\nexclude: [%q]", dir+"/**", dir+"/excluded/**"), &next)
 	r.await(&next, all...)
-	assert.Equal(t, map[string]int64{"success": 11}, r.counts("files"))
-	assert.Equal(t, map[string]int64{"accepted": int64(n + 7)}, r.counts("records"))
+	assert.Equal(t, map[string]int64{"success": 10}, r.counts("files"))
+	assert.Equal(t, map[string]int64{"accepted": int64(n + 6)}, r.counts("records"))
 }
 
 // A record is sent until it is accepted, each time as it was read. One that waits holds up no others.
@@ -92,7 +91,7 @@ func TestRetriesUntilTheRecordIsAccepted(t *testing.T) {
 			return errors.Join(consumererror.NewPermanent(errors.New("never")), errors.New("later"))
 		}
 	}
-	r := start(t, fmt.Sprintf("include: [%q]", dir+"/*.zst"), &next, nil)
+	r := start(t, fmt.Sprintf("include: [%q]", dir+"/*.zst"), &next)
 	require.Eventually(t, func() bool {
 		return len(next.got()) == 19 && r.counts("records")["retried"] > 5 && r.watcher.Backlog().Files == 1
 	}, patience, time.Millisecond)
@@ -111,24 +110,19 @@ func TestBacklogWhileTheNextConsumerIsUnavailable(t *testing.T) {
 		numbers = append(numbers, i+1)
 		writeRecords(t, dir, zstd, i+1)
 	}
-	away := true
-	attempts := 0
-	var next testConsumer
-	next.answer = func(_ context.Context, _ pprofile.Profiles) error {
-		next.mu.Lock()
-		defer next.mu.Unlock()
-		if !away {
+	var back atomic.Bool
+	var attempts, running atomic.Int64
+	next := testConsumer{answer: func(context.Context, pprofile.Profiles) error {
+		assert.LessOrEqual(t, running.Add(1), int64(2), "at a time")
+		defer running.Add(-1)
+		attempts.Add(1)
+		if back.Load() {
 			return nil
 		}
-		attempts++
 		return errors.New("away")
-	}
-	r := start(t, fmt.Sprintf("include: [%q]\nconcurrency: 2\nafter_read: delete\nrejected: {directory: %q}", dir+"/*.zst", t.TempDir()), &next, nil)
-	require.Eventually(t, func() bool {
-		next.mu.Lock()
-		defer next.mu.Unlock()
-		return r.watcher.Backlog().Files == 30 && attempts > 6
-	}, patience, time.Millisecond)
+	}}
+	r := start(t, fmt.Sprintf("include: [%q]\nconcurrency: 2\nafter_read: delete\nrejected: {directory: %q}", dir+"/*.zst", t.TempDir()), &next)
+	require.Eventually(t, func() bool { return r.watcher.Backlog().Files == 30 && attempts.Load() > 6 }, patience, time.Millisecond)
 	waiting := r.watcher.Backlog()
 	assert.Greater(t, waiting.Bytes, int64(30*100))
 	assert.False(t, waiting.Oldest.IsZero())
@@ -139,11 +133,8 @@ func TestBacklogWhileTheNextConsumerIsUnavailable(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(dir, names[28])))
 	require.Eventually(t, func() bool { return r.counts("files")["missing"] == 2 }, patience, time.Millisecond)
 	assert.Contains(t, fmt.Sprint(r.awaitLog("Files were removed before they were read").ContextMap()["paths"]), names[29])
-	next.mu.Lock()
-	away = false
-	next.mu.Unlock()
+	back.Store(true)
 	r.await(&next, numbers[:28]...)
-	assert.LessOrEqual(t, next.most, 2)
 	assert.Empty(t, filesIn(t, dir))
 }
 
@@ -161,7 +152,7 @@ func TestRejectedRecordsAreKept(t *testing.T) {
 		}
 		return nil
 	}}
-	r := start(t, fmt.Sprintf("include: [%q]\nafter_read: delete\nrejected: {directory: %q}", dir+"/*.otlp.*", rejected), &next, nil)
+	r := start(t, fmt.Sprintf("include: [%q]\nafter_read: delete\nrejected: {directory: %q}", dir+"/*.otlp.*", rejected), &next)
 	r.await(&next, 1, 3)
 	assert.Empty(t, filesIn(t, dir))
 	assert.Equal(t, []int{2, 4, 5}, numbersIn(t, rejected))
@@ -170,7 +161,7 @@ func TestRejectedRecordsAreKept(t *testing.T) {
 	assert.Equal(t, map[string]int64{"accepted": 2, "rejected": 3}, r.counts("records"))
 
 	var accepting testConsumer
-	start(t, fmt.Sprintf("include: [%q]", rejected+"/*"), &accepting, nil).await(&accepting, 2, 4, 5)
+	start(t, fmt.Sprintf("include: [%q]", rejected+"/*"), &accepting).await(&accepting, 2, 4, 5)
 }
 
 // A record is not completed before it is on the disk, and does not hold up others until then.
@@ -186,7 +177,7 @@ func TestRejectedRecordWaitsForSpace_R19(t *testing.T) {
 		}
 		return nil
 	}}
-	r := start(t, fmt.Sprintf("include: [%q]\nconcurrency: 1\nafter_read: delete\nrejected: {directory: %q}", dir+"/*.zst", blocked), &next, nil)
+	r := start(t, fmt.Sprintf("include: [%q]\nconcurrency: 1\nafter_read: delete\nrejected: {directory: %q}", dir+"/*.zst", blocked), &next)
 	require.Eventually(t, func() bool { return len(next.got()) == 2 }, patience, time.Millisecond)
 	r.awaitLog("Cannot process file; will retry")
 	require.Eventually(t, func() bool { return len(filesIn(t, dir)) == 1 }, patience, time.Millisecond)
@@ -245,7 +236,7 @@ func TestPartialErrors(t *testing.T) {
 		})
 		return xconsumererror.NewProfiles(errors.New("the second, later"), rest)
 	}
-	r := start(t, fmt.Sprintf("include: [%q]\nconcurrency: 1\nafter_read: delete\nrejected: {directory: %q}", dir+"/*", rejected), &next, nil)
+	r := start(t, fmt.Sprintf("include: [%q]\nconcurrency: 1\nafter_read: delete\nrejected: {directory: %q}", dir+"/*", rejected), &next)
 	r.await(&next, 2)
 	require.Eventually(t, func() bool { return len(filesIn(t, dir)) == 0 }, patience, time.Millisecond)
 	assert.Equal(t, []int{2}, numbersIn(t, rejected))
@@ -286,8 +277,7 @@ func TestDamagedFilesAreKept(t *testing.T) {
 		}
 
 		var next testConsumer
-		config := fmt.Sprintf("include: [%q]\nafter_read: %s\nrejected: {directory: %q}", dir+"/**", afterRead, rejected)
-		r := startConfig(t, config+strings.Replace(fast, "64MiB", "16MiB", 1), &next, componenttest.NewNopHost())
+		r := start(t, fmt.Sprintf("include: [%q]\nafter_read: %s\nrejected: {directory: %q}\nmax_in_flight: 16MiB", dir+"/**", afterRead, rejected), &next)
 		r.await(&next, 1, 3, 4, 5)
 		r.awaitLog("Read all files")
 		assert.Equal(t, map[string]int64{"damaged": 6}, r.counts("files"))
@@ -336,7 +326,7 @@ func TestAfterRead(t *testing.T) {
 			to = dir + "/done"
 		}
 		var next testConsumer
-		r := start(t, fmt.Sprintf("include: [%q]\n%s\nrejected: {directory: %q}", dir+"/**/*.zst", test.yaml, t.TempDir()), &next, nil)
+		r := start(t, fmt.Sprintf("include: [%q]\n%s\nrejected: {directory: %q}", dir+"/**/*.zst", test.yaml, t.TempDir()), &next)
 		r.await(&next, 1, 2)
 		require.NoError(t, r.Shutdown(t.Context()))
 		_, err := os.Stat(path)
@@ -356,7 +346,7 @@ func TestFileThatCannotBeMoved(t *testing.T) {
 	path := writeRecords(t, dir, zstd, 1, 2)
 	write(t, blocked, []byte("not a directory"))
 	var next testConsumer
-	r := start(t, fmt.Sprintf("include: [%q]\nafter_read: move\nmove_to: %q", dir+"/*.zst", blocked), &next, nil)
+	r := start(t, fmt.Sprintf("include: [%q]\nafter_read: move\nmove_to: %q", dir+"/*.zst", blocked), &next)
 	r.awaitLog("Cannot process file")
 	assert.FileExists(t, path)
 	require.NoError(t, os.Remove(blocked))
@@ -382,16 +372,16 @@ func TestRestartSendsTheRest(t *testing.T) {
 		return nil
 	}
 	yaml := fmt.Sprintf("include: [%q]\nstorage: file_storage", dir+"/*.zst")
-	r := start(t, yaml, &first, h.Host())
+	r := startOn(t, h.Host(), yaml, &first)
 	require.Eventually(t, func() bool { return len(first.got()) == 4 }, patience, time.Millisecond)
 	require.NoError(t, r.Shutdown(t.Context()))
 	assert.Equal(t, once(1, 3, 4, 7), first.got())
-	r = start(t, yaml, &second, h.Host())
+	r = startOn(t, h.Host(), yaml, &second)
 	r.await(&second, 2, 5, 6)
 	require.NoError(t, r.Shutdown(t.Context()))
 
 	var third testConsumer
-	r = start(t, yaml, &third, h.Host())
+	r = startOn(t, h.Host(), yaml, &third)
 	require.Eventually(t, func() bool { return r.logs.FilterMessage("Read all files").Len() > 0 }, patience, time.Millisecond)
 	assert.Empty(t, third.got())
 }
@@ -412,7 +402,7 @@ func TestLockedFileIsReadLater(t *testing.T) {
 		t.Skip("no locks here")
 	}
 	var next testConsumer
-	r := start(t, fmt.Sprintf("include: [%q]", dir+"/*.zst"), &next, nil)
+	r := start(t, fmt.Sprintf("include: [%q]", dir+"/*.zst"), &next)
 	writeRecords(t, dir, zstd, 2)
 	require.Eventually(t, func() bool { return len(next.got()) == 1 }, patience, time.Millisecond)
 	require.NoError(t, f.Close())
@@ -423,7 +413,7 @@ func TestStartAtEndSkipsExistingFiles(t *testing.T) {
 	dir := t.TempDir()
 	writeRecords(t, dir, zstd, 1)
 	var next testConsumer
-	r := start(t, fmt.Sprintf("include: [%q]\nstart_at: end", dir+"/*.zst"), &next, nil)
+	r := start(t, fmt.Sprintf("include: [%q]\nstart_at: end", dir+"/*.zst"), &next)
 	r.awaitLog("Read all files")
 	writeRecords(t, dir, zstd, 2)
 	r.await(&next, 2)
@@ -440,7 +430,7 @@ func TestOnceStopsTheCollector(t *testing.T) {
 	dir := t.TempDir()
 	writeRecords(t, dir, zstd, 1, 2, 3)
 	var next testConsumer
-	r := start(t, fmt.Sprintf("include: [%q]\nonce: true", dir+"/*.zst"), &next, nil)
+	r := start(t, fmt.Sprintf("include: [%q]\nonce: true", dir+"/*.zst"), &next)
 	<-terminated
 	r.await(&next, 1, 2, 3)
 	entry := r.awaitLog("Read all files")
@@ -473,7 +463,7 @@ func TestFileThatChangesWhileItIsSent_R17(t *testing.T) {
 				<-changed
 				return nil
 			}}
-			r := start(t, fmt.Sprintf("include: [%q]\nafter_read: %s\nrejected: {directory: %q}", dir+"/*", after, t.TempDir()), &next, nil)
+			r := start(t, fmt.Sprintf("include: [%q]\nafter_read: %s\nrejected: {directory: %q}", dir+"/*", after, t.TempDir()), &next)
 			<-reached
 			test.change(path)
 			time.Sleep(polls)

@@ -4,11 +4,16 @@
 package httpserver
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
@@ -96,4 +101,24 @@ func TestPanicWhileReading_R13(t *testing.T) {
 	require.Equal(t, 1, logs.FilterMessage("Panic while processing a profile").Len())
 	require.Contains(t, logs.All()[0].ContextMap()["stack"], "httpserver.explode")
 	profiletest.Injected(t, "1 panics")
+}
+
+// Names of parts count towards the limit, including those of skipped parts.
+func TestFormReservesNamesOfParts_R3(t *testing.T) {
+	const parts, length = 500, 15 << 10
+	var all []profiletest.FormPart
+	for i := range parts {
+		all = append(all, profiletest.FormPart{Name: strings.Repeat("n", length), File: strings.Repeat("f", length), Body: []byte(fmt.Sprint(i))})
+	}
+	body, header := profiletest.Form(t, all...)
+	s := newTestServer(t, nil)
+	s.settings.InFlight = ingest.NewInFlight(256 << 20)
+	post := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
+	post.Header.Set(header[0], header[1])
+	r := s.newRequest(post)
+	read, err := r.Form()
+	require.NoError(t, err)
+	require.Len(t, read, parts)
+	assert.GreaterOrEqual(t, s.settings.InFlight.InUse(), int64(parts*2*length))
+	profiletest.Injected(t, fmt.Sprintf("%d parts with long names", parts))
 }

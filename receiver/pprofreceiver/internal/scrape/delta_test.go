@@ -315,6 +315,11 @@ func TestDeltaAfterLoss(t *testing.T) {
 	retryable, permanent := rejected(errors.New("not now")), rejected(consumererror.NewPermanent(errors.New("never")))
 	lost := func(s *series) { s.scraper.jobs[0].lost(at(2)) }
 	malformed := func(s *series) { require.Error(t, s.try([]byte("no pprof"), at(2))) }
+	instantOnly := func(s *series) { // it is no baseline
+		p := profiletest.HeapPprof(0, 0, 1, 100)
+		p.SampleType, p.Sample[0].Value, p.DefaultSampleType = p.SampleType[2:], []int64{1, 100}, ""
+		require.Len(s.t, s.scrape(profiletest.Pprof(t, p), at(2)), 2)
+	}
 	for name, test := range map[string]struct {
 		profileType    string
 		between        func(s *series)
@@ -324,6 +329,7 @@ func TestDeltaAfterLoss(t *testing.T) {
 		"cumulative, permanent": {"heap", permanent, 10, 2},
 		"cumulative, lost":      {"heap", lost, 20, 1},
 		"cumulative, malformed": {"heap", malformed, 20, 1},
+		"cumulative, instant":   {"heap", instantOnly, 20, 1},
 		"since last, retryable": {"delta_heap", retryable, 30, 2},
 		"since last, lost":      {"delta_heap", lost, 30, 2},
 		"since last, malformed": {"delta_heap", malformed, 30, 2},
@@ -390,24 +396,6 @@ func TestNegativeCountersAreRejected(t *testing.T) {
 	err := s.try(profiletest.Pprof(t, profiletest.HeapPprof(-1, 0, 0, 0)), time.Now())
 	require.ErrorContains(t, err, "negative value -1 for cumulative sample type alloc_objects")
 	assert.Equal(t, "malformed", outcomeOf(err))
-}
-
-// A profile without a cumulative type is passed on, and is no baseline.
-func TestProfileWithoutCumulativeTypes(t *testing.T) {
-	s := newSeries(t, "heap", nil)
-	s.scrape(profiletest.Pprof(t, profiletest.HeapPprof(10, 1000, 2, 200)), time.Now())
-	none := profiletest.HeapPprof(0, 0, 2, 200)
-	none.SampleType, none.Sample[0].Value, none.DefaultSampleType = none.SampleType[2:], []int64{2, 200}, ""
-	require.Len(t, s.scrape(profiletest.Pprof(t, none), time.Now()), 2)
-	got := s.scrape(profiletest.Pprof(t, profiletest.HeapPprof(30, 3000, 2, 200)), time.Now())
-	require.Len(t, got, 4)
-	sum := int64(0)
-	for _, r := range got {
-		if r.sampleType == "alloc_objects" {
-			sum += r.sum
-		}
-	}
-	assert.EqualValues(t, 20, sum)
 }
 
 func TestIntervals(t *testing.T) {
