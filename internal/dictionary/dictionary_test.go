@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -102,6 +103,22 @@ func TestEqualValuesAreOneEntry(t *testing.T) {
 			require.Equal(t, AppendPdata(nil, v), AppendPdata(nil, got), "what is read is what was written")
 		}
 	}
+}
+
+func TestAttributesAreSets(t *testing.T) {
+	tables := New(0)
+	var attributes []int32
+	for _, key := range []string{"a", "b", "c"} {
+		attributes = append(attributes, tables.Attribute(tables.String(key), 0, Value(nil).AppendInt(1)))
+	}
+	abc := tables.AttributeSet(attributes)
+	slices.Reverse(attributes)
+	require.Equal(t, abc, tables.AttributeSet(append(attributes, attributes[0])))
+	require.Equal(t, tables.Location(&Location{Address: 1, Attributes: attributes}),
+		tables.Location(&Location{Address: 1, Attributes: []int32{attributes[1], attributes[0], attributes[2]}}))
+	require.NotEqual(t, tables.Location(&Location{Address: 1, Lines: []Line{{Line: 1}, {Line: 2}}}),
+		tables.Location(&Location{Address: 1, Lines: []Line{{Line: 2}, {Line: 1}}}))
+	require.NoError(t, tables.Err())
 }
 
 func TestFullTableIsAnError(t *testing.T) {

@@ -22,10 +22,8 @@ import (
 // changed is a payload that was changed after its check, so that merging it panics.
 func changed(t *testing.T, p *dedupProcessor) *merge.Payload {
 	t.Helper()
-	ofService := func(name string) pprofile.Profiles {
-		return payloadtest.With(payloadtest.ManyStacks(1, 0), "service.name", name)
-	}
-	pd := payloadtest.InOne(t, ofService("other"), ofService("checkout"))
+	one := payloadtest.With(payloadtest.ManyStacks(1, 0), "service.name", "checkout")
+	pd := payloadtest.InOne(t, one, one) // the first is merged before the panic
 	payload, err := merge.Check(pd, p.options)
 	require.NoError(t, err)
 	pd.ResourceProfiles().At(1).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0).SetStackIndex(-1)
