@@ -4,6 +4,7 @@
 package dictionary
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -84,18 +85,28 @@ func TestCheckCounts(t *testing.T) {
 
 // Growth is at least what the tables get.
 func TestGrowthIsEnough_P1(t *testing.T) {
+	crafted := profiletest.OneOfEach() // each pair of attributes is a set, and repairs make a text longer
+	samples := crafted.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples()
+	for i := range int32(20) {
+		crafted.Dictionary().StringTable().Append(fmt.Sprint("key", i))
+		a := crafted.Dictionary().AttributeTable().AppendEmpty()
+		a.SetKeyStrindex(i + 2)
+		a.Value().SetStr(strings.Repeat("\xffa", 1000))
+		for j := range i {
+			samples.AppendEmpty().AttributeIndices().Append(i+2, j+2)
+		}
+	}
+	payloads := []pprofile.Profiles{crafted}
 	for seed := range uint64(profiletest.Rounds(t, 50, 2000)) {
-		pd := profiletest.GenerateProfiles(profiletest.NewRand(seed))
+		payloads = append(payloads, profiletest.GenerateProfiles(profiletest.NewRand(seed)))
+	}
+	for _, pd := range payloads {
 		_, growth, err := CheckToMerge(pd, nil)
 		require.NoError(t, err)
 		tables := New(0)
 		var r Remap
 		r.Reset(pd.Dictionary(), tables)
 		for p := range sampletypes.ProfilesOf(pd) {
-			for _, t := range []pprofile.ValueType{p.SampleType(), p.PeriodType()} {
-				r.String(t.TypeStrindex())
-				r.String(t.UnitStrindex())
-			}
 			r.AttributeSet(p.AttributeIndices(), nil)
 			for _, s := range p.Samples().All() {
 				r.Sample(s, nil)

@@ -109,21 +109,27 @@ func withLocations(seed uint64, n int) *profile.Profile {
 	return p
 }
 
+// millionLocations returns a window of 10^6 locations, and a function that returns a small profile with others each time.
+func millionLocations(tb testing.TB) (million *Window, small func() pprofile.Profiles) {
+	tb.Helper()
+	seed := uint64(0)
+	next := func(locations int) pprofile.Profiles {
+		seed++
+		return unmarshalPprof(tb, profiletest.Pprof(tb, withLocations(seed, locations)))
+	}
+	million = NewWindow(defaultOptions())
+	for range 10 {
+		require.NoError(tb, add(million, next(100_000)))
+	}
+	return million, func() pprofile.Profiles { return next(100) }
+}
+
 // BenchmarkMergeMillion adds a small profile to a window that holds a lot.
 func BenchmarkMergeMillion(b *testing.B) {
-	const payloads, locations = 10, 100_000
-	million := NewWindow(defaultOptions())
-	seed := uint64(0)
-	for range payloads {
-		seed++
-		require.NoError(b, add(million, unmarshalPprof(b, profiletest.Pprof(b, withLocations(seed, locations)))))
-	}
+	million, small := millionLocations(b)
 	var pd pprofile.Profiles
 	var w *Window
-	next := func() { // a profile that no window has seen
-		seed++
-		pd = unmarshalPprof(b, profiletest.Pprof(b, withLocations(seed, 100)))
-	}
+	next := func() { pd = small() }
 	addTo := func(w **Window) func() { return func() { require.NoError(b, add(*w, pd)) } }
 	rows := []struct {
 		name                         string
@@ -140,7 +146,7 @@ func BenchmarkMergeMillion(b *testing.B) {
 			addTo(&million)()
 		}
 		times := takeTurns(contestant{prepare: row.prepareEmpty, run: addTo(&w)}, contestant{prepare: row.prepareMillion, run: addTo(&million)})
-		report(b, "small profile="+row.name, "locations", float64(payloads*locations), "window-B", float64(million.Size()),
+		report(b, "small profile="+row.name, "locations", 1e6, "window-B", float64(million.Size()),
 			"empty-µs", times[0], "million-µs", times[1], "million/empty", times[1]/times[0])
 	}
 }

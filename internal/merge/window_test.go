@@ -9,7 +9,6 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -278,16 +277,6 @@ func TestWindowTemporality(t *testing.T) {
 	}
 }
 
-// heap returns the bytes that live on the heap.
-func heap() float64 {
-	for range 3 { // the first two empty the pools
-		runtime.GC()
-	}
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return float64(stats.HeapAlloc)
-}
-
 // Size is about what the heap shows, whatever the window holds.
 func TestSizeIsWhatTheHeapShows(t *testing.T) {
 	payloads := map[string][]pprofile.Profiles{}
@@ -315,13 +304,12 @@ func TestSizeIsWhatTheHeapShows(t *testing.T) {
 		payloads["ebpf"] = profiletest.CorpusOTLP(t)
 	})
 	for name, all := range payloads {
-		before := heap()
+		before := profiletest.Heap()
 		w := NewWindow(defaultOptions())
 		for _, pd := range all {
 			require.NoError(t, add(w, pd))
 		}
-		after := heap()
-		estimate, shown := float64(w.Size()), after-before
+		estimate, shown := float64(w.Size()), float64(profiletest.Heap()-before)
 		t.Logf("%s: %.0f of %.0f bytes, %.2f", name, estimate, shown, estimate/shown)
 		require.InDelta(t, 1, estimate/shown, 0.3, name)
 		require.NotEmpty(t, w.resources)

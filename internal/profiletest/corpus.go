@@ -6,7 +6,6 @@ package profiletest
 import (
 	"bufio"
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,8 +20,6 @@ import (
 // CorpusEnv names the environment variable that overrides where the corpus is
 // looked for.
 const CorpusEnv = "OTELCOL_PROFILES_CORPUS"
-
-const rootModule = "github.com/otelcol-profiles/otelcol-profiles"
 
 // File is one file of the corpus.
 type File struct {
@@ -100,37 +97,24 @@ func CorpusOTLP(tb testing.TB) []pprofile.Profiles {
 	return payloads
 }
 
+// corpusDir is that of CorpusEnv, or shared/corpus in the nearest directory above the working directory that has it.
 func corpusDir(tb testing.TB) string {
 	tb.Helper()
+	isDir := func(path string) bool {
+		info, err := os.Stat(path)
+		return err == nil && info.IsDir()
+	}
 	dir := os.Getenv(CorpusEnv)
 	if dir == "" {
-		root, err := moduleRoot()
+		above, err := os.Getwd()
 		require.NoError(tb, err)
-		dir = filepath.Join(root, "..", "shared", "corpus")
+		for dir = filepath.Join(above, "shared", "corpus"); !isDir(dir) && above != filepath.Dir(above); {
+			above = filepath.Dir(above)
+			dir = filepath.Join(above, "shared", "corpus")
+		}
 	}
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		tb.Skipf("no corpus of real profiles at %s (%s names another place)", dir, CorpusEnv)
+	if !isDir(dir) {
+		tb.Skipf("no corpus of real profiles: there is no ../shared/corpus, and %s names no directory", CorpusEnv)
 	}
 	return dir
-}
-
-// moduleRoot returns the directory of the root module, at or above the working
-// directory: nested modules are passed by.
-func moduleRoot() (string, error) {
-	start, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for dir := start; ; dir = filepath.Dir(dir) {
-		data, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-		if err == nil {
-			first, _, _ := strings.Cut(string(data), "\n")
-			if strings.TrimSpace(first) == "module "+rootModule {
-				return dir, nil
-			}
-		}
-		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("no go.mod of module %s at or above %s", rootModule, start)
-		}
-	}
 }

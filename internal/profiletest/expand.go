@@ -50,3 +50,13 @@ func AllocatedBy(work func()) uint64 {
 	runtime.ReadMemStats(&after)
 	return after.TotalAlloc - before.TotalAlloc
 }
+
+// Heap is how many bytes live objects take.
+func Heap() int64 {
+	for range 3 { // the first two empty the pools
+		runtime.GC()
+	}
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
@@ -72,12 +73,12 @@ func TestJSONMeterFindsHalfOfTheMemory(t *testing.T) {
 			var m wire.JSONMeter
 			_, err := m.Write(message)
 			require.NoError(t, err)
-			before := heap()
+			before := profiletest.Heap()
 			pd, err := (&pprofile.JSONUnmarshaler{}).UnmarshalProfiles(message)
 			if err != nil {
 				continue // it is not an element of this list
 			}
-			taken := heap() - before
+			taken := profiletest.Heap() - before
 			runtime.KeepAlive(pd)
 			runtime.KeepAlive(message)
 			decoded++
@@ -85,13 +86,4 @@ func TestJSONMeterFindsHalfOfTheMemory(t *testing.T) {
 		}
 	}
 	require.Greater(t, decoded, 140)
-}
-
-// heap is the memory that objects take, in bytes.
-func heap() int64 {
-	runtime.GC()
-	runtime.GC() // a second one empties pools
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return int64(stats.HeapAlloc)
 }

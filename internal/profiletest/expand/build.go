@@ -6,11 +6,13 @@ package expand
 import (
 	"encoding/hex"
 	"fmt"
-	"strconv"
 	"strings"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	profilespb "go.opentelemetry.io/proto/otlp/profiles/v1development"
+	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
+	"google.golang.org/protobuf/proto"
 )
 
 // Build is the inverse of [Profiles]: it makes OTLP profiles of written-out ones,
@@ -20,69 +22,64 @@ import (
 // sum as the one value, one of the other shapes its points.
 //
 // A sum that int64 does not hold, a link or profile id that is not hex of the
-// right size, and an attribute value of another type than [Attribute] lists are
-// errors.
+// right size, an attribute value of another type than [Attribute] lists, and a string that
+// is not UTF-8 are errors.
 func Build(profiles []Profile) (pprofile.Profiles, error) {
-	b := newBuilder()
+	b := &builder{indices: map[string]int32{}, frames: map[*Frame]int32{}, dict: &profilespb.ProfilesDictionary{
+		StringTable: []string{""}, MappingTable: []*profilespb.Mapping{{}}, LocationTable: []*profilespb.Location{{}},
+		FunctionTable: []*profilespb.Function{{}}, LinkTable: []*profilespb.Link{{}},
+		AttributeTable: []*profilespb.KeyValueAndUnit{{}}, StackTable: []*profilespb.Stack{{}},
+	}}
+	data := &profilespb.ProfilesData{Dictionary: b.dict}
 	var (
-		rp              pprofile.ResourceProfiles
-		sp              pprofile.ScopeProfiles
+		rp              *profilespb.ResourceProfiles
+		sp              *profilespb.ScopeProfiles
 		resource, scope string
 	)
 	for i, e := range profiles {
 		if i == 0 || e.Resource.String() != resource {
-			rp = b.pd.ResourceProfiles().AppendEmpty()
-			rp.SetSchemaUrl(e.Resource.SchemaURL)
-			rp.Resource().SetDroppedAttributesCount(e.Resource.DroppedAttributes)
-			b.putAttributes(rp.Resource().Attributes(), e.Resource.Attributes)
+			rp = &profilespb.ResourceProfiles{SchemaUrl: e.Resource.SchemaURL, Resource: &resourcepb.Resource{
+				Attributes: b.keyValues(e.Resource.Attributes), DroppedAttributesCount: e.Resource.DroppedAttributes,
+			}}
+			data.ResourceProfiles = append(data.ResourceProfiles, rp)
 			resource, scope = e.Resource.String(), ""
 		}
 		if e.Scope.String() != scope {
-			sp = rp.ScopeProfiles().AppendEmpty()
-			sp.SetSchemaUrl(e.Scope.SchemaURL)
-			sp.Scope().SetName(e.Scope.Name)
-			sp.Scope().SetVersion(e.Scope.Version)
-			sp.Scope().SetDroppedAttributesCount(e.Scope.DroppedAttributes)
-			b.putAttributes(sp.Scope().Attributes(), e.Scope.Attributes)
+			sp = &profilespb.ScopeProfiles{SchemaUrl: e.Scope.SchemaURL, Scope: &commonpb.InstrumentationScope{
+				Name: e.Scope.Name, Version: e.Scope.Version,
+				Attributes: b.keyValues(e.Scope.Attributes), DroppedAttributesCount: e.Scope.DroppedAttributes,
+			}}
+			rp.ScopeProfiles = append(rp.ScopeProfiles, sp)
 			scope = e.Scope.String()
 		}
-		b.profile(sp.Profiles().AppendEmpty(), e)
+		sp.Profiles = append(sp.Profiles, b.profile(e))
 		if b.err != nil {
 			return pprofile.Profiles{}, fmt.Errorf("profile %d: %w", i, b.err)
 		}
 	}
-	return b.pd, nil
+	message, err := proto.Marshal(data)
+	if err != nil {
+		return pprofile.Profiles{}, err
+	}
+	return (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(message)
 }
 
 // builder finds entries by their text: slow, and obviously right.
 type builder struct {
-	pd      pprofile.Profiles
-	dict    pprofile.ProfilesDictionary
+	dict    *profilespb.ProfilesDictionary
 	indices map[string]int32 // by table and text
 	frames  map[*Frame]int32 // frames written out before
 	err     error
 }
 
-func newBuilder() *builder {
-	b := &builder{pd: pprofile.NewProfiles(), indices: map[string]int32{}, frames: map[*Frame]int32{}}
-	b.dict = b.pd.Dictionary()
-	b.dict.StringTable().Append("")
-	b.dict.MappingTable().AppendEmpty()
-	b.dict.LocationTable().AppendEmpty()
-	b.dict.FunctionTable().AppendEmpty()
-	b.dict.LinkTable().AppendEmpty()
-	b.dict.AttributeTable().AppendEmpty()
-	b.dict.StackTable().AppendEmpty()
-	return b
-}
-
-// intern returns the index of text in table, calling add, which returns the
-// index of a new entry, where there is none.
-func (b *builder) intern(table, text string, add func() int32) int32 {
-	key := table + " " + text
+// intern returns the index of text in a table, and appends the entry that make returns if there is none.
+func intern[E any](b *builder, table *[]E, text string, make func() E) int32 {
+	key := fmt.Sprintf("%p %s", table, text)
 	index, ok := b.indices[key]
 	if !ok {
-		index = add()
+		entry := make()
+		index = int32(len(*table))
+		*table = append(*table, entry)
 		b.indices[key] = index
 	}
 	return index
@@ -98,50 +95,42 @@ func (b *builder) str(s string) int32 {
 	if s == "" {
 		return 0
 	}
-	return b.intern("string", s, func() int32 {
-		b.dict.StringTable().Append(s)
-		return int32(b.dict.StringTable().Len() - 1)
-	})
+	return intern(b, &b.dict.StringTable, s, func() string { return s })
 }
 
-func (b *builder) profile(p pprofile.Profile, e Profile) {
-	p.SampleType().SetTypeStrindex(b.str(e.Type))
-	p.SampleType().SetUnitStrindex(b.str(e.Unit))
-	p.PeriodType().SetTypeStrindex(b.str(e.PeriodType))
-	p.PeriodType().SetUnitStrindex(b.str(e.PeriodUnit))
-	p.SetPeriod(e.Period)
-	p.SetTime(pcommon.Timestamp(e.Time))
-	p.SetDurationNano(e.Duration)
-	var id pprofile.ProfileID
-	b.hex(id[:], e.ProfileID, "profile id")
-	p.SetProfileID(id)
-	p.AttributeIndices().FromRaw(b.attributes(e.Attributes))
-	p.SetDroppedAttributesCount(e.DroppedAttributes)
-	p.SetOriginalPayloadFormat(e.PayloadFormat)
-	p.OriginalPayload().FromRaw([]byte(e.Payload))
-	for _, s := range e.Samples {
-		b.sample(p.Samples().AppendEmpty(), e.Shape, s)
+func (b *builder) valueType(typ, unit string) *profilespb.ValueType {
+	return &profilespb.ValueType{TypeStrindex: b.str(typ), UnitStrindex: b.str(unit)}
+}
+
+func (b *builder) profile(e Profile) *profilespb.Profile {
+	p := &profilespb.Profile{
+		SampleType: b.valueType(e.Type, e.Unit), PeriodType: b.valueType(e.PeriodType, e.PeriodUnit), Period: e.Period,
+		TimeUnixNano: e.Time, DurationNano: e.Duration, ProfileId: b.hex(16, e.ProfileID, "profile id"),
+		AttributeIndices: b.attributes(e.Attributes), DroppedAttributesCount: e.DroppedAttributes,
+		OriginalPayloadFormat: e.PayloadFormat, OriginalPayload: []byte(e.Payload),
 	}
+	for _, s := range e.Samples {
+		p.Samples = append(p.Samples, b.sample(e.Shape, s))
+	}
+	return p
 }
 
-func (b *builder) sample(out pprofile.Sample, shape Shape, s *Sample) {
-	out.SetStackIndex(b.stack(s.Stack))
-	out.AttributeIndices().FromRaw(b.attributes(s.Attributes))
-	out.SetLinkIndex(b.link(s.Link))
+func (b *builder) sample(shape Shape, s *Sample) *profilespb.Sample {
+	out := &profilespb.Sample{StackIndex: b.stack(s.Stack), AttributeIndices: b.attributes(s.Attributes), LinkIndex: b.link(s.Link)}
 	if shape == ShapeValues || shape == ShapeNone {
 		if !s.Sum.IsInt64() {
 			b.fail("sum %s is beyond int64", s.Sum)
-			return
 		}
-		out.Values().Append(s.Sum.Int64())
-		return
+		out.Values = []int64{s.Sum.Int64()}
+		return out
 	}
 	for _, p := range s.Points {
-		out.TimestampsUnixNano().Append(p.Timestamp)
+		out.TimestampsUnixNano = append(out.TimestampsUnixNano, p.Timestamp)
 		if shape == ShapeBoth {
-			out.Values().Append(p.Value)
+			out.Values = append(out.Values, p.Value)
 		}
 	}
+	return out
 }
 
 func (b *builder) stack(frames []*Frame) int32 {
@@ -157,9 +146,8 @@ func (b *builder) stack(frames []*Frame) int32 {
 		}
 		locations[i] = index
 	}
-	return b.intern("stack", fmt.Sprint(locations), func() int32 {
-		b.dict.StackTable().AppendEmpty().LocationIndices().FromRaw(locations)
-		return int32(b.dict.StackTable().Len() - 1)
+	return intern(b, &b.dict.StackTable, fmt.Sprint(locations), func() *profilespb.Stack {
+		return &profilespb.Stack{LocationIndices: locations}
 	})
 }
 
@@ -168,24 +156,13 @@ func (b *builder) location(f *Frame) int32 {
 	if text == (&Frame{}).String() {
 		return 0
 	}
-	return b.intern("location", text, func() int32 {
-		mapping := b.mapping(f.Mapping)
-		functions := make([]int32, len(f.Lines))
-		for i, line := range f.Lines {
-			functions[i] = b.function(line)
+	return intern(b, &b.dict.LocationTable, text, func() *profilespb.Location {
+		l := &profilespb.Location{MappingIndex: b.mapping(f.Mapping), Address: f.Address}
+		for _, line := range f.Lines {
+			l.Lines = append(l.Lines, &profilespb.Line{FunctionIndex: b.function(line), Line: line.Line, Column: line.Column})
 		}
-		attributes := b.attributes(f.Attributes)
-		l := b.dict.LocationTable().AppendEmpty()
-		l.SetMappingIndex(mapping)
-		l.SetAddress(f.Address)
-		l.AttributeIndices().FromRaw(attributes)
-		for i, line := range f.Lines {
-			out := l.Lines().AppendEmpty()
-			out.SetFunctionIndex(functions[i])
-			out.SetLine(line.Line)
-			out.SetColumn(line.Column)
-		}
-		return int32(b.dict.LocationTable().Len() - 1)
+		l.AttributeIndices = b.attributes(f.Attributes)
+		return l
 	})
 }
 
@@ -193,15 +170,11 @@ func (b *builder) mapping(m Mapping) int32 {
 	if m.isZero() {
 		return 0
 	}
-	return b.intern("mapping", m.String(), func() int32 {
-		attributes := b.attributes(m.Attributes)
-		out := b.dict.MappingTable().AppendEmpty()
-		out.SetMemoryStart(m.Start)
-		out.SetMemoryLimit(m.Limit)
-		out.SetFileOffset(m.Offset)
-		out.SetFilenameStrindex(b.str(m.File))
-		out.AttributeIndices().FromRaw(attributes)
-		return int32(b.dict.MappingTable().Len() - 1)
+	return intern(b, &b.dict.MappingTable, m.String(), func() *profilespb.Mapping {
+		return &profilespb.Mapping{
+			AttributeIndices: b.attributes(m.Attributes), FilenameStrindex: b.str(m.File),
+			MemoryStart: m.Start, MemoryLimit: m.Limit, FileOffset: m.Offset,
+		}
 	})
 }
 
@@ -211,13 +184,11 @@ func (b *builder) function(line Line) int32 {
 		return 0
 	}
 	text := fmt.Sprintf("%q %q %q %d", line.Function, line.SystemName, line.Filename, line.StartLine)
-	return b.intern("function", text, func() int32 {
-		f := b.dict.FunctionTable().AppendEmpty()
-		f.SetNameStrindex(b.str(line.Function))
-		f.SetSystemNameStrindex(b.str(line.SystemName))
-		f.SetFilenameStrindex(b.str(line.Filename))
-		f.SetStartLine(line.StartLine)
-		return int32(b.dict.FunctionTable().Len() - 1)
+	return intern(b, &b.dict.FunctionTable, text, func() *profilespb.Function {
+		return &profilespb.Function{
+			NameStrindex: b.str(line.Function), SystemNameStrindex: b.str(line.SystemName),
+			FilenameStrindex: b.str(line.Filename), StartLine: line.StartLine,
+		}
 	})
 }
 
@@ -225,78 +196,65 @@ func (b *builder) link(link string) int32 {
 	if link == "" {
 		return 0
 	}
-	return b.intern("link", link, func() int32 {
+	return intern(b, &b.dict.LinkTable, link, func() *profilespb.Link {
 		trace, span, _ := strings.Cut(link, "/")
-		var (
-			traceID pcommon.TraceID
-			spanID  pcommon.SpanID
-		)
-		b.hex(traceID[:], trace, "trace id")
-		b.hex(spanID[:], span, "span id")
-		out := b.dict.LinkTable().AppendEmpty()
-		out.SetTraceID(traceID)
-		out.SetSpanID(spanID)
-		return int32(b.dict.LinkTable().Len() - 1)
+		return &profilespb.Link{TraceId: b.hex(16, trace, "trace id"), SpanId: b.hex(8, span, "span id")}
 	})
 }
 
-// hex fills dst from digits, which may be none.
-func (b *builder) hex(dst []byte, digits, what string) {
-	if digits == "" {
-		return
+// hex returns an id of so many bytes from digits, which may be none.
+func (b *builder) hex(size int, digits, what string) []byte {
+	id, err := hex.DecodeString(digits)
+	if digits != "" && (err != nil || len(id) != size) {
+		b.fail("%s %q is not %d hex digits", what, digits, 2*size)
 	}
-	decoded, err := hex.DecodeString(digits)
-	if err != nil || len(decoded) != len(dst) {
-		b.fail("%s %s is not %d hex digits", what, strconv.Quote(digits), 2*len(dst))
-		return
-	}
-	copy(dst, decoded)
+	return id
 }
 
-func (b *builder) attributes(attributes []Attribute) []int32 {
-	var out []int32
+func (b *builder) attributes(attributes []Attribute) (indices []int32) {
 	for _, a := range attributes {
-		out = append(out, b.intern("attribute", a.String(), func() int32 {
-			entry := b.dict.AttributeTable().AppendEmpty()
-			entry.SetKeyStrindex(b.str(a.Key))
-			entry.SetUnitStrindex(b.str(a.Unit))
-			b.putValue(entry.Value(), a.Value)
-			return int32(b.dict.AttributeTable().Len() - 1)
+		indices = append(indices, intern(b, &b.dict.AttributeTable, a.String(), func() *profilespb.KeyValueAndUnit {
+			return &profilespb.KeyValueAndUnit{KeyStrindex: b.str(a.Key), UnitStrindex: b.str(a.Unit), Value: b.value(a.Value)}
 		}))
+	}
+	return indices
+}
+
+func (b *builder) keyValues(attributes []Attribute) (out []*commonpb.KeyValue) {
+	for _, a := range attributes {
+		out = append(out, &commonpb.KeyValue{Key: a.Key, Value: b.value(a.Value)})
 	}
 	return out
 }
 
-func (b *builder) putAttributes(out pcommon.Map, attributes []Attribute) {
-	for _, a := range attributes {
-		b.putValue(out.PutEmpty(a.Key), a.Value)
-	}
-}
-
-func (b *builder) putValue(out pcommon.Value, v any) {
+func (b *builder) value(v any) *commonpb.AnyValue {
 	switch v := v.(type) {
 	case nil:
+		return &commonpb.AnyValue{}
 	case string:
-		out.SetStr(v)
+		return &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: v}}
 	case bool:
-		out.SetBool(v)
+		return &commonpb.AnyValue{Value: &commonpb.AnyValue_BoolValue{BoolValue: v}}
 	case int64:
-		out.SetInt(v)
+		return &commonpb.AnyValue{Value: &commonpb.AnyValue_IntValue{IntValue: v}}
 	case float64:
-		out.SetDouble(v)
+		return &commonpb.AnyValue{Value: &commonpb.AnyValue_DoubleValue{DoubleValue: v}}
 	case []byte:
-		out.SetEmptyBytes().FromRaw(v)
+		return &commonpb.AnyValue{Value: &commonpb.AnyValue_BytesValue{BytesValue: v}}
 	case []any:
-		slice := out.SetEmptySlice()
+		list := &commonpb.ArrayValue{}
 		for _, e := range v {
-			b.putValue(slice.AppendEmpty(), e)
+			list.Values = append(list.Values, b.value(e))
 		}
+		return &commonpb.AnyValue{Value: &commonpb.AnyValue_ArrayValue{ArrayValue: list}}
 	case KeyValues:
-		m := out.SetEmptyMap()
+		list := &commonpb.KeyValueList{}
 		for _, kv := range v {
-			b.putValue(m.PutEmpty(kv.Key), kv.Value)
+			list.Values = append(list.Values, &commonpb.KeyValue{Key: kv.Key, Value: b.value(kv.Value)})
 		}
+		return &commonpb.AnyValue{Value: &commonpb.AnyValue_KvlistValue{KvlistValue: list}}
 	default:
 		b.fail("an attribute value cannot be a %T", v)
+		return nil
 	}
 }
