@@ -6,6 +6,7 @@ package merge
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -77,11 +78,7 @@ func (w *Window) addTypes(p *Payload) error {
 	if w.options.MaxTypes <= 0 {
 		return nil
 	}
-	type newType struct {
-		service string
-		hash    uint64
-	}
-	var added []newType
+	added, more := map[uint64]struct{}{}, map[string]int{} // hashes of new types, and how many each service has
 	for i := range p.resources {
 		r := &p.resources[i]
 		for j := range r.scopes {
@@ -90,28 +87,24 @@ func (w *Window) addTypes(p *Payload) error {
 				if _, known := w.types[profile.typeHash]; known || profile.Skip {
 					continue
 				}
-				w.types[profile.typeHash] = struct{}{}
-				w.typesOf[r.service]++
-				added = append(added, newType{r.service, profile.typeHash})
-				if w.typesOf[r.service] <= w.options.MaxTypes {
+				if _, again := added[profile.typeHash]; again {
 					continue
 				}
-				for _, t := range added {
-					delete(w.types, t.hash)
-					if w.typesOf[t.service]--; w.typesOf[t.service] == 0 {
-						delete(w.typesOf, t.service)
-					}
+				added[profile.typeHash] = struct{}{}
+				if more[r.service]++; w.typesOf[r.service]+more[r.service] > w.options.MaxTypes {
+					return fmt.Errorf("%w: the service %.100q would have more than %d in one window; one of them is %.100q",
+						ErrTypes, r.service, w.options.MaxTypes, p.text(profile.from.SampleType().TypeStrindex()))
 				}
-				return fmt.Errorf("%w: the service %.100q would have more than %d in one window; one of them is %.100q",
-					ErrTypes, r.service, w.options.MaxTypes, p.text(profile.from.SampleType().TypeStrindex()))
 			}
 		}
 	}
-	for _, t := range added {
-		w.size += typeSize
-		if w.typesOf[t.service] == 1 {
-			w.size += serviceSize + len(t.service)
+	maps.Copy(w.types, added)
+	w.size += typeSize * len(added)
+	for service, n := range more {
+		if w.typesOf[service] == 0 {
+			w.size += serviceSize + len(service)
 		}
+		w.typesOf[service] += n
 	}
 	return nil
 }

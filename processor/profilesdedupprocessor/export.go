@@ -151,9 +151,7 @@ func (p *dedupProcessor) keepRest(part *partition, sent error) (err error) {
 			return err
 		}
 	}
-	own := pprofile.NewProfiles() // marshaling changes it
-	rest.CopyTo(own)
-	message, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(own)
+	message, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(rest)
 	if err != nil {
 		return consumererror.NewPermanent(err)
 	}
