@@ -16,18 +16,15 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 )
 
-// everySection enables each optional section of our components.
-const everySection = `yaml:{extensions: {zpages: {}}, receivers: {pprof: {
-  server: {tls: {cert_file: a, key_file: b}, cors: {max_age: 1}, auth: {authenticator: zpages}},
-  remote: {endpoint: 'http://localhost:6060/debug/pprof/heap', auth: {authenticator: zpages}, cookies: {}},
-  file: {include: [/a]}, self: {}}},
-processors: {profiles_dedup: {}},
+// optionalSections enables each optional section of our components.
+const optionalSections = `yaml:{receivers: {pprof: {
+  server: {}, remote: {endpoint: 'http://localhost:6060/debug/pprof/heap'}, file: {include: [/a]}, self: {}}},
 exporters: {profiles_file: {directory: a, sending_queue: {}}},
-service: {extensions: [zpages], pipelines: {profiles: {receivers: [pprof], processors: [profiles_dedup], exporters: [profiles_file]}}}}`
+service: {pipelines: {profiles: {receivers: [pprof], exporters: [profiles_file]}}}}`
 
 func TestNullTurnsAnOptionalSectionOff(t *testing.T) {
 	printed := func(args ...string) *confmap.Conf {
-		out, err := program(t, append([]string{"print-config", "--validate=false", "--config=" + strings.ReplaceAll(everySection, "\n", "")}, args...)...)
+		out, err := program(t, append([]string{"print-config", "--validate=false", "--config=" + strings.ReplaceAll(optionalSections, "\n", "")}, args...)...)
 		require.NoError(t, err, out)
 		retrieved, err := confmap.NewRetrievedFromYAML([]byte(out))
 		require.NoError(t, err)
@@ -35,16 +32,16 @@ func TestNullTurnsAnOptionalSectionOff(t *testing.T) {
 		require.NoError(t, err, out)
 		return conf
 	}
-	all := printed()
-	for _, section := range []string{
-		"receivers.pprof.server", "receivers.pprof.remote", "receivers.pprof.file", "receivers.pprof.self",
-		"receivers.pprof.server.tls", "receivers.pprof.server.cors", "receivers.pprof.server.auth",
-		"receivers.pprof.remote.auth", "receivers.pprof.remote.cookies",
-		"exporters.profiles_file.sending_queue",
-	} {
+	sections := []string{"receivers.pprof.server", "receivers.pprof.remote", "receivers.pprof.file", "receivers.pprof.self", "exporters.profiles_file.sending_queue"}
+	var off []string
+	for _, section := range sections {
+		off = append(off, "--set="+section+"=null")
+	}
+	all, none := printed(), printed(off...)
+	for _, section := range sections {
 		key := strings.ReplaceAll(section, ".", confmap.KeyDelimiter)
 		assert.NotNil(t, all.Get(key), section)
-		assert.Nil(t, printed("--set="+section+"=null").Get(key), section)
+		assert.Nil(t, none.Get(key), section)
 	}
 }
 
@@ -61,15 +58,12 @@ func TestPrintedConfigIsValid(t *testing.T) {
 // The path of a key has the kind and the name of its component.
 func TestErrorsNameTheWholeKey_D3(t *testing.T) {
 	for set, want := range map[string]string{
-		"receivers.pprof.server.endpont=a":       "unknown key receivers::pprof::server::endpont: must be one of ",
-		"receivers.pprof/two.server.endpont=a":   "unknown key receivers::pprof/two::server::endpont: must be one of ",
-		"receivers.pprof.server=localhost:4040":  "receivers::pprof::server is \"localhost:4040\": must be a section with keys of its own",
-		"receivers.pprof.self.profiels=[cpu]":    "unknown key receivers::pprof::self::profiels: must be one of ",
-		"processors.profiles_dedup.window=10":    "processors::profiles_dedup::window is 10: must be a duration with a unit, such as 30s",
-		"processors.profiles_dedup.windw=10s":    "unknown key processors::profiles_dedup::windw: must be one of ",
-		"exporters.profiles_file.path=a":         "unknown key exporters::profiles_file::path: must be directory here, or one of ",
-		"exporters.profiles_file.sync_intervl=1": "unknown key exporters::profiles_file::sync_intervl: must be one of ",
-		"extensions.profiles_view.directry=a":    "unknown key extensions::profiles_view::directry: must be one of ",
+		"receivers.pprof.server.endpont=a":      "unknown key receivers::pprof::server::endpont: must be one of ",
+		"receivers.pprof/two.server.endpont=a":  "unknown key receivers::pprof/two::server::endpont: must be one of ",
+		"receivers.pprof.server=localhost:4040": "receivers::pprof::server is \"localhost:4040\": must be a section with keys of its own",
+		"processors.profiles_dedup.window=10":   "processors::profiles_dedup::window is 10: must be a duration with a unit, such as 30s",
+		"exporters.profiles_file.path=a":        "unknown key exporters::profiles_file::path: must be directory here, or one of ",
+		"extensions.profiles_view.directry=a":   "unknown key extensions::profiles_view::directry: must be one of ",
 
 		"receivers.pprof.server.cors={allowed_origin: [x]}":                      "unknown key receivers::pprof::server::cors::allowed_origin: must be one of ",
 		"receivers.pprof.remote={targets: [{endpoint: 'http://a:1', label: x}]}": "unknown key receivers::pprof::remote::targets::0::label: must be one of ",

@@ -38,10 +38,15 @@ func program(t *testing.T, args ...string) (output string, err error) {
 	return string(out), err
 }
 
-func TestDefaultConfigIsValid(t *testing.T) {
+func TestDefaultConfigIsValidAndChangedBySet(t *testing.T) {
 	out, err := program(t, "validate")
 	require.NoError(t, err, out)
 	assert.Contains(t, out, "Valid: the default configuration\nChecked: ")
+
+	out, err = program(t, "print-config", "--set=exporters.profiles_file.directory=elsewhere")
+	require.NoError(t, err, out)
+	assert.Contains(t, out, "directory: elsewhere")
+	assert.Contains(t, out, "endpoint: localhost:4040")
 }
 
 func TestVersion(t *testing.T) {
@@ -85,13 +90,6 @@ func TestAddressInUseNamesTheSolution(t *testing.T) {
 		name, _, _ := strings.Cut(assignment, "=")
 		assert.Contains(t, defaultConfig, "${env:"+name+":-")
 	}
-}
-
-func TestSetChangesTheDefaultConfig(t *testing.T) {
-	out, err := program(t, "print-config", "--set=exporters.profiles_file.directory=elsewhere")
-	require.NoError(t, err, out)
-	assert.Contains(t, out, "directory: elsewhere")
-	assert.Contains(t, out, "endpoint: localhost:4040")
 }
 
 func TestFeatureGatesOfTheUserWin(t *testing.T) {

@@ -47,14 +47,7 @@ func typed(t testing.TB, p *profile.Profile, typ string, ago time.Duration) ppro
 }
 
 func cpuPprof(nanoseconds int64) *profile.Profile {
-	f, caller := &profile.Function{ID: 1, Name: "main.encode", StartLine: 7}, &profile.Function{ID: 2, Name: "main.main", StartLine: 20}
-	l := &profile.Location{ID: 1, Line: []profile.Line{{Function: f, Line: 9}, {Function: caller, Line: 22}}}
-	return &profile.Profile{
-		SampleType: []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "cpu", Unit: "nanoseconds"}},
-		PeriodType: &profile.ValueType{Type: "cpu", Unit: "nanoseconds"}, Period: 1e7, DurationNanos: 10e9,
-		Sample:   []*profile.Sample{{Location: []*profile.Location{l}, Value: []int64{nanoseconds / 1e7, nanoseconds}}},
-		Location: []*profile.Location{l}, Function: []*profile.Function{f, caller},
-	}
+	return withStartLines(cpuRun(map[string]int64{"main.encode": nanoseconds / 1e7}))
 }
 
 // exampleDirectory has the files that the examples of the help name.
@@ -251,12 +244,6 @@ func TestHelpFitsIntoATerminal(t *testing.T) {
 			assert.LessOrEqual(t, len(strings.TrimSpace(line)), 80, line)
 		}
 	}
-}
-
-func TestConvertTakesTheFormatAndTheEndOfTheRange(t *testing.T) {
-	profiles := filepath.Join(exampleDirectory(t), "profiles")
-	p := parse(t, []byte(succeed(t, "convert", "--type", "cpu", "--from", "-2h", "--to", "-1h", "--format", "pprof", profiles)))
-	assert.Equal(t, int64(4e9), profiletest.Sums(p)["cpu/nanoseconds"])
 }
 
 func TestDifferenceOfRangesIsScaled(t *testing.T) {
