@@ -119,26 +119,7 @@ func difference(want, got *profile.Profile) string {
 func folded(p *profile.Profile, sampleType int) string {
 	sums := map[string]int64{}
 	for _, sample := range p.Sample {
-		var stack []string
-		for _, l := range sample.Location {
-			for _, line := range l.Line {
-				stack = append(stack, cmp.Or(line.Function.Name, "[unknown]"))
-			}
-			switch address := fmt.Sprintf("0x%x", l.Address); {
-			case len(l.Line) > 0:
-			case l.Mapping != nil && l.Mapping.File != "":
-				stack = append(stack, fmt.Sprintf("[%s] %s", filepath.Base(l.Mapping.File), address))
-			case l.Address == 0:
-				stack = append(stack, "[unknown]")
-			default:
-				stack = append(stack, address)
-			}
-		}
-		if len(stack) == 0 {
-			stack = []string{"[unknown]"}
-		}
-		slices.Reverse(stack)
-		sums[strings.Join(stack, ";")] += sample.Value[sampleType]
+		sums[cmp.Or(strings.Join(profiletest.StackOf(sample), ";"), "[unknown]")] += sample.Value[sampleType]
 	}
 	var text strings.Builder
 	for _, stack := range slices.Sorted(maps.Keys(sums)) {

@@ -54,10 +54,7 @@ func TestConfigKeys(t *testing.T) {
 endpoint: 0.0.0.0:4041
 directory: /var/lib/profiles
 max_memory: 64MiB
-allowed_hosts: [profiles.example.com]
 allow_unauthenticated: true
-write_timeout: 20s
-trace_url: https://tempo.example.com/trace/{trace_id}
 tls: {cert_file: a, key_file: b}
 `)
 	require.NoError(t, err)

@@ -4,7 +4,11 @@
 package profiletest
 
 import (
+	"cmp"
+	"fmt"
 	"math/big"
+	"path"
+	"slices"
 	"testing"
 
 	"github.com/google/pprof/profile"
@@ -85,4 +89,25 @@ func Sums(pprofs ...*profile.Profile) map[string]int64 {
 		}
 	}
 	return sums
+}
+
+// StackOf returns the names of the frames of a sample from the root on: functions, or else addresses.
+func StackOf(s *profile.Sample) (names []string) {
+	for _, l := range slices.Backward(s.Location) {
+		address := fmt.Sprintf("0x%x", l.Address)
+		switch {
+		case l.Mapping != nil && l.Mapping.File != "":
+			address = fmt.Sprintf("[%s] %s", path.Base(l.Mapping.File), address)
+		case l.Address == 0:
+			address = "[unknown]"
+		}
+		for _, line := range slices.Backward(l.Line) {
+			f := cmp.Or(line.Function, &profile.Function{})
+			names = append(names, cmp.Or(f.Name, f.SystemName, address))
+		}
+		if len(l.Line) == 0 {
+			names = append(names, address)
+		}
+	}
+	return names
 }

@@ -11,7 +11,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -72,13 +71,8 @@ func TestFlameGraphHasTheValuesOfAllStacks(t *testing.T) {
 		want := []map[string]int64{{}, {}}
 		for _, s := range p.Sample {
 			path := ""
-			for _, l := range slices.Backward(s.Location) {
-				for _, line := range slices.Backward(l.Line) {
-					path += "\n" + nameOf(l, line.Function)
-				}
-				if len(l.Line) == 0 {
-					path += "\n" + nameOf(l, nil)
-				}
+			for _, name := range profiletest.StackOf(s) {
+				path += "\n" + name
 			}
 			if v := s.Value[index]; v > 0 {
 				want[0][path] += v
@@ -95,20 +89,6 @@ func TestFlameGraphHasTheValuesOfAllStacks(t *testing.T) {
 			}
 		}
 	}
-}
-
-func nameOf(l *profile.Location, f *profile.Function) string {
-	switch {
-	case f != nil && f.Name != "":
-		return f.Name
-	case f != nil && f.SystemName != "":
-		return f.SystemName
-	case l.Mapping != nil && l.Mapping.File != "":
-		return fmt.Sprintf("[%s] 0x%x", l.Mapping.File[strings.LastIndex(l.Mapping.File, "/")+1:], l.Address)
-	case l.Address == 0:
-		return "[unknown]"
-	}
-	return fmt.Sprintf("0x%x", l.Address)
 }
 
 func TestFlameGraphFoldsTheSmallestBoxes(t *testing.T) {

@@ -152,6 +152,21 @@ func (s *site) page(path string) string {
 	return body
 }
 
+// follow returns the links that are the group of a pattern, which must lead to a page or a profile.
+func (s *site) follow(page, pattern string) (links []string) {
+	s.t.Helper()
+	for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(page, -1) {
+		link := html.UnescapeString(match[1])
+		w := s.get(link)
+		if w.Code == http.StatusFound {
+			w = s.get(w.Header().Get("Location"))
+		}
+		assert.Equal(s.t, http.StatusOK, w.Code, "%s: %s", link, w.Body)
+		links = append(links, link)
+	}
+	return links
+}
+
 // services returns the response of /api/services.
 func (s *site) services(query string) []apiRow {
 	s.t.Helper()
@@ -312,17 +327,7 @@ func TestOverviewSelectsAndGroupsByLabel(t *testing.T) {
 	main, worker, none := labeled("checkout", "main", time.Minute, 10e9), labeled("checkout", "worker", time.Minute, 4e9), cpu("cart", s.now.Add(-time.Minute), 1e9)
 	s.write(payload(t, main, worker, none, labeled("checkout", "main", 25*time.Minute, 2e9)))
 	defer s.open(payload(t, labeled("cart", "<late>", 30*time.Second, 3e9)))()
-	links := func(page string) (found []string) {
-		for _, link := range regexp.MustCompile(`href="(/(?:flamegraph|api/profile)\?[^"]*)"`).FindAllStringSubmatch(page, -1) {
-			found = append(found, html.UnescapeString(link[1]))
-			w := s.get(found[len(found)-1])
-			if w.Code == http.StatusFound {
-				w = s.get(w.Header().Get("Location"))
-			}
-			assert.Equal(t, http.StatusOK, w.Code, "%s: %s", link[1], w.Body)
-		}
-		return found
-	}
+	const toProfiles = `href="(/(?:flamegraph|api/profile)\?[^"]*)"`
 
 	page := s.page("/?label=thread%3Dmain&base_from=-30m&base_to=-20m")
 	assert.Equal(t, 1, strings.Count(page, `<th scope="rowgroup"`), "cart has no such label")
@@ -333,8 +338,9 @@ func TestOverviewSelectsAndGroupsByLabel(t *testing.T) {
 	assert.Contains(t, page, `<option value="thread=&lt;late&gt;">`, "of a file that is being written")
 	assert.NotContains(t, page, `<option value="service_name=`)
 	assert.Contains(t, page, `<a href="/?base_from=-30m&amp;base_to=-20m" title="Remove this filter"><bdi>thread=main</bdi>`)
-	require.Len(t, links(page), 3)
-	for _, link := range links(page) {
+	links := s.follow(page, toProfiles)
+	require.Len(t, links, 3)
+	for _, link := range links {
 		assert.Contains(t, link, "label=thread%3Dmain")
 	}
 	banner := s.page(s.mount("service=checkout&label=thread%3Dmain") + "/flamegraph")
@@ -347,7 +353,7 @@ func TestOverviewSelectsAndGroupsByLabel(t *testing.T) {
 	assert.Equal(t, []string{"main", "worker", "&lt;late&gt;"}, rowGroups(page)[:3], "by CPU time")
 	assert.Len(t, rowGroups(page), 4, "cart has profiles without the label")
 	assert.Contains(t, page, `<a href="/?label=thread%3D"><span class="small">(no such label)</span>`)
-	require.Len(t, links(page), 8)
+	require.Len(t, s.follow(page, toProfiles), 8)
 	assert.Contains(t, page, `href="/?label=thread%3Dworker"`)
 	assert.Contains(t, s.page("/?by=thread&label=thread%3Dworker"), `<td class="number value">0.40 cores</td>`)
 
@@ -415,10 +421,9 @@ func TestOverviewLeadsToProfilesOutsideOfTheRange(t *testing.T) {
 		"/": "have times far from it.", "/?from=-2m": "There are profiles of other times.", // the file was written in the range
 		"/?from=-200h&to=-100h": "There are profiles of other times.",
 	} {
-		link := regexp.MustCompile(text + ` <a href="(/[^"]*)">`).FindStringSubmatch(s.page(path))
-		require.NotNil(t, link, path)
-		assert.Equal(t, "/?from=2019-05-04T03%3A02%3A01.123456789Z&amp;to=2019-05-04T03%3A03%3A01.12345679Z", link[1])
-		page = s.page(html.UnescapeString(link[1]))
+		links := s.follow(s.page(path), text+` <a href="(/[^"]*)">`)
+		assert.Equal(t, []string{"/?from=2019-05-04T03%3A02%3A01.123456789Z&to=2019-05-04T03%3A03%3A01.12345679Z"}, links, path)
+		page = s.page(links[0])
 		assert.Contains(t, page, "1 service, 2 profiles")
 		assert.NotContains(t, page, "other times")
 	}
@@ -431,9 +436,9 @@ func TestOverviewOfLateProfilesHasNoLinkThatFails(t *testing.T) {
 		s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 1e9)), payload(t, cpu("cart", late, 1e9)))
 		page := s.page("/")
 		assert.Contains(t, page, "have times far from it.</p>")
-		link := regexp.MustCompile(`There are profiles of other times: <a href="(/[^"]*)">`).FindStringSubmatch(page)
-		require.NotNil(t, link)
-		assert.Contains(t, s.page(html.UnescapeString(link[1])), "1 service, 1 profile,")
+		links := s.follow(page, `There are profiles of other times: <a href="(/[^"]*)">`)
+		require.Len(t, links, 1)
+		assert.Contains(t, s.page(links[0]), "1 service, 1 profile,")
 	}
 	s := newSite(t)
 	s.write(payload(t, cpu("cart", time.Unix(0, -1), 1e9)))
@@ -503,20 +508,11 @@ func TestRowsAndErrorsTellProfilersOfOneTypeApart(t *testing.T) {
 
 	first.service, first.trace, second.trace = "cart", exampleTrace, exampleTrace
 	s.write(payload(t, first, second))
-	links := regexp.MustCompile(`href="/flamegraph\?([^"]*)"`).FindAllStringSubmatch(html.UnescapeString(s.page("/trace/"+exampleTrace)), -1)
-	require.Len(t, links, 6, "of all services, of each, and of its span")
-	for _, link := range links {
-		assert.Equal(t, http.StatusOK, s.get(s.get("/flamegraph?"+link[1]).Header().Get("Location")).Code, link[1])
-	}
+	require.Len(t, s.follow(s.page("/trace/"+exampleTrace), `href="(/flamegraph\?[^"]*)"`), 6, "of all services, of each, and of its span")
 
 	w := s.get(s.mount("type=cpu") + "/flamegraph")
 	assert.Equal(t, http.StatusBadRequest, w.Code)
-	links = regexp.MustCompile(`<li><a href="(/flamegraph\?[^"]*)">`).FindAllStringSubmatch(w.Body.String(), -1)
-	require.Len(t, links, 2, w.Body)
-	for _, link := range links {
-		w := s.get(html.UnescapeString(link[1]))
-		assert.Equal(t, http.StatusOK, s.get(w.Header().Get("Location")).Code, link[1])
-	}
+	require.Len(t, s.follow(w.Body.String(), `<li><a href="(/flamegraph\?[^"]*)">`), 2, w.Body)
 }
 
 func TestOverviewComparesRanges(t *testing.T) {
