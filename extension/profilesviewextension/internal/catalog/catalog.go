@@ -174,15 +174,14 @@ func (c *Catalog) use(ctx context.Context, f *file, deadline time.Time) (details
 		return f.details, nil
 	}
 	c.memory.Add(-f.size())
-	gone, err := f.load(ctx, &c.options, deadline)
-	if err != nil {
-		*f = *newFile(f.File)
-		return nil, err
-	}
-	if gone {
+	switch err := f.load(ctx, &c.options, deadline); {
+	case errors.Is(err, fs.ErrNotExist):
 		f.details, f.labels = nil, nil
 		delete(c.files, f.Path)
 		return nil, nil
+	case err != nil:
+		*f = *newFile(f.File)
+		return nil, err
 	}
 	c.memory.Add(f.size())
 	loaded := f.details
@@ -249,9 +248,12 @@ func (c *Catalog) Extent(ctx context.Context) (all Extent, err error) {
 	return all, nil
 }
 
+// Visit gets Profiles of a series. An error ends the scan.
+type Visit func(*recordfile.Key, []recordfile.Total) error
+
 // Scan calls visit for the Profiles of each selected series of a file that start in [from, to). Of those of
 // which a part is in the range it estimates that part.
-func (c *Catalog) Scan(ctx context.Context, from, to time.Time, selects func(*recordfile.Key) bool, visit func(*recordfile.Key, []recordfile.Total)) (*Found, error) {
+func (c *Catalog) Scan(ctx context.Context, from, to time.Time, selects func(*recordfile.Key) bool, visit Visit) (*Found, error) {
 	if err := c.mu.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
@@ -277,7 +279,9 @@ func (c *Catalog) Scan(ctx context.Context, from, to time.Time, selects func(*re
 				}
 			}
 			if len(profiles) > 0 {
-				visit(&key, profiles)
+				if err := visit(&key, profiles); err != nil {
+					return nil, err
+				}
 			}
 		}
 	}

@@ -70,10 +70,11 @@ func (s *store) sum(from, to time.Time) (sums map[string]int64) {
 	s.listed = time.Time{}
 	require.NoError(s.t, s.Refresh(s.t.Context()))
 	sums = map[string]int64{}
-	found, err := s.Scan(s.t.Context(), from, to, all, func(series *recordfile.Key, profiles []recordfile.Total) {
+	found, err := s.Scan(s.t.Context(), from, to, all, func(series *recordfile.Key, profiles []recordfile.Total) error {
 		for _, p := range profiles {
 			sums[series.Service] += p.Sum
 		}
+		return nil
 	})
 	require.NoError(s.t, err)
 	require.Empty(s.t, found.Errors)
@@ -215,7 +216,7 @@ func TestARemovedOrReplacedFileIsNoticed_V1(t *testing.T) {
 	require.NoError(t, os.WriteFile(files[0], []byte("damaged"), 0o600))
 	s.listed = time.Time{}
 	require.NoError(s.t, s.Refresh(s.t.Context()))
-	found, err := s.Scan(t.Context(), from, to, all, func(*recordfile.Key, []recordfile.Total) {})
+	found, err := s.Scan(t.Context(), from, to, all, func(*recordfile.Key, []recordfile.Total) error { return nil })
 	require.NoError(t, err)
 	require.Len(t, found.Errors, 1)
 	assert.Contains(t, found.Errors[0].Error(), files[0])

@@ -133,9 +133,9 @@ func (f *file) readTimes(ctx context.Context, options *archive.Options) bool {
 	return true
 }
 
-// load reads the details of the file, or of the records that were not read. It returns true if the file is gone, and the error
-// of an object store. It may end at the deadline, if there is one: the rest is for the next call.
-func (f *file) load(ctx context.Context, options *archive.Options, deadline time.Time) (gone bool, err error) {
+// load reads the details of the file, or of the records that were not read. It returns fs.ErrNotExist if the file is gone, or the
+// error of an object store. It may end at the deadline, if there is one: the rest is for the next call.
+func (f *file) load(ctx context.Context, options *archive.Options, deadline time.Time) error {
 	var records []recordfile.IndexRecord
 	if f.details == nil {
 		if f.readEnd > 0 { // what was read is lost, as it could be again
@@ -151,8 +151,8 @@ func (f *file) load(ctx context.Context, options *archive.Options, deadline time
 	}
 	f.read, f.grown, f.profiles = true, false, Extent{}
 	if len(records) == 0 {
-		if gone, err = f.readRecords(ctx, options, deadline); gone || err != nil {
-			return gone, err
+		if err := f.readRecords(ctx, options, deadline); err != nil {
+			return err
 		}
 	}
 	for _, profiles := range f.details {
@@ -160,31 +160,29 @@ func (f *file) load(ctx context.Context, options *archive.Options, deadline time
 			f.profiles.add(Extent{p.Profiles, p.Start, p.Latest})
 		}
 	}
-	return false, nil
+	return nil
 }
 
-// readRecords adds the records of the file after those that were read. It returns true if the file is gone, and the error of an
-// object store. After the deadline, if there is one, it stops: the file then counts as grown.
-func (f *file) readRecords(ctx context.Context, options *archive.Options, deadline time.Time) (gone bool, err error) {
+// readRecords adds the records of the file after those that were read. Its errors are those of load. After the deadline, if there
+// is one, it stops: the file then counts as grown.
+func (f *file) readRecords(ctx context.Context, options *archive.Options, deadline time.Time) error {
 	for record, err := range options.Records(ctx, f.File, archive.Part{Start: f.readEnd, Before: f.records}) {
 		switch {
 		case err == nil:
 			f.readEnd, f.records = record.End, record.Number
 			f.partial = f.partial && record.End >= 0 // else it is read as a whole when it has grown
 			f.addRecord(record)
-		case errors.Is(err, fs.ErrNotExist):
-			return true, nil
-		case archive.IsStorageError(err):
-			return false, err
+		case errors.Is(err, fs.ErrNotExist), archive.IsStorageError(err):
+			return err
 		default:
 			f.addError(err)
 		}
 		if record != nil && record.End >= 0 && record.End < f.Size && !deadline.IsZero() && time.Now().After(deadline) {
 			f.grown = true
-			return false, nil
+			return nil
 		}
 	}
-	return false, nil
+	return nil
 }
 
 // addRecord adds the Profiles of a record, or the errors of its parts.

@@ -365,10 +365,10 @@ func (p *Page) addCharts(ctx context.Context, selected *scope, services []*servi
 		}
 	}
 	shown := func(s *recordfile.Key) bool { return sent[s.Service] != nil }
-	_, err := p.scan(ctx, selected, shown, func(s *recordfile.Key, profiles []recordfile.Total) {
+	_, err := p.scan(ctx, selected, shown, func(s *recordfile.Key, profiles []recordfile.Total) error {
 		starts := sent[s.Service]
 		if starts == nil { // of another page
-			return
+			return nil
 		}
 		for i := range profiles {
 			*starts = append(*starts, profiles[i].Start)
@@ -376,6 +376,7 @@ func (p *Page) addCharts(ctx context.Context, selected *scope, services []*servi
 		if c := charts[kindOf(s)]; c != nil {
 			c.add(s, profiles)
 		}
+		return nil
 	})
 	for _, s := range services {
 		for _, r := range s.Rows {

@@ -265,6 +265,7 @@ func TestRequestsThatCannotBeAnsweredAreRejected(t *testing.T) {
 		"/flamegraph?typo=x":                                   {400, unknown},
 		"/trace?typo=x":                                        {400, unknown},
 		"/trace/" + exampleTrace + "?typo=x":                   {400, unknown},
+		s.mount("service=none") + "/flamegraph":                {404, "no profiles match the selection"},
 		s.mount("type=cpu") + "/flamegraph?typo=x":             {200, ""}, // pprof has parameters of its own
 		s.mount("type=cpu") + "/flamegraph?type=" + long + "x": {400, `the parameter "type" has 8193 bytes: must have at most 8192`},
 		"/?type=" + strings.Repeat(long+"&type=", 4):           {400, "bytes: must have at most 32768 in total"},
@@ -618,7 +619,7 @@ func TestValuesHaveAtMostThreeDigits(t *testing.T) {
 	for want, got := range map[string]string{
 		"0.61 cores": ns.value(0.61e9), "16.4 mcores": ns.value(16.4e6), "3.10 µcores": ns.value(3.1e3), "0.10 ncores": ns.value(0.1), "0 cores": ns.value(0),
 		"12.5 cores": ns.value(12.5e9), "250 ms": ns.quantity(0.25e9), "31 ms": ns.quantity(31e6), "1.5 KiB": by.value(1536), "870 B": by.value(870),
-		"0.5/s": events.value(0.5), "1.2/min": events.value(0.02), "0.36/h": events.value(0.0001), "0.036/h": events.value(0.00001), "12.3k/s": events.value(12345),
+		"0.5/s": events.value(0.5), "1.2/min": events.value(0.02), "0.36/h": events.value(0.0001), "0.036/h": events.value(0.00001), "12.3k/s": events.value(12345), "1.5 s": webui.Quantity("milliseconds", 1500), "2k frames": webui.Quantity("frames", 2000),
 	} {
 		assert.Equal(t, want, got)
 	}

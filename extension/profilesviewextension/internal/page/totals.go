@@ -178,25 +178,16 @@ type scope struct {
 // totals returns those of all kinds, by service, type and sample type.
 func (p *Page) totals(ctx context.Context, s *scope) ([]*total, *catalog.Found, error) {
 	byKind := p.newTotals()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	found, err := p.scan(ctx, s, s.selects, func(s *recordfile.Key, profiles []recordfile.Total) {
-		if ctx.Err() != nil {
-			return
-		}
-		if err := byKind.add(s, profiles); err != nil {
-			cancel(err) // ends scan
-		}
-	})
-	if ctx.Err() != nil {
-		return nil, nil, context.Cause(ctx)
+	found, err := p.scan(ctx, s, s.selects, byKind.add)
+	if err != nil {
+		return nil, nil, err
 	}
-	return byKind.sorted(s.To), found, err
+	return byKind.sorted(s.To), found, nil
 }
 
 // scan is Scan of the catalog, whose sums are by service and type. For a scope by other labels the files are read, once, and
 // visit gets all of it.
-func (p *Page) scan(ctx context.Context, s *scope, selects func(*recordfile.Key) bool, visit func(*recordfile.Key, []recordfile.Total)) (*catalog.Found, error) {
+func (p *Page) scan(ctx context.Context, s *scope, selects func(*recordfile.Key) bool, visit catalog.Visit) (*catalog.Found, error) {
 	if s.by == "" && !s.SelectsSamples() {
 		return p.catalog.Scan(ctx, s.From, s.To, selects, visit)
 	}
@@ -206,14 +197,16 @@ func (p *Page) scan(ctx context.Context, s *scope, selects func(*recordfile.Key)
 		}
 	}
 	for key, profiles := range s.read {
-		visit(&key, profiles)
+		if err := visit(&key, profiles); err != nil {
+			return nil, err
+		}
 	}
 	return s.found, ctx.Err()
 }
 
 // read reads the files of a scope.
 func (p *Page) read(ctx context.Context, s *scope) (err error) {
-	if s.found, err = p.catalog.Scan(ctx, s.From, s.To, s.selects, func(*recordfile.Key, []recordfile.Total) {}); err != nil {
+	if s.found, err = p.catalog.Scan(ctx, s.From, s.To, s.selects, func(*recordfile.Key, []recordfile.Total) error { return nil }); err != nil {
 		return err
 	}
 	var missed catalog.Missing
