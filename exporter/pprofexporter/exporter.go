@@ -5,7 +5,6 @@ package pprofexporter
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -90,9 +89,6 @@ type place struct{ resource, scope, profile int }
 // consume sends the pprofs of a payload one after the other. Its error carries the Profiles that it is about, so that a
 // retry sends only those.
 func (e *pprofExporter) consume(ctx context.Context, pd pprofile.Profiles) error {
-	if e.client == nil {
-		return errors.New("exporter is not started")
-	}
 	pd, err := prepare(pd, e.config)
 	if err != nil {
 		return consumererror.NewPermanent(e.reject(&failure{error: err, reason: reasonConvert}, nil))

@@ -186,15 +186,10 @@ func TestHeapIsAHandfulOfSeries(t *testing.T) {
 	scopes := pd.ResourceProfiles().At(0).ScopeProfiles()
 	scopes.At(0).CopyTo(scopes.AppendEmpty())
 	all := []sampletypes.Type{{Type: "alloc_objects", Unit: "count"}, {Type: "alloc_space", Unit: "bytes"}, {Type: "inuse_objects", Unit: "count"}, {Type: "inuse_space", Unit: "bytes"}}
-	for i, keep := range [][]int{{0, 1}, {2, 3}} {
-		var order []int
+	for i, order := range [][]int{{0, 1}, {3, 2}} { // the default type comes first
 		scopes.At(i).Profiles().RemoveIf(func(p pprofile.Profile) bool {
 			name := pd.Dictionary().StringTable().At(int(p.SampleType().TypeStrindex()))
-			number := slices.IndexFunc(all, func(t sampletypes.Type) bool { return t.Type == name })
-			if slices.Contains(keep, number) {
-				order = append(order, number)
-			}
-			return !slices.Contains(keep, number)
+			return name != all[order[0]].Type && name != all[order[1]].Type
 		})
 		sampletypes.Write(scopes.At(i).Scope().Attributes(), all, order)
 		for _, p := range scopes.At(i).Profiles().All() {
@@ -556,6 +551,17 @@ func TestPayloadsThatCannotBePprofAreRejected(t *testing.T) {
 	}
 	require.NoError(t, e.ConsumeProfiles(t.Context(), empty), "Profiles without samples are left out")
 	assert.Zero(t, s.Requests())
+}
+
+// A payload that refers to nothing may have no strings.
+func TestPayloadsWithoutADictionaryAreSent(t *testing.T) {
+	pd := pprofile.NewProfiles()
+	pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty().Samples().AppendEmpty().Values().Append(3)
+	for _, protocol := range protocols {
+		s := pprofservertest.Start(t, nil)
+		require.NoError(t, start(t, "endpoint: "+s.URL+"\nprotocol: "+protocol+withoutQueue).ConsumeProfiles(t.Context(), pd))
+		assert.Equal(t, map[string]int64{"/": 3}, pprofservertest.Sums(s.Took(1)...), protocol)
+	}
 }
 
 func TestWrongConfigurationsAreRejected_D3(t *testing.T) {

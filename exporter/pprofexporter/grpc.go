@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
 )
 
 // grpcClient sends series to Parca.
@@ -62,18 +63,13 @@ func (c *grpcClient) close() error { return c.connection.Close() }
 func (c *grpcClient) send(ctx context.Context, s *series) *failure {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	if err := c.connection.Invoke(ctx, methodWriteRaw, writeRawRequest(s), nil, grpc.ForceCodec(rawCodec{})); err != nil {
+	var request emptypb.Empty // all fields are unknown to it
+	request.ProtoReflect().SetUnknown(writeRawRequest(s))
+	if err := c.connection.Invoke(ctx, methodWriteRaw, &request, &emptypb.Empty{}); err != nil {
 		return newGRPCFailure(status.Convert(err))
 	}
 	return nil
 }
-
-// rawCodec passes messages on that are encoded already, and reads none.
-type rawCodec struct{}
-
-func (rawCodec) Marshal(message any) ([]byte, error) { return message.([]byte), nil }
-func (rawCodec) Unmarshal([]byte, any) error         { return nil }
-func (rawCodec) Name() string                        { return "proto" }
 
 // newGRPCFailure says what a status means, as for the OTLP exporter.
 func newGRPCFailure(s *status.Status) *failure {

@@ -5,6 +5,7 @@ package pprofexporter
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
@@ -55,10 +57,8 @@ func (e *pprofExporter) newSeries(pd pprofile.Profiles, c pproftranslator.Conver
 	}
 	rp := pd.ResourceProfiles().At(c.Resource)
 	sp := rp.ScopeProfiles().At(c.Scope)
-	s := &series{resource: rp.Resource().Attributes(), service: unknownService, profile: c.Profile}
-	if name, found := s.resource.Get("service.name"); found && name.AsString() != "" {
-		s.service = textOf(name)
-	}
+	s := &series{resource: rp.Resource().Attributes(), profile: c.Profile}
+	s.service = cmp.Or(dictionary.TextOf(s.resource, "service.name"), unknownService)
 	var types []sampletypes.Type
 	for _, t := range c.SampleType {
 		types = append(types, sampletypes.Type{Type: t.Type, Unit: t.Unit})
@@ -96,8 +96,8 @@ func profileName(profileType string, p *profile.Profile, protocol string) string
 func (e *pprofExporter) labelsOf(s *series) []label {
 	all := []label{{labelProfileName, s.name}}
 	add := func(attribute, name string) {
-		if v, found := s.resource.Get(attribute); found && name != "" && v.AsString() != "" {
-			all = append(all, label{name, textOf(v)})
+		if value := dictionary.TextOf(s.resource, attribute); name != "" && value != "" {
+			all = append(all, label{name, value})
 		}
 	}
 	for attribute, name := range e.config.Labels {
@@ -117,7 +117,7 @@ func (e *pprofExporter) labelsOf(s *series) []label {
 func deltaLabel(pd pprofile.Profiles, sp pprofile.ScopeProfiles, profiles []int, name string) string {
 	for _, i := range profiles {
 		p := sp.Profiles().At(i)
-		sampleType := pd.Dictionary().StringTable().At(int(p.SampleType().TypeStrindex()))
+		sampleType := dictionary.ValidString(pd.Dictionary().StringTable(), p.SampleType().TypeStrindex())
 		temporality := sampletypes.TemporalityOf(pd.Dictionary(), p.AttributeIndices())
 		switch {
 		case name == "memory" && temporality == "" && p.DurationNano() == 0 && strings.HasPrefix(sampleType, "alloc_"):
