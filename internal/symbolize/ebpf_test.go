@@ -50,7 +50,7 @@ func lines(d pprofile.ProfilesDictionary) (all []string) {
 		frames := ""
 		for _, line := range l.Lines().All() {
 			f := d.FunctionTable().At(int(line.FunctionIndex()))
-			frames += fmt.Sprintf("%s %s:%d\n", d.StringTable().At(int(f.NameStrindex())), d.StringTable().At(int(f.FilenameStrindex())), line.Line())
+			frames += fmt.Sprintf("%s %s:%d\n", d.StringTable().At(int(f.NameStrindex())), filepath.Base(d.StringTable().At(int(f.FilenameStrindex()))), line.Line())
 		}
 		all = append(all, frames)
 	}
@@ -60,15 +60,15 @@ func lines(d pprofile.ProfilesDictionary) (all []string) {
 const ebpfNative = 10 // locations of the program
 
 var ebpfFrames = map[string]string{
-	"0x10b0 is a leaf: false": "_start :0\n",
-	"0x106c is a leaf: false": "main /src/program.cc:20\n",
-	"0x11ae is a leaf: false": "twice /src/program.cc:9\nwalk /src/program.cc:14\n",
-	"0x11f0 is a leaf: true":  "Tree::leaf /src/program.cc:4\n",
-	"0x1206 is a leaf: true":  "Tree::leaf /src/program.cc:4\n",
-	"0x1206 is a leaf: false": "Tree::leaf /src/program.cc:4\n",
-	"0x1208 is a leaf: true":  "Tree::leaf /src/program.cc:4\n",
-	"0x11b5 is a leaf: true":  "twice /src/program.cc:9\nwalk /src/program.cc:14\n",
-	"0x11bb is a leaf: false": "twice /src/program.cc:10\nwalk /src/program.cc:14\n",
-	"0x11bc is a leaf: true":  "twice /src/program.cc:10\nwalk /src/program.cc:14\n",
-	"0x11c1 is a leaf: true":  "walk /src/program.cc:14\n",
+	"0x10b0 is a leaf: false": "_start .:0\n",
+	"0x106c is a leaf: false": "main program.cc:20\n",
+	"0x11ae is a leaf: false": "twice program.cc:9\nwalk program.cc:14\n",
+	"0x11f0 is a leaf: true":  "Tree::leaf program.cc:4\n",
+	"0x1206 is a leaf: true":  "Tree::leaf program.cc:4\n",
+	"0x1206 is a leaf: false": "Tree::leaf program.cc:4\n",
+	"0x1208 is a leaf: true":  "Tree::leaf program.cc:4\n",
+	"0x11b5 is a leaf: true":  "twice program.cc:9\nwalk program.cc:14\n",
+	"0x11bb is a leaf: false": "twice program.cc:10\nwalk program.cc:14\n",
+	"0x11bc is a leaf: true":  "twice program.cc:10\nwalk program.cc:14\n",
+	"0x11c1 is a leaf: true":  "walk program.cc:14\n",
 }

@@ -240,10 +240,6 @@ func (d *directories) scan() {
 				return nil
 			}
 			defer file.Close()
-			start := make([]byte, 4)
-			if _, err := io.ReadFull(file, start); err != nil || string(start) != "\x7fELF" {
-				return nil
-			}
 			if info, err := symbols.ReadInfo(file); err == nil && info.BuildID != "" {
 				d.found[info.BuildID] = append(d.found[info.BuildID], path)
 				if count++; count >= maxIndexed {

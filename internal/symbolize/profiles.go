@@ -91,7 +91,8 @@ type payload struct {
 	copies    map[int32]int32 // of locations that are both, and have other lines as leaves
 	strings   map[string]int32
 	functions map[function]int32
-	ofFrames  map[symbols.Frame]int32 // functions of frames without their line
+	ofFrames  map[symbols.Frame]int32             // functions of frames without their line
+	has       [len(sampletypes.MappingFlags)]bool // the lines added to one mapping
 }
 
 type function struct{ name, systemName, file int32 }
@@ -190,7 +191,7 @@ func (p *payload) symbolize(t *symbols.Table, mapping int32, locations []int32) 
 		return frames
 	}
 	var frames, leaf []symbols.Frame
-	var has flags
+	p.has = [len(sampletypes.MappingFlags)]bool{}
 	for _, i := range locations {
 		if p.left < 0 {
 			p.outcomes[Failed]++
@@ -213,13 +214,13 @@ func (p *payload) symbolize(t *symbols.Table, mapping int32, locations []int32) 
 				p.copies[i] = int32(p.dictionary.LocationTable().Len())
 				copied := p.dictionary.LocationTable().AppendEmpty()
 				location.CopyTo(copied)
-				has.add(p.addLines(copied, leaf))
+				p.addLines(copied, leaf)
 			}
 		}
 		switch {
 		case len(frames) > 0:
 			p.outcomes[Symbolized]++
-			has.add(p.addLines(location, frames))
+			p.addLines(location, frames)
 		case err != nil:
 			p.outcomes[Failed]++
 		default:
@@ -227,20 +228,11 @@ func (p *payload) symbolize(t *symbols.Table, mapping int32, locations []int32) 
 		}
 	}
 	for i, flag := range sampletypes.MappingFlags {
-		if has[i] {
+		if p.has[i] {
 			p.setFlag(m, flag)
 		}
 	}
 	return err
-}
-
-// flags say which of sampletypes.MappingFlags are true.
-type flags [len(sampletypes.MappingFlags)]bool
-
-func (f *flags) add(other flags) {
-	for i := range f {
-		f[i] = f[i] || other[i]
-	}
 }
 
 // What a line, or a string without its text and a function take at most, in bytes.
@@ -250,15 +242,14 @@ const (
 )
 
 // addLines adds frames to a location.
-func (p *payload) addLines(location pprofile.Location, frames []symbols.Frame) (has flags) {
+func (p *payload) addLines(location pprofile.Location, frames []symbols.Frame) {
 	for _, f := range frames {
-		has.add(flags{true, f.File != "", f.Line != 0, len(frames) > 1})
+		p.has = [...]bool{true, p.has[1] || f.File != "", p.has[2] || f.Line != 0, p.has[3] || len(frames) > 1}
 		p.left -= lineSize
 		line := location.Lines().AppendEmpty()
 		line.SetFunctionIndex(p.function(f))
 		line.SetLine(f.Line)
 	}
-	return has
 }
 
 // function returns the index of a function in the dictionary.
@@ -276,6 +267,9 @@ func (p *payload) function(f symbols.Frame) int32 {
 func (p *payload) addFunction(f symbols.Frame) int32 {
 	if p.functions == nil {
 		p.functions = map[function]int32{}
+		if p.dictionary.FunctionTable().Len() == 0 {
+			p.dictionary.FunctionTable().AppendEmpty() // index 0 is no function
+		}
 		for i, known := range p.dictionary.FunctionTable().All() {
 			if known.StartLine() == 0 {
 				p.functions[function{known.NameStrindex(), known.SystemNameStrindex(), known.FilenameStrindex()}] = int32(i)

@@ -4,7 +4,7 @@
 package symbolizeprocessor
 
 import (
-	"context"
+	"math/big"
 	"os"
 	"path/filepath"
 	"testing"
@@ -14,17 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/processor/processortest"
 	"go.opentelemetry.io/collector/processor/xprocessor"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbolize"
-	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/metadatatest"
+	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/metadata"
 )
 
 func TestWrongConfigurationsAreRejected_D3(t *testing.T) {
@@ -40,11 +37,10 @@ func TestWrongConfigurationsAreRejected_D3(t *testing.T) {
 
 // TestPayloadsPassAndAreCounted: a payload without native frames passes unchanged, one with them is counted by outcome.
 func TestPayloadsPassAndAreCounted(t *testing.T) {
-	telemetry := componenttest.NewTelemetry()
-	t.Cleanup(func() { require.NoError(t, telemetry.Shutdown(context.Background())) })
-	core, logs := observer.New(zapcore.WarnLevel)
-	set := metadatatest.NewSettings(telemetry)
-	set.Logger = zap.New(core)
+	set := processortest.NewNopSettings(metadata.Type)
+	var telemetry *componenttest.Telemetry
+	var logs *observer.ObservedLogs
+	set.TelemetrySettings, telemetry, logs = profiletest.Observe(t)
 	cfg := createDefaultConfig().(*Config)
 	cfg.Directories, cfg.Cache.Directory, cfg.Timeout = []string{t.TempDir()}, t.TempDir(), time.Minute
 	const damaged = "00112233445566778899"
@@ -61,34 +57,18 @@ func TestPayloadsPassAndAreCounted(t *testing.T) {
 	require.NoError(t, p.ConsumeProfiles(t.Context(), plain))
 	require.Equal(t, marshalled, profiletest.Proto(t, sink.AllProfiles()[0]))
 
+	native := profiletest.Build(t, expand.Profile{Type: "cpu", Unit: "nanoseconds", Samples: []*expand.Sample{{
+		Stack: []*expand.Frame{{Address: 64, Mapping: expand.Mapping{Limit: 1 << 20, Attributes: []expand.Attribute{{Key: "process.executable.build_id.gnu", Value: damaged}}}}},
+		Sum:   big.NewInt(1),
+	}}})
 	for range 2 {
-		native := profiletest.OneOfEach()
-		d := native.Dictionary()
-		d.StringTable().Append("process.executable.build_id.gnu")
-		a := d.AttributeTable().AppendEmpty()
-		a.SetKeyStrindex(int32(d.StringTable().Len()) - 1)
-		a.Value().SetStr(damaged)
-		m := d.MappingTable().AppendEmpty()
-		m.SetMemoryLimit(1 << 20)
-		m.AttributeIndices().Append(int32(d.AttributeTable().Len()) - 1)
-		l := d.LocationTable().AppendEmpty()
-		l.SetMappingIndex(int32(d.MappingTable().Len()) - 1)
-		l.SetAddress(64)
-		d.StackTable().AppendEmpty().LocationIndices().Append(int32(d.LocationTable().Len()) - 1)
 		require.NoError(t, p.ConsumeProfiles(t.Context(), native))
 	}
 	p.(*symbolizeProcessor).built("aa", &symbolize.IncompleteError{})
 	p.(*symbolizeProcessor).built("bb", symbolize.ErrNotFound)
+	assert.Equal(t, map[string]int64{"failed": 2}, profiletest.MetricsBy(t, telemetry, "otelcol_processor_symbolize_locations", "outcome")[""])
+	assert.Equal(t, map[string]int64{"failed": 1, "incomplete": 1, "not_found": 1}, profiletest.MetricsBy(t, telemetry, "otelcol_processor_symbolize_files", "result")[""])
 	require.NoError(t, p.Shutdown(t.Context()))
-	id := attribute.String("processor", set.ID.String())
-	metadatatest.AssertEqualProcessorSymbolizeLocations(t, telemetry, []metricdata.DataPoint[int64]{
-		{Value: 2, Attributes: attribute.NewSet(id, attribute.String("outcome", "failed"))},
-	}, metricdatatest.IgnoreTimestamp())
-	metadatatest.AssertEqualProcessorSymbolizeFiles(t, telemetry, []metricdata.DataPoint[int64]{
-		{Value: 1, Attributes: attribute.NewSet(id, attribute.String("result", "failed"))},
-		{Value: 1, Attributes: attribute.NewSet(id, attribute.String("result", "incomplete"))},
-		{Value: 1, Attributes: attribute.NewSet(id, attribute.String("result", "not_found"))},
-	}, metricdatatest.IgnoreTimestamp())
 	require.Equal(t, 2, logs.Len(), "a file is named once, and one that is not found is not")
 	assert.Equal(t, damaged, logs.All()[0].ContextMap()["build_id"])
 }
