@@ -23,12 +23,7 @@ import (
 // ErrNoSymbols says that a file has neither debug information nor symbols of functions.
 var ErrNoSymbols = errors.New("the file has neither debug information nor symbols")
 
-// LimitError says which limit a file exceeds.
-type LimitError struct{ text string }
-
-func (e *LimitError) Error() string { return e.text }
-
-var errLargeTable = &LimitError{"the table of the file is larger than 4 GiB"}
+var errLargeTable = errors.New("the table of the file is larger than 4 GiB")
 
 // Options of Build.
 type Options struct {
@@ -49,7 +44,7 @@ type Files struct {
 
 // Build writes the table of a program or library to w. It ends early with the error of ctx.
 //
-// Errors are *LimitError, ErrNoSymbols, those of the operating system, or say what is wrong with a file.
+// Errors are ErrNoSymbols, those of the operating system, or say what is wrong with a file or which limit it exceeds.
 func Build(ctx context.Context, from Files, o Options, w io.Writer) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // a full disk shows on reading a mapped file
 	defer func() {
@@ -294,7 +289,7 @@ type budget struct {
 
 func (b *budget) take(bytes int64) {
 	if b.memory -= bytes; b.memory < 0 {
-		b.fail(&LimitError{"the debug information needs more memory than max_memory allows"})
+		b.fail(errors.New("the debug information needs more memory than max_memory allows"))
 	}
 }
 

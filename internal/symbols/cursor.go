@@ -48,20 +48,12 @@ func (c *cursor) uint(size int) (v uint64) {
 	return v
 }
 
-// offset reads an offset of 8 bytes in the 64-bit format of DWARF, otherwise one of 4.
-func (c *cursor) offset(wide bool) uint64 {
-	if wide {
-		return c.uint(8)
-	}
-	return c.uint(4)
-}
-
-// length reads the length of a unit, which says whether the unit has the 64-bit format.
-func (c *cursor) length() (n uint64, wide bool) {
+// length reads the length of a unit, which says whether offsets in it have 8 bytes, as in the 64-bit format of DWARF, or 4.
+func (c *cursor) length() (n uint64, offsetSize int) {
 	if n = c.uint(4); n == 1<<32-1 {
-		return c.uint(8), true
+		return c.uint(8), 8
 	}
-	return n, false
+	return n, 4
 }
 
 // leb128 reads a number of groups of 7 bits, and returns how many bits these have.

@@ -203,10 +203,10 @@ func (h *header) value(c *cursor, f field) (value, error) {
 	case 0x0f, formRefUdata, formStrx, formAddrx, 0x22, formRnglistx: // udata, loclistx
 		v.number = c.uvarint()
 	case formStrp, formLineStrp, formStrpSup, formGNURefAlt, formGNUStrpAlt, 0x17: // sec_offset
-		v.number = c.offset(h.wide)
+		v.number = c.uint(h.offsetSize)
 	case formRefAddr:
 		if h.version > 2 {
-			v.number = c.offset(h.wide)
+			v.number = c.uint(h.offsetSize)
 		} else {
 			v.number = c.uint(h.addressSize)
 		}
@@ -250,8 +250,8 @@ func (u *unit) stringOf(v value) []byte {
 	case (v.form == formStrpSup || v.form == formGNUStrpAlt) && u.alt != nil:
 		section = u.alt.str
 	case v.form == formStrx || v.form >= formStrx1 && v.form <= formStrx4:
-		c := u.entryOf(u.strOffsets, attrStringOffsets, at, u.offsetSize())
-		if at = c.offset(u.wide); c.short {
+		c := u.entryOf(u.strOffsets, attrStringOffsets, at, u.offsetSize)
+		if at = c.uint(u.offsetSize); c.short {
 			return nil
 		}
 	default:

@@ -27,7 +27,7 @@ type debugFile struct {
 	alt    *debugFile                         // with the DIEs and strings that several files share, or nil
 }
 
-// openDWARF reads the sections of a file and the headers of its units. It returns nil if the file has no DWARF.
+// openDWARF reads the sections of a file and the headers of its units.
 func (b *builder) openDWARF(f *elf.File) (*debugFile, error) {
 	d := &debugFile{builder: b, order: f.ByteOrder, tables: map[uint64]map[uint64]abbreviation{}, names: map[uint64]uint32{}}
 	total := 0
@@ -42,9 +42,6 @@ func (b *builder) openDWARF(f *elf.File) (*debugFile, error) {
 		*section = data
 		total += len(data)
 	}
-	if len(d.info) == 0 {
-		return nil, nil
-	}
 	// A DIE has up to about 30 attributes, of which some take no bytes.
 	b.budget.steps += 32*int64(total) + 1<<20
 	return d, d.readHeaders()
@@ -56,7 +53,7 @@ type header struct {
 	abbreviations     uint64 // offset in .debug_abbrev
 	version, kind     uint64 // the kind is 0 before DWARF 5
 	addressSize       int
-	wide              bool // the 64-bit format
+	offsetSize        int
 }
 
 // The kinds of units that can have code.
@@ -65,26 +62,19 @@ const (
 	unitSkeleton = 4
 )
 
-func (h *header) offsetSize() int {
-	if h.wide {
-		return 8
-	}
-	return 4
-}
-
 func (d *debugFile) readHeaders() error {
 	c := cursor{data: d.info, order: d.order}
 	for c.at < uint64(len(d.info)) && d.budget.err == nil {
 		h := header{start: c.at}
-		length, wide := c.length()
+		length, offsetSize := c.length()
 		if length > uint64(len(d.info))-c.at {
 			return fmt.Errorf("the unit at offset %#x of .debug_info ends outside of the section", h.start)
 		}
-		h.wide, h.end = wide, c.at+length
+		h.offsetSize, h.end = offsetSize, c.at+length
 		if h.version = c.uint(2); h.version >= 5 {
-			h.kind, h.addressSize, h.abbreviations = c.uint(1), int(c.uint(1)), c.offset(wide)
+			h.kind, h.addressSize, h.abbreviations = c.uint(1), int(c.uint(1)), c.uint(offsetSize)
 		} else {
-			h.abbreviations, h.addressSize = c.offset(wide), int(c.uint(1))
+			h.abbreviations, h.addressSize = c.uint(offsetSize), int(c.uint(1))
 		}
 		if h.kind == unitSkeleton {
 			c.skip(8)
@@ -141,7 +131,7 @@ func (b *builder) readDWARF(f *elf.File, alt io.ReaderAt) error {
 		return nil
 	}
 	d, err := b.openDWARF(f)
-	if err != nil || d == nil {
+	if err != nil {
 		return err
 	}
 	if altID(f) != "" {

@@ -48,15 +48,18 @@ func newFile(r io.ReaderAt) (*elf.File, error) {
 	if _, err := r.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	wide := elf.Class(head[elf.EI_CLASS]) == elf.ELFCLASS64
+	word := 4 // bytes
+	if elf.Class(head[elf.EI_CLASS]) == elf.ELFCLASS64 {
+		word = 8
+	}
 	c := cursor{data: head, order: binary.LittleEndian}
 	if elf.Data(head[elf.EI_DATA]) == elf.ELFDATA2MSB {
 		c.order = binary.BigEndian
 	}
 	c.skip(elf.EI_NIDENT + 8) // type, machine, version
-	c.offset(wide)            // entry
-	c.offset(wide)            // program headers
-	at := c.offset(wide)
+	c.uint(word)              // entry
+	c.uint(word)              // program headers
+	at := c.uint(word)
 	c.skip(6) // flags, size of this header
 	programHeader := c.uint(2)
 	c.skip(2)
@@ -67,12 +70,12 @@ func newFile(r io.ReaderAt) (*elf.File, error) {
 	}
 	c = cursor{data: section, order: c.order}
 	c.skip(8) // name, type
-	flags := c.offset(wide)
-	c.offset(wide) // address
-	c.offset(wide) // place
+	flags := c.uint(word)
+	c.uint(word) // address
+	c.uint(word) // place
 	const largest = 64 << 20
-	if at > 0 && (count == 0 || flags&uint64(elf.SHF_COMPRESSED) != 0 || c.offset(wide) > largest/count) || max(size, programHeader) > 64 {
-		return nil, &LimitError{"the headers of the file, or the names of its sections, are larger than those of linkers"}
+	if at > 0 && (count == 0 || flags&uint64(elf.SHF_COMPRESSED) != 0 || c.uint(word) > largest/count) || max(size, programHeader) > 64 {
+		return nil, errors.New("the headers of the file, or the names of its sections, are larger than those of linkers")
 	}
 	return elf.NewFile(r)
 }
@@ -230,7 +233,7 @@ func (s *sections) copy(section *elf.Section) ([]byte, error) {
 		return nil, fmt.Errorf("section %s: %w", section.Name, err)
 	}
 	if s.remaining -= n; s.remaining < 0 {
-		return nil, &LimitError{"the sections of the file, decompressed, are larger than the largest allowed file"}
+		return nil, errors.New("the sections of the file, decompressed, are larger than the largest allowed file")
 	}
 	if n == 0 {
 		return nil, nil

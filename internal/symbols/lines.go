@@ -75,7 +75,7 @@ func (u *unit) readLineHeader(offset uint64) (*lineTable, error) {
 	t := &lineTable{c: cursor{data: u.line, order: u.order}}
 	c := &t.c
 	c.skip(offset)
-	length, wide := c.length()
+	length, offsetSize := c.length()
 	if length > uint64(len(c.data))-c.at {
 		return nil, errLinesEnd
 	}
@@ -86,7 +86,7 @@ func (u *unit) readLineHeader(offset uint64) (*lineTable, error) {
 	if t.version >= 5 {
 		c.skip(2) // size of addresses and of segments
 	}
-	length = c.offset(wide)
+	length = c.uint(offsetSize)
 	program := c.at + length
 	if length > uint64(len(c.data))-c.at {
 		return nil, errLinesEnd
@@ -103,8 +103,8 @@ func (u *unit) readLineHeader(offset uint64) (*lineTable, error) {
 	t.operands = c.skip(t.opcodeBase - 1)
 	var err error
 	if t.version >= 5 {
-		if u.directories, err = u.readEntries(c, wide); err == nil {
-			u.files, err = u.readEntries(c, wide)
+		if u.directories, err = u.readEntries(c, offsetSize); err == nil {
+			u.files, err = u.readEntries(c, offsetSize)
 		}
 	} else {
 		u.readFiles(c)
@@ -153,14 +153,14 @@ func (u *unit) addFile(c *cursor) bool {
 
 // readEntries reads directories or files of DWARF 5: the types and forms of what each entry has, the number of entries, and
 // these.
-func (u *unit) readEntries(c *cursor, wide bool) (entries []sourceFile, err error) {
+func (u *unit) readEntries(c *cursor, offsetSize int) (entries []sourceFile, err error) {
 	const typeOfPath, typeOfDirectory = 1, 2
 	var formats []field
 	for range c.uint(1) {
 		formats = append(formats, field{place: int(c.uvarint()), form: form(c.uvarint())})
 	}
 	encoding := u.header
-	encoding.wide = wide
+	encoding.offsetSize = offsetSize
 	for range c.uvarint() {
 		start := c.at
 		var f sourceFile
@@ -203,7 +203,6 @@ const (
 	// After lineExtended and a length.
 	lineEndSequence = 1
 	lineSetAddress  = 2
-	lineDefineFile  = 3
 )
 
 // runLines adds the rows of a line table.
@@ -242,8 +241,6 @@ func (u *unit) runLines(t *lineTable) {
 				at, open = start, false
 			case lineSetAddress:
 				at.address = operation.uint(int(length) - 1)
-			case lineDefineFile:
-				u.addFile(&operation)
 			}
 		case opcode == lineCopy:
 			emit()

@@ -67,12 +67,12 @@ func newPclntab(f *elf.File, data []byte) (*pclntab, error) {
 	}
 	c.skip(2)
 	t.quantum = c.uint(1)
-	wide := c.uint(1) == 8 // pointers
-	t.functions = c.offset(wide)
-	c.offset(wide) // number of files
-	t.text = c.offset(wide)
+	pointer := int(c.uint(1))
+	t.functions = c.uint(pointer)
+	c.uint(pointer) // number of files
+	t.text = c.uint(pointer)
 	for _, part := range []*[]byte{&t.names, &t.units, &t.files, &t.values, &t.data} {
-		offset := c.offset(wide)
+		offset := c.uint(pointer)
 		if offset > uint64(len(data)) {
 			return nil, errPclntab
 		}
@@ -93,7 +93,7 @@ func newPclntab(f *elf.File, data []byte) (*pclntab, error) {
 		module, _ := small(s)
 		c := cursor{data: module, order: f.ByteOrder}
 		for range moduleText + 1 {
-			t.text = c.offset(wide)
+			t.text = c.uint(pointer)
 		}
 	}
 	if t.text == 0 {

@@ -43,8 +43,8 @@ func (u *unit) rangesOf(e *die) iter.Seq[span] {
 		if u.version >= 5 {
 			section, read = u.rangeLists, u.readListEntry
 			if list.form == formRnglistx {
-				offsets := u.entryOf(section, attrRangeLists, at, u.offsetSize())
-				at = u.root.values[attrRangeLists].number + offsets.offset(u.wide)
+				offsets := u.entryOf(section, attrRangeLists, at, u.offsetSize)
+				at = u.root.values[attrRangeLists].number + offsets.uint(u.offsetSize)
 			}
 		}
 		c := cursor{data: section, order: u.order}
