@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/pprof/profile"
 	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 )
 
 // frame is a line of a call stack.
@@ -141,7 +143,7 @@ func (c *callStacks) add(s callStack, record plog.LogRecord) {
 		sample.Location = append(sample.Location, c.location(f))
 	}
 	for key, text := range map[string]string{
-		"thread.name": s.threadName, "thread.state": s.threadState, labelEvent: text(attributes, labelEvent),
+		"thread.name": s.threadName, "thread.state": s.threadState, labelEvent: dictionary.TextOf(attributes, labelEvent),
 		labelTraceID: record.TraceID().String(), labelSpanID: record.SpanID().String(),
 	} {
 		if text != "" {

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -56,10 +55,7 @@ type harness struct {
 func newHarness(t *testing.T, change func(*Config)) *harness {
 	t.Helper()
 	h := &harness{t: t}
-	var mu sync.Mutex
 	next, err := xconsumer.NewProfiles(func(_ context.Context, pd pprofile.Profiles) error {
-		mu.Lock()
-		defer mu.Unlock()
 		profiletest.RequireConforms(t, pd)
 		if h.err == nil {
 			h.received = append(h.received, pd)

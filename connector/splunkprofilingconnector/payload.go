@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 )
 
@@ -38,7 +39,7 @@ func (c *splunkConnector) collect(ctx context.Context, ld plog.Logs) []*payload 
 	others := 0
 	for _, rl := range ld.ResourceLogs().All() {
 		resource := rl.Resource().Attributes()
-		service := text(resource, ingest.AttributeServiceName)
+		service := dictionary.TextOf(resource, ingest.AttributeServiceName)
 		for _, sl := range rl.ScopeLogs().All() {
 			texts := map[form]*payload{}
 			for _, record := range sl.LogRecords().All() {

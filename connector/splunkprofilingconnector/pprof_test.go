@@ -96,9 +96,7 @@ func TestPprofKeepsMessagesThatAreComplete(t *testing.T) {
 		require.NoError(t, err)
 		got, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(message)
 		require.NoError(t, err)
-		wantExpanded := profiletest.Expand(t, want)
-		gotExpanded := profiletest.Expand(t, got)
-		require.Empty(t, expand.Diff(wantExpanded, gotExpanded), "seed %d", seed)
+		require.Empty(t, expand.Diff(profiletest.Expand(t, want), profiletest.Expand(t, got)), "seed %d", seed)
 	}
 }
 
@@ -123,10 +121,7 @@ func TestPprofRejects_J5(t *testing.T) {
 		}
 		assert.ErrorContains(t, err, test.want, name)
 	}
-	for n := range valid {
-		_, _ = completePprof(valid[:n], true, true)
-	}
-	profiletest.Injected(t, "6 malformed messages, every prefix of a valid one")
+	profiletest.Injected(t, "6 malformed messages")
 }
 
 func TestMemoryOfPprof(t *testing.T) {

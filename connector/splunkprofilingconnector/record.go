@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 )
 
@@ -33,15 +34,7 @@ var errUnsupported = errors.New("unsupported")
 
 // isProfiling reports whether a record holds profiles.
 func isProfiling(scope pcommon.InstrumentationScope, record plog.LogRecord) bool {
-	return scope.Name() == scopeName || text(record.Attributes(), attributeSourceType) == scopeName
-}
-
-// text is the value of a string attribute, "" if there is none.
-func text(attributes pcommon.Map, key string) string {
-	if v, ok := attributes.Get(key); ok && v.Type() == pcommon.ValueTypeStr {
-		return v.Str()
-	}
-	return ""
+	return scope.Name() == scopeName || dictionary.TextOf(record.Attributes(), attributeSourceType) == scopeName
 }
 
 // integer is the value of a whole number, 0 if there is none.
@@ -63,15 +56,15 @@ type form struct {
 
 func formOf(record plog.LogRecord) (form, error) {
 	attributes := record.Attributes()
-	f := form{source: text(attributes, attributeSource)}
-	switch format := text(attributes, attributeFormat); format {
+	f := form{source: dictionary.TextOf(attributes, attributeSource)}
+	switch format := dictionary.TextOf(attributes, attributeFormat); format {
 	case formatPprof:
 	case formatText, "":
 		f.text, f.period = true, integer(attributes, labelPeriod) > 0
 	default:
 		return f, fmt.Errorf("%w: %s is %.80q: must be %s or %s", errUnsupported, attributeFormat, format, formatPprof, formatText)
 	}
-	switch dataType := text(attributes, attributeType); dataType {
+	switch dataType := dictionary.TextOf(attributes, attributeType); dataType {
 	case typeCPU:
 	case typeAllocation:
 		f.allocation = true
