@@ -8,9 +8,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
-	"math"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -86,13 +86,9 @@ func TestUnmarshalSurvivesEveryPrefixAndBitFlips_J1(t *testing.T) {
 // A decoder is used for many recordings, also at the same time. What it makes of one does not depend on those before, of
 // which some were malformed.
 func TestUnmarshalKeepsNothingOfTheRecordingBefore_J1(t *testing.T) {
-	var all [][]byte
-	for _, data := range small() {
-		all = append(all, data)
-	}
+	all := slices.Collect(maps.Values(small()))
 	c := ddprof()
 	c.Event("datadog.ExecutionSample", 1000, 1, 1, 1, 1, 2, 77, 70, 5)
-	all = append(all, c.Bytes())
 	c.State = 1
 	all = append(all, c.Bytes())
 	marshalled := func(t *testing.T, n int, timestamps bool) []byte {
@@ -375,33 +371,6 @@ func adversarial() map[string][]byte {
 	return map[string][]byte{"chunks": chunks, "threads": threads.Bytes(), "symbols": symbols.Bytes(), "sparse ids": sparse.Bytes(), "spans": spans.Bytes()}
 }
 
-// A string may be that of many threads or methods, and a recording of a long one compresses to a few bytes.
-func TestUnmarshalRejectsOneLongTextOfManyConstants_J2(t *testing.T) {
-	const n = 1000
-	long := strings.Repeat("a", 256<<10)
-	threads := java()
-	executionSample(threads)
-	threads.Constant("java.lang.String", 1, long)
-	for i := range n {
-		threads.Constant("java.lang.Thread", uint64(i), jfrwriter.Null, 0, jfrwriter.Ref(1), i)
-		threads.Event("jdk.ExecutionSample", 0, i, 0, 0)
-	}
-	methods := java()
-	executionSample(methods)
-	methods.Constant("jdk.types.Symbol", 1<<20, long)
-	for i := range uint64(n) {
-		methods.Constant("jdk.types.Method", 100+i, 0, 1<<20, 0, 0, false)
-		methods.StackTrace(100+i, jfrwriter.Frame{Method: 100 + i, Line: 1})
-		methods.Event("jdk.ExecutionSample", 0, 0, 100+i, 0)
-	}
-	for name, c := range map[string]*jfrwriter.Chunk{"threads": threads, "methods": methods} {
-		_, _, err := (&jfrtranslator.Unmarshaler{}).UnmarshalReport(c.Bytes(), math.MaxInt64)
-		var over *jfrtranslator.LimitError
-		require.ErrorAs(t, err, &over, name)
-		require.ErrorContains(t, err, "bytes of repeated texts", name)
-	}
-}
-
 // repeated are recordings in which one row, or the metadata, refer to one long text many times, or to frames of no bytes.
 func repeated() map[string][]byte {
 	const n = 1000
@@ -459,6 +428,10 @@ func repeated() map[string][]byte {
 func TestUnmarshalTakesNoMoreThanItMay_J2(t *testing.T) {
 	recordings := adversarial()
 	maps.Copy(recordings, repeated())
+	for name, want := range map[string]string{"methods of a stack": "bytes as OTLP of chunk 1", "settings": "bytes of repeated texts up to chunk 1"} {
+		_, err := (&jfrtranslator.Unmarshaler{}).UnmarshalProfiles(recordings[name])
+		require.ErrorContains(t, err, want+": more than the limit of", name)
+	}
 	for name, data := range recordings {
 		for memory := int64(32 << 10); memory <= 32<<20; memory *= 4 {
 			var err error

@@ -117,9 +117,8 @@ func unmarshal(t testing.TB, u jfrtranslator.Unmarshaler, chunks ...*jfrwriter.C
 // show writes profiles out: a line for each Profile and, below it, for each sample.
 func show(t testing.TB, pd pprofile.Profiles) string {
 	t.Helper()
-	expanded := profiletest.Expand(t, pd)
 	var b strings.Builder
-	for _, p := range expanded {
+	for _, p := range profiletest.Expand(t, pd) {
 		fmt.Fprintf(&b, "%s %s/%s", profileType(p), p.Type, p.Unit)
 		if p.Period != 0 {
 			fmt.Fprintf(&b, " period %d %s/%s", p.Period, p.PeriodType, p.PeriodUnit)
@@ -155,9 +154,8 @@ func show(t testing.TB, pd pprofile.Profiles) string {
 // totals returns the sum of the values of each Profile.
 func totals(t testing.TB, pd pprofile.Profiles) string {
 	t.Helper()
-	expanded := profiletest.Expand(t, pd)
 	var all []string
-	for _, p := range expanded {
+	for _, p := range profiletest.Expand(t, pd) {
 		sum := int64(0)
 		for _, s := range p.Samples {
 			sum += s.Sum.Int64()
@@ -167,14 +165,7 @@ func totals(t testing.TB, pd pprofile.Profiles) string {
 	return strings.Join(all, ", ")
 }
 
-func profileType(p expand.Profile) any {
-	for _, a := range p.Scope.Attributes {
-		if a.Key == "profile.type" {
-			return a.Value
-		}
-	}
-	return nil
-}
+func profileType(p expand.Profile) any { return expand.Value(p.Scope.Attributes, "profile.type") }
 
 const (
 	javaStack   = "shop.Cart.total;java.lang.Thread.run"
@@ -195,23 +186,16 @@ cpu cpu/nanoseconds period 10000000 cpu/nanoseconds
   `+nativeStack+` 10000000`+gcThread+onCPU+"\n", show(t, pd))
 	assert.Equal(t, 2, report.OtherEvents, "settings")
 
-	expanded := profiletest.Expand(t, pd)
-	for _, p := range expanded {
+	frames := map[string]string{}
+	for _, p := range profiletest.Expand(t, pd) {
 		assert.EqualValues(t, 1_700_000_000_000_000_000, p.Time)
 		assert.EqualValues(t, 10*time.Second, p.Duration)
-		assert.Equal(t, "profile.temporality", p.Attributes[0].Key)
-		assert.Equal(t, "delta", p.Attributes[0].Value)
-	}
-}
-
-func TestUnmarshalTypesFrames(t *testing.T) {
-	pd, _ := unmarshal(t, jfrtranslator.Unmarshaler{}, cpu())
-	expanded := profiletest.Expand(t, pd)
-	frames := map[string]string{}
-	for _, s := range expanded[0].Samples {
-		for _, f := range s.Stack {
-			l := f.Lines[0]
-			frames[l.Function] = fmt.Sprintf("%v %s %s:%d", f.Attributes[0].Value, l.SystemName, f.Mapping.File, l.Line)
+		assert.Equal(t, "delta", expand.Value(p.Attributes, "profile.temporality"))
+		for _, s := range p.Samples {
+			for _, f := range s.Stack {
+				l := f.Lines[0]
+				frames[l.Function] = fmt.Sprintf("%v %s %s:%d", f.Attributes[0].Value, l.SystemName, f.Mapping.File, l.Line)
+			}
 		}
 	}
 	assert.Equal(t, map[string]string{
@@ -243,9 +227,10 @@ live live_bytes/bytes
 }
 
 func TestUnmarshalReadsEachEvent_J4(t *testing.T) {
-	start, thread, sampled, stack, state, duration := jfrwriter.StartTime, jfrwriter.Thread, jfrwriter.Sampled, jfrwriter.Stack, jfrwriter.State, jfrwriter.Duration
-	size, weight := jfrwriter.Long("size"), jfrwriter.Field{Name: "weight", Kind: "float"}
-	type fields []jfrwriter.Field
+	start, stack, thread, sampled, state, duration := jfrwriter.StartTime, jfrwriter.Stack, jfrwriter.Thread, jfrwriter.Sampled, jfrwriter.State, jfrwriter.Duration
+	long, weight := jfrwriter.Long, jfrwriter.Field{Name: "weight", Kind: "float"}
+	failed, period := jfrwriter.Field{Name: "failed", Kind: "boolean"}, jfrwriter.Field{Name: "samplingPeriod", Kind: "long", Unit: "NANOSECONDS"}
+	type fields []jfrwriter.Field // after start and stack
 	type values []any
 	for _, test := range []struct {
 		event  string
@@ -253,52 +238,25 @@ func TestUnmarshalReadsEachEvent_J4(t *testing.T) {
 		values values
 		want   string
 	}{
-		{"jdk.ExecutionSample", fields{start, sampled, stack, state}, values{1000, 1, 1, 1}, "cpu samples/count 1"},
-		{"jdk.NativeMethodSample", fields{start, sampled, stack, state}, values{1000, 1, 1, 1}, "cpu samples/count 1"},
-		{
-			"jdk.CPUTimeSample", fields{start, stack, thread, {Name: "failed", Kind: "boolean"}, {Name: "samplingPeriod", Kind: "long", Unit: "NANOSECONDS"}},
-			values{1000, 1, 1, false, 11_000_000}, "cpu samples/count 1, cpu cpu/nanoseconds 11000000",
-		},
-		{
-			"profiler.WallClockSample", fields{start, sampled, stack, state, {Name: "samples", Kind: "int"}},
-			values{1000, 1, 1, 1, 7}, "wall samples/count 7, wall wall/nanoseconds 350000000",
-		},
-		{
-			"jdk.ObjectAllocationInNewTLAB", fields{start, thread, stack, jfrwriter.Long("allocationSize"), jfrwriter.Long("tlabSize")},
-			values{1000, 1, 1, 16, 4096}, "alloc alloc_in_new_tlab_objects/count 1, alloc alloc_in_new_tlab_bytes/bytes 4096",
-		},
-		{
-			"jdk.ObjectAllocationOutsideTLAB", fields{start, thread, stack, jfrwriter.Long("allocationSize")},
-			values{1000, 1, 1, 1 << 20}, "alloc alloc_outside_tlab_objects/count 1, alloc alloc_outside_tlab_bytes/bytes 1048576",
-		},
-		{
-			"jdk.ObjectAllocationSample", fields{start, thread, stack, jfrwriter.Long("weight")},
-			values{1000, 1, 1, 12345}, "alloc alloc_sample_objects/count 1, alloc alloc_sample_bytes/bytes 12345",
-		},
-		{
-			"datadog.ObjectSample", fields{start, thread, stack, size, weight},
-			values{1000, 1, 1, 24, float32(2.5)}, "alloc alloc_sample_objects/count 3, alloc alloc_sample_bytes/bytes 60",
-		},
-		{
-			"profiler.LiveObject", fields{start, thread, stack, jfrwriter.Long("allocationSize")},
-			values{1000, 1, 1, 24}, "live live_objects/count 1, live live_bytes/bytes 24",
-		},
-		{
-			"datadog.HeapLiveObject", fields{start, thread, stack, jfrwriter.Long("age"), size, weight},
-			values{1000, 1, 1, 3, 100, float32(4)}, "live live_objects/count 4, live live_bytes/bytes 400",
-		},
-		{"jdk.JavaMonitorEnter", fields{start, duration, thread, stack}, values{1000, 500, 1, 1}, "mutex contentions/count 1, mutex delay/nanoseconds 500"},
-		{"jdk.JavaMonitorWait", fields{start, duration, thread, stack}, values{1000, 600, 1, 1}, "block contentions/count 1, block delay/nanoseconds 600"},
-		{"jdk.ThreadPark", fields{start, duration, thread, stack}, values{1000, 700, 1, 1}, "block contentions/count 1, block delay/nanoseconds 700"},
-		{
-			"profiler.Malloc", fields{start, thread, stack, jfrwriter.Long("address"), size},
-			values{1000, 1, 1, 1 << 62, 64}, "native malloc_objects/count 1, native malloc_bytes/bytes 64",
-		},
+		{"jdk.ExecutionSample", fields{sampled, state}, values{1, 1}, "cpu samples/count 1"},
+		{"jdk.NativeMethodSample", fields{sampled, state}, values{1, 1}, "cpu samples/count 1"},
+		{"jdk.CPUTimeSample", fields{thread, failed, period}, values{1, false, 11_000_000}, "cpu samples/count 1, cpu cpu/nanoseconds 11000000"},
+		{"profiler.WallClockSample", fields{sampled, state, {Name: "samples", Kind: "int"}}, values{1, 1, 7}, "wall samples/count 7, wall wall/nanoseconds 350000000"},
+		{"jdk.ObjectAllocationInNewTLAB", fields{thread, long("allocationSize"), long("tlabSize")}, values{1, 16, 4096}, "alloc alloc_in_new_tlab_objects/count 1, alloc alloc_in_new_tlab_bytes/bytes 4096"},
+		{"jdk.ObjectAllocationOutsideTLAB", fields{thread, long("allocationSize")}, values{1, 1 << 20}, "alloc alloc_outside_tlab_objects/count 1, alloc alloc_outside_tlab_bytes/bytes 1048576"},
+		{"jdk.ObjectAllocationSample", fields{thread, long("weight")}, values{1, 12345}, "alloc alloc_sample_objects/count 1, alloc alloc_sample_bytes/bytes 12345"},
+		{"datadog.ObjectSample", fields{thread, long("size"), weight}, values{1, 24, float32(2.5)}, "alloc alloc_sample_objects/count 3, alloc alloc_sample_bytes/bytes 60"},
+		{"profiler.LiveObject", fields{thread, long("allocationSize")}, values{1, 24}, "live live_objects/count 1, live live_bytes/bytes 24"},
+		{"datadog.HeapLiveObject", fields{thread, long("age"), long("size"), weight}, values{1, 3, 100, float32(4)}, "live live_objects/count 4, live live_bytes/bytes 400"},
+		{"jdk.JavaMonitorEnter", fields{duration, thread}, values{500, 1}, "mutex contentions/count 1, mutex delay/nanoseconds 500"},
+		{"jdk.JavaMonitorWait", fields{duration, thread}, values{600, 1}, "block contentions/count 1, block delay/nanoseconds 600"},
+		{"jdk.ThreadPark", fields{duration, thread}, values{700, 1}, "block contentions/count 1, block delay/nanoseconds 700"},
+		{"profiler.Malloc", fields{thread, long("address"), long("size")}, values{1, 1 << 62, 64}, "native malloc_objects/count 1, native malloc_bytes/bytes 64"},
 	} {
 		t.Run(test.event, func(t *testing.T) {
 			c := java()
-			c.Class(test.event, test.fields...)
-			c.Event(test.event, test.values...)
+			c.Class(test.event, append(fields{start, stack}, test.fields...)...)
+			c.Event(test.event, append(values{1000, 1}, test.values...)...)
 			c.Class("vendor.Unknown", start, jfrwriter.Text("text"))
 			c.Event("vendor.Unknown", 1000, "something")
 			pd, report := unmarshal(t, jfrtranslator.Unmarshaler{SampleRate: 20}, c)
@@ -511,40 +469,26 @@ func TestUnmarshalReadsUnfinishedChunks_J3(t *testing.T) {
 	assert.Zero(t, pd.SampleCount())
 }
 
-func TestReaderReadsChunkByChunk_J3(t *testing.T) {
-	first, second := cpu(), cpu()
-	second.Start += 10e9
-	damaged := cpu()
+// A chunk that is damaged, or that needs more memory than there ever is, does not keep the others from being read.
+func TestReaderReadsChunkByChunk_J2_J3(t *testing.T) {
+	first, last, damaged, large := cpu(), cpu(), cpu(), cpu()
+	last.Start += 10e9
 	damaged.Raw([]byte{0})
-	var times []int64
-	for pd, err := range read(recording(first, damaged, second), math.MaxInt64) {
-		if err != nil {
-			assert.ErrorContains(t, err, "jfr: chunk 2, byte ")
-			continue
-		}
-		profiletest.RequireConforms(t, pd)
-		times = append(times, starts(pd)...)
-	}
-	assert.Equal(t, []int64{first.Start, second.Start}, times)
-}
-
-// A chunk that needs more memory than there ever is does not keep the others from being read.
-func TestReaderLeavesOutAChunkThatIsTooLarge_J2(t *testing.T) {
-	first, large, last := cpu(), cpu(), cpu()
 	for i := range 40_000 {
 		large.Event("jdk.ExecutionSample", 1000+i, 1, 1, 1)
 	}
-	last.Start += 10e9
-	var times []int64
-	for pd, err := range read(recording(first, large, last), 300<<10) {
-		if err != nil {
-			var tooLarge *jfrtranslator.LimitError
-			require.ErrorAs(t, err, &tooLarge)
-			continue
+	for want, c := range map[string]*jfrwriter.Chunk{"jfr: chunk 2, byte ": damaged, "bytes of memory: more than the limit of": large} {
+		var times []int64
+		for pd, err := range read(recording(first, c, last), 300<<10) {
+			if err != nil {
+				require.ErrorContains(t, err, want)
+				continue
+			}
+			profiletest.RequireConforms(t, pd)
+			times = append(times, starts(pd)...)
 		}
-		times = append(times, starts(pd)...)
+		assert.Equal(t, []int64{first.Start, last.Start}, times)
 	}
-	assert.Equal(t, []int64{first.Start, last.Start}, times)
 }
 
 // A JVM that ends after jcmd JFR.dump writes all chunks again into the file of the dump.
@@ -588,18 +532,13 @@ func TestReaderTakesTheMemoryOfOneChunk_J2(t *testing.T) {
 	}
 }
 
-// Datadog's events have no id of a trace. With one, the span becomes a link, and the root span is an
-// attribute.
+// Datadog's events have no id of a trace. With one, the span becomes a link.
 func TestUnmarshalLinksDatadogsSpansWithATrace_J4(t *testing.T) {
 	c := java()
-	c.Class("datadog.ExecutionSample", jfrwriter.StartTime, jfrwriter.Thread, jfrwriter.Stack, jfrwriter.State, jfrwriter.Long("weight"),
-		jfrwriter.Long("spanId"), jfrwriter.Long("localRootSpanId"), jfrwriter.Long("traceIdHi"), jfrwriter.Long("traceIdLo"))
-	c.Event("datadog.ExecutionSample", 1000, 1, 1, 1, 2, 77, 70, 1, 2)
-	c.Event("datadog.ExecutionSample", 1000, 1, 1, 1, 3, 77, 70, 0, 0)
+	c.Class("datadog.ExecutionSample", jfrwriter.StartTime, jfrwriter.Long("spanId"), jfrwriter.Long("localRootSpanId"), jfrwriter.Long("traceIdHi"), jfrwriter.Long("traceIdLo"))
+	c.Event("datadog.ExecutionSample", 1000, 77, 70, 1, 2)
 	pd, _ := unmarshal(t, jfrtranslator.Unmarshaler{}, c)
-	assert.Equal(t, `cpu samples/count
-  `+javaStack+` 2 local root span id=70`+mainThread+onCPU+` link 00000000000000010000000000000002/000000000000004d
-  `+javaStack+` 3 local root span id=70 span id=77`+mainThread+onCPU+"\n", show(t, pd))
+	assert.Equal(t, "cpu samples/count\n   1 local root span id=70 link 00000000000000010000000000000002/000000000000004d\n", show(t, pd))
 }
 
 // Integers of one to nine bytes, and stacks that end alike, in frames or only in bytes.

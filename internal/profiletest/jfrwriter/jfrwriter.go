@@ -199,28 +199,35 @@ func (c *Chunk) checkpoint() []byte {
 	return event(1, body)
 }
 
-// element is one of the metadata.
-type element struct {
-	name       string
-	attributes [][2]string
-	inner      []element
-}
-
 func (c *Chunk) metadata() []byte {
 	body := Append(nil, Struct{1, 2, 3})
 	if c.raw != nil {
 		return event(0, append(body, c.raw...))
 	}
-	classes := element{name: "metadata"}
-	for _, of := range c.classes {
-		e := element{name: "class", attributes: [][2]string{{"id", strconv.Itoa(c.typeID(of.name))}, {"name", of.name}}}
-		for _, f := range of.fields {
-			e.inner = append(e.inner, c.field(f))
-		}
-		classes.inner = append(classes.inner, e)
-	}
 	w := elementWriter{numbers: map[string]int{}}
-	w.write(element{name: "root", inner: []element{classes}})
+	w.element("root", 1)
+	w.element("metadata", len(c.classes))
+	for _, of := range c.classes {
+		w.element("class", len(of.fields), "id", strconv.Itoa(c.typeID(of.name)), "name", of.name)
+		for _, f := range of.fields {
+			attributes := []string{"name", f.Name, "class", "99999"}
+			if f.Kind != "" {
+				attributes[3] = strconv.Itoa(c.typeID(f.Kind))
+			}
+			if f.Constant {
+				attributes = append(attributes, "constantPool", "true")
+			}
+			if f.Array {
+				attributes = append(attributes, "dimension", "1")
+			}
+			if f.Unit == "" {
+				w.element("field", 0, attributes...)
+				continue
+			}
+			w.element("field", 1, attributes...)
+			w.element("annotation", 0, "value", f.Unit)
+		}
+	}
 	body = Append(body, len(w.strings))
 	for _, s := range w.strings {
 		body = Append(body, s)
@@ -228,23 +235,7 @@ func (c *Chunk) metadata() []byte {
 	return event(0, append(body, w.data...))
 }
 
-func (c *Chunk) field(f Field) element {
-	e := element{name: "field", attributes: [][2]string{{"name", f.Name}, {"class", "99999"}}}
-	if f.Kind != "" {
-		e.attributes[1][1] = strconv.Itoa(c.typeID(f.Kind))
-	}
-	if f.Constant {
-		e.attributes = append(e.attributes, [2]string{"constantPool", "true"})
-	}
-	if f.Array {
-		e.attributes = append(e.attributes, [2]string{"dimension", "1"})
-	}
-	if f.Unit != "" {
-		e.inner = []element{{name: "annotation", attributes: [][2]string{{"value", f.Unit}}}}
-	}
-	return e
-}
-
+// elementWriter writes the elements of the metadata, and collects their strings.
 type elementWriter struct {
 	strings []string
 	numbers map[string]int
@@ -252,25 +243,20 @@ type elementWriter struct {
 }
 
 func (w *elementWriter) text(s string) {
-	i, known := w.numbers[s]
-	if !known {
-		i = len(w.strings)
-		w.numbers[s], w.strings = i, append(w.strings, s)
+	if _, known := w.numbers[s]; !known {
+		w.numbers[s], w.strings = len(w.strings), append(w.strings, s)
 	}
-	w.data = Append(w.data, i)
+	w.data = Append(w.data, w.numbers[s])
 }
 
-func (w *elementWriter) write(e element) {
-	w.text(e.name)
-	w.data = Append(w.data, len(e.attributes))
-	for _, a := range e.attributes {
-		w.text(a[0])
-		w.text(a[1])
+// element starts an element with attributes, names and values in turn. The caller then writes as many inner ones.
+func (w *elementWriter) element(name string, inner int, attributes ...string) {
+	w.text(name)
+	w.data = Append(w.data, len(attributes)/2)
+	for _, a := range attributes {
+		w.text(a)
 	}
-	w.data = Append(w.data, len(e.inner))
-	for _, inner := range e.inner {
-		w.write(inner)
-	}
+	w.data = Append(w.data, inner)
 }
 
 // Append appends the encoding of a value: integers, bool, float32, float64, string (UTF-8),
@@ -295,7 +281,7 @@ func Append(data []byte, value any) []byte {
 	case float64:
 		return binary.BigEndian.AppendUint64(data, math.Float64bits(v))
 	case string:
-		return append(Varint(append(data, 3), uint64(len(v))), v...)
+		return appendString(data, String{3, v})
 	case Ref:
 		return Varint(append(data, 2), uint64(v))
 	case String:
