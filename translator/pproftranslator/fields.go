@@ -41,9 +41,7 @@ const (
 	mappingFileOffset      = 4
 	mappingFilename        = 5
 	mappingBuildID         = 6
-	mappingHasFunctions    = 7
-	mappingHasFilenames    = 8
-	mappingHasLineNumbers  = 9
+	mappingHasFunctions    = 7 // has_filenames and has_line_numbers follow
 	mappingHasInlineFrames = 10
 
 	locationID       = 1

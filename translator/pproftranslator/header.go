@@ -41,21 +41,18 @@ func readValueType(c *wire.Cursor) valueType {
 // readHeader reads the header and counts the entries.
 func (d *decoder) readHeader() error {
 	d.header = header{sampleTypes: d.header.sampleTypes[:0], comments: d.header.comments[:0]}
-	c := wire.New(d.data)
-	c.SkipRuns(entryFields, &d.header.entries)
-	start := c.At
-	for c.Next() {
+	c, start := wire.New(d.data), 0
+	for c.Err == nil {
+		c.SkipRuns(entryFields, &d.header.entries)
+		if start = c.At; !c.Next() {
+			break
+		}
 		if entryFields>>c.Field&1 != 0 {
 			d.header.entries[c.Field].Add(start, c.At)
 			c.WantMessage()
 		} else if err := d.header.readField(&c); err != nil {
 			return err
 		}
-		if c.Err != nil {
-			break
-		}
-		c.SkipRuns(entryFields, &d.header.entries)
-		start = c.At
 	}
 	if c.Err != nil && start == 0 {
 		return fmt.Errorf("starts with %.20q; want a pprof profile, which is protobuf", d.data)

@@ -15,17 +15,14 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/fromotlp"
 )
 
-// label is one value of a label, and its key.
+// label is one value of a label. It holds string indices of the payload, except for number.
 type label struct {
-	labelValue
-	role fromotlp.Role // of its key
+	key, text, number, unit uint64
+	role                    fromotlp.Role // of the key
 }
 
-// labelValue holds string indices of the payload, except for number.
-type labelValue struct{ key, text, number, unit uint64 }
-
 // isText reports whether the value is text; otherwise it is number.
-func (l *labelValue) isText() bool { return l.text != 0 }
+func (l *label) isText() bool { return l.text != 0 }
 
 // labelReader holds the labels of the current sample, and caches for those of the
 // payload.
@@ -87,14 +84,15 @@ func (d *decoder) parseLabels(at position) error {
 	for c.NextOf(sampleLabel, &m) {
 		var f [labelNumUnit + 1]uint64
 		readVarints(&m, f[:])
-		v := labelValue{f[labelKey], f[labelString], f[labelNumber], f[labelNumUnit]}
-		if err := cmp.Or(m.Err, c.Err, d.checkLabel(&v)); err != nil {
+		l := label{key: f[labelKey], text: f[labelString], number: f[labelNumber], unit: f[labelNumUnit]}
+		if err := cmp.Or(m.Err, c.Err, d.checkLabel(&l)); err != nil {
 			return fmt.Errorf("label[%d]: %w", len(all), err)
 		}
 		if len(all) >= d.limits.Labels {
 			return &LimitError{What: "labels", Limit: int64(d.limits.Labels)}
 		}
-		all = append(all, label{v, d.key(v.key).role})
+		l.role = d.key(l.key).role
+		all = append(all, l)
 	}
 	slices.SortStableFunc(all, d.compareKeys)
 	d.labels.all = all
@@ -122,7 +120,7 @@ func (d *decoder) key(i uint64) *attributeKey {
 
 // checkLabel checks the strings that google/pprof checks: not the unit of a text, which
 // is ignored if it does not exist.
-func (d *decoder) checkLabel(l *labelValue) error {
+func (d *decoder) checkLabel(l *label) error {
 	n := uint64(len(d.strings))
 	switch {
 	case l.key >= n:
@@ -156,7 +154,7 @@ func (d *decoder) interpretLabels(s *sample) error {
 			d.attribute = append(d.attribute, d.severalValues(all[:n]))
 		case l.role == fromotlp.Timestamp && s.timed, replaces && (l.role == fromotlp.TraceID || l.role == fromotlp.SpanID):
 		default:
-			attribute, err := d.singleValue(&l.labelValue)
+			attribute, err := d.singleValue(l)
 			if err != nil {
 				return err
 			}
@@ -212,7 +210,7 @@ func (d *decoder) isTimestamp(l *label) bool {
 }
 
 // singleValue returns the attribute of a label.
-func (d *decoder) singleValue(l *labelValue) (int32, error) {
+func (d *decoder) singleValue(l *label) (int32, error) {
 	if err := d.takeText(len(d.bytes(l.text))); err != nil {
 		return 0, err
 	}
@@ -220,7 +218,7 @@ func (d *decoder) singleValue(l *labelValue) (int32, error) {
 	return d.tables.Attribute(d.stringIndex(l.key), d.stringIndex(l.unit), d.value), nil
 }
 
-func (d *decoder) appendValue(v dictionary.Value, l *labelValue) dictionary.Value {
+func (d *decoder) appendValue(v dictionary.Value, l *label) dictionary.Value {
 	if l.isText() {
 		return v.AppendString(d.labelText(l.text))
 	}
@@ -257,12 +255,12 @@ func (d *decoder) severalValues(labels []label) int32 {
 			switch {
 			case l.isText() != texts:
 			case !differ || texts && l.unit == 0:
-				v = d.appendValue(v, &l.labelValue)
+				v = d.appendValue(v, l)
 			case l.unit == 0:
-				v = d.appendValue(v.AppendList(1).AppendKey(fromotlp.ElementValue), &l.labelValue)
+				v = d.appendValue(v.AppendList(1).AppendKey(fromotlp.ElementValue), l)
 			default:
 				v = v.AppendList(2).AppendKey(fromotlp.ElementUnit).AppendString(d.labelText(l.unit))
-				v = d.appendValue(v.AppendKey(fromotlp.ElementValue), &l.labelValue)
+				v = d.appendValue(v.AppendKey(fromotlp.ElementValue), l)
 			}
 		}
 	}

@@ -90,5 +90,5 @@ type Converted = fromotlp.Pprof
 // single error for all of pd, without Profiles. Once ctx has ended, each pprof is an error of ctx. pd must not change
 // meanwhile.
 func (m Marshaler) All(ctx context.Context, pd pprofile.Profiles) iter.Seq2[Converted, error] {
-	return fromotlp.All(ctx, pd, fromotlp.Options{OmitEmpty: m.OmitEmpty, MaxValues: m.MaxValues})
+	return fromotlp.All(ctx, pd, m.OmitEmpty, m.MaxValues)
 }

@@ -17,18 +17,15 @@ import (
 
 // TestAllGoesOn behind what cannot be a pprof, and ends when it is told to.
 func TestAllGoesOn(t *testing.T) {
-	pd := pprofile.NewProfiles()
-	pd.Dictionary().StringTable().Append("", "cpu", "nanoseconds")
+	o := newOTLP()
 	for _, values := range [][]int64{{1}, {math.MaxInt64, 1}, {3}} {
-		p := pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
-		p.SampleType().SetTypeStrindex(1)
-		p.SampleType().SetUnitStrindex(2)
+		p := o.profile(o.scope(), "cpu", "nanoseconds")
 		for _, v := range values {
-			p.Samples().AppendEmpty().Values().Append(v)
+			addValue(p, 0, v)
 		}
 	}
 	var got []int64
-	for p, err := range (Marshaler{}).All(t.Context(), pd) {
+	for p, err := range (Marshaler{}).All(t.Context(), o.Profiles) {
 		if err != nil {
 			require.ErrorContains(t, err, "resource_profiles[1].scope_profiles[0].profiles[0].samples[1]: sum of merged values overflows int64")
 			require.Nil(t, p.Profile)
@@ -40,15 +37,15 @@ func TestAllGoesOn(t *testing.T) {
 		got = append(got, p.Sample[0].Value[0])
 	}
 	assert.Equal(t, []int64{1, 0, 3}, got)
-	_, err := Marshaler{}.ConvertProfiles(pd)
+	_, err := Marshaler{}.ConvertProfiles(o.Profiles)
 	require.ErrorContains(t, err, "resource_profiles[1]")
-	for _, err := range (Marshaler{}).All(t.Context(), pd) {
+	for _, err := range (Marshaler{}).All(t.Context(), o.Profiles) {
 		require.NoError(t, err)
 		break
 	}
-	pd.ResourceProfiles().At(2).ScopeProfiles().At(0).Profiles().At(0).SampleType().SetTypeStrindex(9)
+	o.profile(o.scope(), "", "").SampleType().SetTypeStrindex(99)
 	n := 0
-	for _, err := range (Marshaler{}).All(t.Context(), pd) {
+	for _, err := range (Marshaler{}).All(t.Context(), o.Profiles) {
 		require.Error(t, err)
 		n++
 	}
@@ -57,18 +54,14 @@ func TestAllGoesOn(t *testing.T) {
 
 // Each sample of a pprof has a value of each sample type, so a limit of samples would not bound the memory.
 func TestMaxValuesIsOfAllPprofsTogether(t *testing.T) {
-	pd := pprofile.NewProfiles()
-	pd.Dictionary().StringTable().Append("", "cpu", "samples")
+	o := newOTLP()
 	for range 2 {
-		sp := pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty()
-		for sampleType := range int32(2) {
-			p := sp.Profiles().AppendEmpty()
-			p.SampleType().SetTypeStrindex(1 + sampleType)
-			p.Samples().AppendEmpty().Values().Append(1)
-		}
+		sp := o.scope()
+		addValue(o.profile(sp, "cpu", ""), 0, 1)
+		addValue(o.profile(sp, "samples", ""), 0, 1)
 	}
 	for limit := range 5 {
-		converted, err := Marshaler{MaxValues: limit}.ConvertProfiles(pd)
+		converted, err := Marshaler{MaxValues: limit}.ConvertProfiles(o.Profiles)
 		if 0 < limit && limit < 4 {
 			require.ErrorIs(t, err, ErrMaxValues)
 		} else {

@@ -6,6 +6,7 @@ package pproftranslator
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -179,25 +180,15 @@ func typesOf(p *profile.Profile) []string {
 }
 
 func TestBuildIDs(t *testing.T) {
-	const gnu, golang, hash = "process.executable.build_id.gnu", "process.executable.build_id.go", "process.executable.build_id.htlhash"
-	for _, c := range []struct {
-		keys []string
-		want string
-	}{
-		{nil, ""},
-		{[]string{gnu}, gnu},
-		{[]string{golang}, golang},
-		{[]string{hash}, hash},
-		{[]string{hash, golang, gnu}, gnu},
-		{[]string{hash, golang}, golang},
-	} {
+	const prefix = "process.executable.build_id."
+	for keys, want := range map[string]string{"": "", "gnu": "gnu", "go": "go", "htlhash": "htlhash", "htlhash go gnu": "gnu", "htlhash go": "go"} {
 		o := newOTLP()
 		var attributes []int32
-		for _, key := range c.keys {
-			attributes = append(attributes, o.attr(key, key, ""))
+		for _, key := range strings.Fields(keys) {
+			attributes = append(attributes, o.attr(prefix+key, key, ""))
 		}
 		addValue(o.profile(o.scope(), "cpu", ""), o.stack(o.location(o.mapping("f", 1, attributes...), 1)), 1)
-		require.Equal(t, c.want, convertOne(t, o).Mapping[0].BuildID, "%v", c.keys)
+		require.Equal(t, want, convertOne(t, o).Mapping[0].BuildID, "%v", keys)
 	}
 }
 
@@ -495,37 +486,35 @@ func TestListedSampleTypesReturnAsZeros(t *testing.T) {
 
 // The Profiles of one pprof have its header in common.
 func TestHeadersSeparatePprofs(t *testing.T) {
-	comment := func(o otlp, value any) func(pprofile.Profile) {
+	o := newOTLP()
+	comment := func(value any) func(pprofile.Profile) {
 		i := o.attr("pprof.profile.comment", value, "")
 		return func(p pprofile.Profile) { p.AttributeIndices().Append(i) }
 	}
-	o := newOTLP()
-	for i, set := range []func(pprofile.Profile){
+	for _, set := range [7]func(pprofile.Profile){
 		func(p pprofile.Profile) { p.SetTime(1) },
 		func(p pprofile.Profile) { p.SetDurationNano(1) },
 		func(p pprofile.Profile) { p.SetPeriod(1) },
 		func(p pprofile.Profile) { p.PeriodType().SetTypeStrindex(o.str("t")) },
 		func(p pprofile.Profile) { p.PeriodType().SetUnitStrindex(o.str("u")) },
-		comment(o, []any{"a"}),
-		comment(o, "a single one"),
+		comment([]any{"a"}),
+		comment("a single one"),
 	} {
 		sp := o.scope()
 		setOrder(sp, 0, 1)
-		first, second, third := o.profile(sp, "a", ""), o.profile(sp, "b", ""), o.profile(sp, "b", "")
-		set(first)
-		set(third)
-		addValue(first, 0, 1)
-		addValue(second, 0, 2)
-		addValue(third, 0, 3)
-		converted, err := Marshaler{}.ConvertProfiles(o.Profiles)
-		require.NoError(t, err)
-		require.Len(t, converted, 2*(i+1))
-		p, q := converted[2*i], converted[2*i+1]
-		require.Equal(t, []string{"a/", "b/"}, typesOf(p))
-		require.Equal(t, [][]int64{{1, 3}}, valuesOf(p))
-		require.Equal(t, []string{"b/"}, typesOf(q))
-		require.Equal(t, [][]int64{{2}}, valuesOf(q))
+		for i, name := range []string{"a", "b", "b"} {
+			p := o.profile(sp, name, "")
+			addValue(p, 0, int64(i+1))
+			if i != 1 {
+				set(p)
+			}
+		}
 	}
+	var got []string
+	for _, p := range convert(t, o) {
+		got = append(got, fmt.Sprint(typesOf(p), valuesOf(p)))
+	}
+	require.Equal(t, slices.Repeat([]string{"[a/ b/] [[1 3]]", "[b/] [[2]]"}, 7), got)
 }
 
 func TestTimesBeyondInt64(t *testing.T) {

@@ -55,11 +55,8 @@ func (d *decoder) typeOrder() []int {
 	}
 	first := len(types) - 1
 	if name := d.text(profileDefaultSampleType); len(name) > 0 {
-		for i, t := range types {
-			if bytes.Equal(d.bytes(t.typ), name) {
-				first = i
-				break
-			}
+		if i := slices.IndexFunc(types, func(t valueType) bool { return bytes.Equal(d.bytes(t.typ), name) }); i >= 0 {
+			first = i
 		}
 	}
 	order := append(make([]int, 0, len(types)), first)

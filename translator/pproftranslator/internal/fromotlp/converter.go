@@ -11,10 +11,12 @@
 package fromotlp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 
 	"github.com/google/pprof/profile"
@@ -38,17 +40,8 @@ type converter struct {
 	names  Labels
 	labels map[int32][]label // by attribute value
 	set    []int32
-	// valuesLeft is how many values further samples may have; negative without a limit.
+	// valuesLeft is how many values further samples may have.
 	valuesLeft int
-}
-
-// Options say what All yields.
-type Options struct {
-	// OmitEmpty leaves out sample types and pprofs without samples.
-	OmitEmpty bool
-	// MaxValues limits the values of all pprofs together: each has one for each of its samples and sample types. 0 is
-	// no limit.
-	MaxValues int
 }
 
 // ErrMaxValues says that the pprofs have more than MaxValues values.
@@ -62,9 +55,10 @@ type Pprof struct {
 	Profiles []int // indices of the Profiles in that
 }
 
-// All yields the pprofs of pd, in the order of the first Profile of each. An error stands for a Profile or a pprof that
-// cannot be converted, or for all of pd. Once ctx has ended, that is its error.
-func All(ctx context.Context, pd pprofile.Profiles, options Options) iter.Seq2[Pprof, error] {
+// All yields the pprofs of pd, in the order of the first Profile of each: without sample types and pprofs that have no
+// samples if omitEmpty, and with as many values together as maxValues says, unless it is 0. An error stands for a Profile
+// or a pprof that cannot be converted, or for all of pd. Once ctx has ended, that is its error.
+func All(ctx context.Context, pd pprofile.Profiles, omitEmpty bool, maxValues int) iter.Seq2[Pprof, error] {
 	return func(yield func(Pprof, error) bool) {
 		if err := dictionary.Check(pd); err != nil {
 			yield(Pprof{}, err)
@@ -77,18 +71,15 @@ func All(ctx context.Context, pd pprofile.Profiles, options Options) iter.Seq2[P
 		}
 		c := &converter{
 			ctx: ctx, from: pd.Dictionary(), tables: dictionary.New(0), sets: dictionary.SetChecker{Dictionary: pd.Dictionary()},
-			names: NewLabels("", "", ""), labels: map[int32][]label{}, valuesLeft: -1,
-		}
-		if options.MaxValues > 0 {
-			c.valuesLeft = options.MaxValues
+			names: NewLabels("", "", ""), labels: map[int32][]label{}, valuesLeft: cmp.Or(maxValues, math.MaxInt),
 		}
 		c.remap.Reset(c.from, c.tables)
 		for i, rp := range pd.ResourceProfiles().All() {
 			executable := BaseName(dictionary.TextOf(rp.Resource().Attributes(), ExecutableName))
 			for j, sp := range rp.ScopeProfiles().All() {
 				for _, g := range c.group(sp) {
-					columns := g.columns(options.OmitEmpty)
-					if options.OmitEmpty && len(columns) == 0 && g.err == nil {
+					columns := g.columns(omitEmpty)
+					if omitEmpty && len(columns) == 0 && g.err == nil {
 						continue
 					}
 					p, err := c.convert(g, columns, executable)

@@ -86,11 +86,8 @@ func (b *builder) sample(e event) (*profile.Sample, error) {
 		return nil, fmt.Errorf("the %d sample types share too few samples for a pprof: it would hold over %d zeros for each value",
 			columns, maxSparseness)
 	}
-	if b.valuesLeft >= 0 {
-		if b.valuesLeft < columns {
-			return nil, ErrMaxValues
-		}
-		b.valuesLeft -= columns
+	if b.valuesLeft -= columns; b.valuesLeft < 0 {
+		return nil, ErrMaxValues
 	}
 	of := b.parts[e.identity]
 	s := &profile.Sample{Location: slices.Clone(of.stack), Value: make([]int64, columns)}
