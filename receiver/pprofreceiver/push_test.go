@@ -6,7 +6,6 @@ package pprofreceiver
 import (
 	"bytes"
 	"cmp"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
@@ -55,15 +54,12 @@ func TestStatuses_R10(t *testing.T) {
 	testExchanges(t, exchange{path: "/v1/pprof"}, []exchange{
 		{name: "gzip by magic", body: profiletest.Gzip(t, good), status: 204},
 		{name: "zstd by magic", body: profiletest.Zstd(t, good), status: 204},
-		{name: "gzip in gzip", body: profiletest.Gzip(t, profiletest.Gzip(t, good)), status: 204},
-		{name: "two gzip members", body: append(profiletest.Gzip(t, good[:20]), profiletest.Gzip(t, good[20:])...), status: 204},
 		{name: "Content-Encoding gzip", body: profiletest.Gzip(t, good), headers: []string{"Content-Encoding", "gzip"}, status: 204},
 		{name: "Content-Encoding zstd", body: profiletest.Zstd(t, good), headers: []string{"Content-Encoding", "zstd"}, status: 204},
 		{name: "Content-Encoding identity", body: good, headers: []string{"Content-Encoding", "identity"}, status: 204},
 		{name: "curl's content type", body: good, contentType: "application/x-www-form-urlencoded", status: 204},
 
 		{name: "as many parameters as may be", path: parameters(httpserver.MaxEntries), body: good, status: 204},
-		{name: "neither sample types nor samples", body: profiletest.Pprof(t, &profile.Profile{}), status: 204},
 
 		{name: "no body", status: 400, says: "body: empty"},
 		{name: "nothing in gzip", body: profiletest.Gzip(t, nil), status: 400, says: "empty"},
@@ -77,7 +73,6 @@ func TestStatuses_R10(t *testing.T) {
 		{name: "too many layers", body: profiletest.Gzip(t, profiletest.Gzip(t, profiletest.Gzip(t, profiletest.Gzip(t, good)))), status: 400, says: "more than 3 layers"},
 		{name: "unknown parameter", path: "/v1/pprof?service=checkout", body: good, status: 400, says: "\"service\" is unknown ... service.name"},
 		{name: "empty parameter", path: "/v1/pprof?=x", body: good, status: 400, says: "empty name"},
-		{name: "repeated parameter", path: "/v1/pprof?a.b=1&a.b=2", body: good, status: 400, says: "\"a.b\" ... 2 times"},
 		{name: "empty profile type", path: "/v1/pprof?profile_type=", body: good, status: 400, says: "\"profile_type\" is empty"},
 		{name: "not UTF-8", path: "/v1/pprof?a.b=%ff", body: good, status: 400, says: "\"a.b\" ... UTF-8"},
 		{name: "malformed query", path: "/v1/pprof?a.b=%zz", body: good, status: 400, says: "query: malformed"},
@@ -92,14 +87,12 @@ func TestStatuses_R10(t *testing.T) {
 
 		{name: "half a JFR", body: []byte("FLR\x00\x00\x02\x00\x00"), status: 400, says: "jfr: chunk 1, byte 0"},
 		{name: "Content-Encoding br", body: good, headers: []string{"Content-Encoding", "br"}, status: 415, says: "\"br\" ... gzip"},
-		{name: "Content-Encoding gzip, gzip", body: good, headers: []string{"Content-Encoding", "gzip, gzip"}, status: 415},
 
 		{name: "permanent", body: good, next: never, status: 500, says: "backend says no"},
 		{name: "invalid for the pipeline", body: good, next: invalid, status: 400, says: "too many sample types", reason: "pipeline_permanent"},
 		{name: "retryable", body: good, next: away, status: 503, says: "backend is away"},
 		{name: "retryable, not UTF-8", body: good, next: consumertest.NewErr(errors.New("bad \xff bytes")), status: 503, says: "bad \ufffd bytes"},
 		{name: "one of two pipelines unavailable", body: good, next: both, status: 503, says: "backend is away"},
-		{name: "bad before retryable", body: []byte("hello world"), next: away, status: 400},
 	})
 }
 
@@ -211,9 +204,7 @@ func TestTypesAndTimesOfPushedProfiles(t *testing.T) {
 		{datadog("delta-heap.pprof"), "alloc_space inuse_space", "delta instant", "heap"},
 		{datadog("heap.pprof"), "alloc_space inuse_space", "cumulative instant", "heap"},
 		{datadog("delta-mutex.pprof"), "contentions delay", "delta delta", "mutex"},
-		{datadog("mutex.pprof"), "contentions", "cumulative", "mutex"},
 		{datadog("goroutines.pprof"), "goroutine", "instant", "goroutine"},
-		{datadog("goroutineleak.pprof"), "goroutineleak", "instant", "goroutineleak"},
 		{datadog("cpu.pprof"), "samples", "delta", "cpu"},
 		{datadog("wall.pprof"), "sample", "delta", "wall"},
 		{datadog("space.pprof"), "objects space", "instant instant", "heap"},
@@ -224,7 +215,6 @@ func TestTypesAndTimesOfPushedProfiles(t *testing.T) {
 		{datadog("heap.pprof"), "alloc-size inuse-space", "- instant", "heap"},
 		{connect("__name__", "memory"), "alloc_space inuse_space", "cumulative instant", "heap"},
 		{connect("__name__", "memory", "__delta__", "false"), "alloc_space inuse_space", "delta instant", "heap"},
-		{connect("__name__", "goroutineleak"), "goroutineleak", "instant", "goroutineleak"},
 		{connect("__name__", "goroutines"), "goroutine", "instant", "goroutine"},
 		{connect("__name__", "block", "__delta__", "false"), "contentions delay", "delta delta", "block"},
 		{connect("__name__", "custom"), "things", "-", "custom"},
@@ -239,7 +229,6 @@ func TestTypesAndTimesOfPushedProfiles(t *testing.T) {
 		{ingest("average", ""), "load", "instant", ""},
 		{ingest("", ""), "things", "-", ""},
 		{ingest("", `{"other":{"cumulative":true}}`), "things", "-", ""},
-		{ingest("", "{}"), "things", "-", ""},
 	} {
 		p := samplePprof("/bin/app", 1)
 		p.TimeNanos, p.DurationNanos, p.SampleType, p.Sample[0].Value = 0, 0, nil, nil
@@ -464,13 +453,11 @@ func (b *testReceiver) connect(body []byte, headers ...string) answer {
 func TestConnectCodes_R10(t *testing.T) {
 	good := profiletest.Pprof(t, samplePprof("/bin/app", 3))
 	request := profiletest.PushRequest(profiletest.RawSeries(good, "service_name", "checkout"))
-	stripped := curlData(profiletest.Gzip(t, good))
 	zeros := make([]byte, 3<<20)
 	testExchanges(t, exchange{path: httpserver.PushPath, contentType: "application/proto"}, []exchange{
 		{name: "good", body: request, status: 200},
 		{name: "good, with the version", body: request, headers: []string{"Connect-Protocol-Version", "1", "Connect-Timeout-Ms", "1000"}, status: 200},
 		{name: "gzipped", body: profiletest.Gzip(t, request), headers: []string{"Content-Encoding", "gzip"}, status: 200},
-		{name: "in zstd", body: profiletest.Zstd(t, request), headers: []string{"Content-Encoding", "zstd"}, status: 200},
 		{name: "no series", body: []byte{0x1a, 0x00}, status: 200},
 		{name: "unknown fields", body: append(protowire.AppendVarint(protowire.AppendTag(nil, 9, protowire.VarintType), 1), request...), status: 200},
 
@@ -482,7 +469,6 @@ func TestConnectCodes_R10(t *testing.T) {
 		{name: "no profile in it", body: profiletest.PushRequest(profiletest.RawSeries(nil)), status: 400, says: "series[0].samples[0]: empty"},
 		{name: "a label twice", body: profiletest.PushRequest(profiletest.RawSeries(good, "a", "1", "a", "2")), status: 400, says: `series[0].labels: duplicate "a"`},
 		{name: "JSON cut off", contentType: "application/json", body: []byte(`{"series":[`), status: 400, says: "JSON"},
-		{name: "JSON with a profile stripped of NULs", contentType: "application/json", body: fmt.Appendf(nil, `{"series":[{"samples":[{"rawProfile":%q}]}]}`, base64.StdEncoding.EncodeToString(stripped)), status: 400, says: "samples[0]: gzip: the header is malformed"},
 		{name: "JSON with a number", contentType: "application/json", body: []byte(`{"series":7}`), status: 400, says: `JSON: wrong type at byte 11, of field "series"`},
 		{name: "JSON with bad base64", contentType: "application/json", body: []byte(`{"series":[{},{"samples":[{"rawProfile":"AA!="}]}]}`), status: 400, says: "not a PushRequest in JSON: illegal base64 data at input byte 2"},
 		{name: "JSON with a long label", contentType: "application/json", body: []byte(`{"series":[{"labels":[{"name":"` + strings.Repeat("a", 500_000) + `"}]}]}`), status: 400, says: "size in bytes of a name: 500000"},
@@ -490,7 +476,6 @@ func TestConnectCodes_R10(t *testing.T) {
 		{name: "half a JFR", body: profiletest.PushRequest(profiletest.RawSeries([]byte("FLR\x00abc"))), status: 400, says: "jfr: chunk 1, byte 0"},
 		{name: "Content-Encoding br", body: request, headers: []string{"Content-Encoding", "br"}, status: 501, says: "br"},
 
-		{name: "too large", body: zeros, status: 400, says: "limit"},
 		{name: "gzipped, too large", body: profiletest.Gzip(t, zeros), headers: []string{"Content-Encoding", "gzip"}, status: 400, says: "limit"},
 		{name: "a bomb in it", body: profiletest.PushRequest(profiletest.RawSeries(profiletest.Gzip(t, zeros))), status: 400, says: "series[0].samples[0]"},
 		{name: "many series", body: bytes.Repeat([]byte{0x0a, 0x00}, httpserver.MaxEntries+1), status: 400, says: "series: 257, more than the limit of 256"},
@@ -503,7 +488,6 @@ func TestConnectCodes_R10(t *testing.T) {
 
 		{name: "GET", method: http.MethodGet, status: 405},
 		{name: "gRPC", contentType: "application/grpc", body: request, status: 415, says: "application/proto"},
-		{name: "a stream", contentType: "application/connect+proto", body: request, status: 415},
 		{name: "no content type", contentType: " ", body: request, status: 415},
 	})
 }

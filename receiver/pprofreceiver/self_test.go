@@ -69,9 +69,6 @@ func TestSelf(t *testing.T) {
 		assert.Equal(t, 1, n, "each collection has IDs of its own, but not %v", id)
 	}
 	assert.Zero(t, b.logs.FilterMessage("Dropped a self profile").Len())
-
-	require.NoError(t, pprof.StartCPUProfile(&bytes.Buffer{}), "the profiler is free again")
-	pprof.StopCPUProfile()
 }
 
 // If other code uses the CPU profiler, only CPU profiles are dropped, with a warning.

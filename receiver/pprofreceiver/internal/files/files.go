@@ -172,6 +172,7 @@ func (r *Reader) ingest(ctx context.Context, file *filewatch.File, attributes ma
 	if err != nil {
 		return err
 	}
+	defer func() { _ = opened.Close() }() // it is only read
 	head := make([]byte, 4)
 	if _, err := opened.ReadAt(head, 0); err == nil && jfrtranslator.IsRecording(head) { // uncompressed, of a JVM
 		return r.ingestChunks(ctx, file, opened, payload, held)
@@ -197,18 +198,14 @@ func (r *Reader) pass(ctx context.Context, prepared *ingest.Result) error {
 	return err
 }
 
-// readAll returns the content of the file, and closes it.
+// readAll returns the content of the file.
 func (r *Reader) readAll(ctx context.Context, file *filewatch.File, opened *os.File, held *ingest.Reservation) ([]byte, error) {
-	defer func() { _ = opened.Close() }()
 	if limit := int64(r.config.MaxDecompressedSize); file.Size > limit {
 		return nil, &pproftranslator.LimitError{What: "size in bytes", Limit: limit, Got: file.Size}
 	}
 	content, err := ingest.ReadAll(ctx, opened, file.Size, held)
 	if _, unreadable := errors.AsType[*fs.PathError](err); unreadable {
 		return nil, &filewatch.RetryError{Err: err}
-	}
-	if err == nil && int64(len(content)) != file.Size {
-		err = filewatch.ErrChanged
 	}
 	if err == nil {
 		err = file.Unchanged(opened)
@@ -221,9 +218,8 @@ func (r *Reader) readAll(ctx context.Context, file *filewatch.File, opened *os.F
 const unfinishedTime = time.Minute
 
 // ingestChunks passes a recording to the pipeline chunk by chunk, and stores how many were accepted. It
-// returns the first error of a chunk after the others. It closes the file.
+// returns the first error of a chunk after the others.
 func (r *Reader) ingestChunks(ctx context.Context, file *filewatch.File, recording *os.File, payload ingest.Payload, held *ingest.Reservation) (first error) {
-	defer func() { _ = recording.Close() }()
 	payload.Recording.Chunks, payload.Recording.Size = r.ingester.Chunks(recording, file.Size), file.Size
 	if time.Since(file.Modified).Abs() < unfinishedTime && payload.Recording.Chunks.Unfinished() {
 		return filewatch.ErrChanged // it soon has: what is read now would be read again

@@ -197,7 +197,6 @@ func (d *deltaScrape) subtract(t, before *ingest.Result) error {
 		p.SetTime(start)
 		p.SetDurationNano(0)
 	}
-	extendMappings(before.Profiles.Dictionary(), t.Profiles.Dictionary())
 	window, err := t.Merge(nil, mergeOptions)
 	if err != nil {
 		return err
@@ -254,29 +253,4 @@ func interval(last, next *baseline) (start pcommon.Timestamp, nanoseconds uint64
 		end = pcommon.NewTimestampFromTime(next.at)
 	}
 	return max(end, elapsed+1) - elapsed, uint64(elapsed)
-}
-
-// extendMappings gives each mapping of before that is not in the scrape after it the end that
-// it has there: the mappings of a process may grow.
-func extendMappings(before, after pprofile.ProfilesDictionary) {
-	type mapping struct {
-		start, end uint64 // the end is 0 for any
-		file       string
-	}
-	mappingOf := func(d pprofile.ProfilesDictionary, m pprofile.Mapping) mapping {
-		return mapping{m.MemoryStart(), m.MemoryLimit(), d.StringTable().At(int(m.FilenameStrindex()))}
-	}
-	ends := map[mapping]uint64{}
-	for _, m := range after.MappingTable().All() {
-		key := mappingOf(after, m)
-		ends[key] = key.end
-		ends[mapping{start: key.start, file: key.file}] = key.end
-	}
-	for _, m := range before.MappingTable().All() {
-		key := mappingOf(before, m)
-		_, same := ends[key]
-		if end, found := ends[mapping{start: key.start, file: key.file}]; found && !same {
-			m.SetMemoryLimit(end)
-		}
-	}
 }

@@ -245,7 +245,6 @@ func TestRestartsAreDetected(t *testing.T) {
 		"less in use":     {func(p *profile.Profile) { p.Sample[0].Value[2]-- }, false},
 		"less":            {func(p *profile.Profile) { p.Sample[0].Value[1] = 999 }, true},
 		"moved in memory": {func(p *profile.Profile) { p.Mapping[0].Start += 0x1000; p.Mapping[0].Limit += 0x1000 }, true},
-		"mapping grew":    {func(p *profile.Profile) { p.Mapping[0].Limit += 0x1000 }, false},
 		"one more mapping": {func(p *profile.Profile) {
 			p.Mapping = append(p.Mapping, &profile.Mapping{ID: 2, Start: 1 << 40, Limit: 2 << 40, File: "/lib/x"})
 		}, false},
