@@ -35,13 +35,10 @@ func acceptContribKeys(conf *confmap.Conf) error {
 		section := "self"
 		if conf.IsSet("include") {
 			section = "file"
-			move("include", "file::include")
-		} else {
-			move("block_profile_fraction", "self::block_profile_fraction")
-			move("mutex_profile_fraction", "self::mutex_profile_fraction")
 		}
-		move("collection_interval", section+"::collection_interval")
-		move("initial_delay", section+"::initial_delay")
+		for _, key := range []string{"include", "block_profile_fraction", "mutex_profile_fraction", "collection_interval", "initial_delay"} {
+			move(key, section+"::"+key)
+		}
 	} else {
 		move("protocols::http", "server")
 		if server, moved := rewritten["server"]; moved && server == nil { // contrib's default

@@ -68,7 +68,7 @@ func (r *fileReceiver) newWatcher() *filewatch.Watcher {
 	watch.Exclude = slices.Clone(watch.Exclude)
 	for _, directory := range []string{r.config.MoveTo, r.config.Rejected.Directory} {
 		if directory != "" {
-			watch.Exclude = append(watch.Exclude, escapeGlob.Replace(filepath.Clean(directory))+"/**")
+			watch.Exclude = append(watch.Exclude, escapeGlob.Replace(filepath.ToSlash(filepath.Clean(directory)))+"/**")
 		}
 	}
 	w := filewatch.New(watch, r.read, r.logger)
@@ -78,7 +78,7 @@ func (r *fileReceiver) newWatcher() *filewatch.Watcher {
 	return w
 }
 
-var escapeGlob = strings.NewReplacer("*", "\\*", "?", "\\?", "[", "\\[", "{", "\\{", "\\", "/")
+var escapeGlob = strings.NewReplacer("*", "\\*", "?", "\\?", "[", "\\[", "{", "\\{", "\\", "\\\\")
 
 // isClosed reports whether the exporter has closed, and so renamed, the file of this path. Such a file is not empty.
 func isClosed(path string) bool {

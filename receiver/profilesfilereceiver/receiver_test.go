@@ -322,12 +322,13 @@ func TestAfterRead(t *testing.T) {
 		dir, to := t.TempDir(), t.TempDir()
 		path := writeRecords(t, filepath.Join(dir, "checkout"), zstd, 1, 2)
 		if strings.Contains(test.yaml, "%q") {
-			test.yaml = fmt.Sprintf(test.yaml, dir+"/done") // within the globs
-			to = dir + "/done"
+			to = dir + `/do*n\e` // within the globs
+			test.yaml = fmt.Sprintf(test.yaml, to)
 		}
 		var next testConsumer
 		r := start(t, fmt.Sprintf("include: [%q]\n%s\nrejected: {directory: %q}", dir+"/**/*.zst", test.yaml, t.TempDir()), &next)
 		r.await(&next, 1, 2)
+		r.awaitLog("Read all files")
 		require.NoError(t, r.Shutdown(t.Context()))
 		_, err := os.Stat(path)
 		assert.Equal(t, test.left == 0, os.IsNotExist(err), test.yaml)

@@ -86,6 +86,7 @@ type Server struct {
 	config    Config
 	settings  metadata.Settings
 	protocols []Protocol
+	paths     []string // of the protocols
 	ingester  *ingest.Ingester
 	logger    *zap.Logger
 	warnings  *zap.Logger // the first of each message in a minute
@@ -127,6 +128,7 @@ func (s *Server) Start(ctx context.Context, host component.Host) error {
 	mux := http.NewServeMux()
 	for _, p := range s.protocols {
 		mux.Handle(p.Path, s.handler(p))
+		s.paths = append(s.paths, p.Path)
 	}
 	mux.Handle("/", s.handler(Protocol{Path: otherPath}))
 
@@ -144,7 +146,7 @@ func (s *Server) Start(ctx context.Context, host component.Host) error {
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
 	s.http.BaseContext = func(net.Listener) context.Context { return base }
-	s.logger.Info("Started pprof HTTP server", zap.Stringer("endpoint", s.listener.Addr()), zap.Strings("paths", s.paths()))
+	s.logger.Info("Started pprof HTTP server", zap.Stringer("endpoint", s.listener.Addr()), zap.Strings("paths", s.paths))
 	s.serving.Go(func() {
 		if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
 			componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(fmt.Errorf("server: serving endpoint %q: %w", config.NetAddr.Endpoint, err)))
@@ -201,19 +203,11 @@ func (s *Server) handler(p Protocol) http.Handler {
 	})
 }
 
-func (s *Server) paths() []string {
-	paths := make([]string, len(s.protocols))
-	for i := range s.protocols {
-		paths[i] = s.protocols[i].Path
-	}
-	return paths
-}
-
 // serve writes the response of success, or returns an error and writes nothing.
 func (s *Server) serve(p Protocol, w http.ResponseWriter, r *http.Request) (err error) {
 	defer ingest.Recover(s.logger, &err, zap.String("endpoint", p.Path))
 	if p.Read == nil {
-		return &Rejection{status: http.StatusNotFound, reason: "not_found", message: "no such endpoint, want one of " + strings.Join(s.paths(), ", ")}
+		return &Rejection{status: http.StatusNotFound, reason: "not_found", message: "no such endpoint, want one of " + strings.Join(s.paths, ", ")}
 	}
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)

@@ -12,7 +12,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -115,21 +114,18 @@ func (s *Scraper) Start(ctx context.Context, host component.Host) (err error) {
 	if err := s.settings.Metrics.RegisterReceiverPprofTargetUpCallback(s.observeHealth); err != nil {
 		return err
 	}
-	s.logStart()
+	var profiles []string
+	for _, job := range s.jobs {
+		profiles = append(profiles, job.of.profileType)
+	}
+	slices.Sort(profiles)
+	s.settings.Telemetry.Logger.Info("Started scraping", zap.Int("targets", max(1, len(s.config.Targets))), zap.Strings("profiles", slices.Compact(profiles)),
+		zap.Stringer("collection_interval", s.config.CollectionInterval))
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	for _, job := range s.jobs {
 		s.running.Go(func() { s.run(ctx, job) })
 	}
 	return nil
-}
-
-func (s *Scraper) logStart() {
-	targets, profiles := map[string]bool{}, map[string]bool{}
-	for _, job := range s.jobs {
-		targets[job.target], profiles[job.of.profileType] = true, true
-	}
-	s.settings.Telemetry.Logger.Info("Started scraping", zap.Int("targets", len(targets)), zap.Strings("profiles", slices.Sorted(maps.Keys(profiles))),
-		zap.Stringer("collection_interval", s.config.CollectionInterval))
 }
 
 // Shutdown cancels running scrapes and discards their unfinished profiles.
