@@ -14,8 +14,6 @@ import (
 // give it another one each time, and do not treat it as a duplicate.
 type Body struct {
 	data []byte // gzipped
-	// PprofSize is the size of the profile without compression, in bytes.
-	PprofSize int
 }
 
 // NewBody returns a Body for a pprof profile, gzipped or not.
@@ -25,10 +23,7 @@ func NewBody(data []byte) (Body, error) {
 		return Body{}, fmt.Errorf("pprof: %w", err)
 	}
 	p.TimeNanos = 0
-	var gzipped, plain bytes.Buffer
-	if err := p.Write(&gzipped); err != nil {
-		return Body{}, err
-	}
-	err = p.WriteUncompressed(&plain)
-	return Body{gzipped.Bytes(), plain.Len()}, err
+	var gzipped bytes.Buffer
+	err = p.Write(&gzipped)
+	return Body{gzipped.Bytes()}, err
 }

@@ -43,8 +43,6 @@ type Result struct {
 	Elapsed time.Duration
 	// Statuses counts the responses; 0 is for requests without one.
 	Statuses map[int]int
-	// Bytes and PprofBytes were accepted, as sent and without compression.
-	Bytes, PprofBytes int64
 	// Latencies of all responses, sorted. At a given rate they start when the push was
 	// due, so that a push that is late because of a slow response is slow, too.
 	Latencies []time.Duration
@@ -103,8 +101,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 				query.Set("service.instance.id", fmt.Sprint(service))
 				target := *base
 				target.RawQuery = query.Encode()
-				body := o.Bodies[i%int64(len(o.Bodies))]
-				status, err := push(ctx, client, target.String(), body.data)
+				status, err := push(ctx, client, target.String(), o.Bodies[i%int64(len(o.Bodies))].data)
 				latency := time.Since(due)
 
 				mu.Lock()
@@ -114,10 +111,6 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 				}
 				if err == nil {
 					result.Latencies = append(result.Latencies, latency)
-				}
-				if status/100 == 2 {
-					result.Bytes += int64(len(body.data))
-					result.PprofBytes += int64(body.PprofSize)
 				}
 				mu.Unlock()
 			}
