@@ -45,7 +45,7 @@ func TestMalformedSelectorsAreErrors(t *testing.T) {
 	for selector, want := range map[string]string{
 		`{`: "must end with }", `{x}`: `label "x" must be followed by =`, `{x="a"`: "must end with }", `{x="a}`: `a value must end with "`,
 		`{x=a}`: `"a" must be a value in quotes`, `{="a"}`: "must be the name of a label", `{x="a" y="b"}`: `must have a comma before "y=`,
-		`{x=~"("}`: `"(" is no regular expression`, `{x=~"(a{1000}){1000}"}`: "is no regular expression", `{x="\q"}`: "no valid text",
+		`{x=~"("}`: `"(" is no regular expression`, `{x=~"a)|(b"}`: `"a)|(b" is no regular expression`, `{x=~"(a{1000}){1000}"}`: "is no regular expression", `{x="\q"}`: "no valid text",
 		`{"x}`: `a value must end with "`, `{x==“a”}`: "must be a value in quotes",
 		"{" + strings.Repeat(`x="a",`, 101) + "}": "at most 100 labels", strings.Repeat("x", 1<<20): "has 1048576 bytes: must have at most 16384",
 	} {

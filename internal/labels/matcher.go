@@ -25,8 +25,11 @@ type Matcher struct {
 func NewMatcher(name, operator, value string) (*Matcher, error) {
 	m := &Matcher{Name: name, value: value, negated: operator[0] == '!'}
 	if strings.HasSuffix(operator, "~") {
-		var err error
-		if m.pattern, err = regexp.Compile("^(?s:" + value + ")$"); err != nil {
+		_, err := regexp.Compile(value) // alone: its parentheses must not end the group
+		if err == nil {
+			m.pattern, err = regexp.Compile("^(?s:" + value + ")$")
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%q is no regular expression: %w", value, err)
 		}
 	}

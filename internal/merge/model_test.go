@@ -292,7 +292,9 @@ func randomProfiles(r *rand.Rand, seed, round uint64, options *Options) []expand
 	if options.SlotLength > 0 {
 		all = inSlots(r, options.SlotLength, all)
 	}
-	return all
+	again := all[len(all)-1] // one Profile is there twice, at one time or at two
+	again.Time += r.Uint64N(2)
+	return append(all, again)
 }
 
 // samplesOfColumns counts the merged samples without timestamps.
@@ -326,6 +328,7 @@ func TestWindowEqualsModel_P2(t *testing.T) {
 				// Few seeds, so that entries repeat.
 				expanded := randomProfiles(r, seed+round*3+r.Uint64N(3), round, options)
 				pd := profiletest.Build(t, expanded...)
+				pd.MarkReadOnly() // a change panics
 				require.NoErrorf(t, add(w, pd), "round %d", round)
 				require.Equal(t, samplesOfColumns(w), w.Samples(), "round %d", round)
 				payload++

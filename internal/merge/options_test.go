@@ -11,55 +11,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
-
-func TestSnapshots_P14(t *testing.T) {
-	var one, three []pprofile.Profiles
-	for i := range uint64(10) {
-		one = append(one, payloadtest.Snapshot("a", 10+i, int64(i+1)))
-		for n, process := range []string{"a", "b", "c"} {
-			three = append(three, payloadtest.Snapshot(process, 10+i, int64(100*n)+int64(i)))
-		}
-	}
-	values := func(pd pprofile.Profiles) (all []int64) {
-		for p := range sampletypes.ProfilesOf(pd) {
-			all = append(all, p.Samples().At(0).Values().At(0))
-		}
-		return all
-	}
-	for _, test := range []struct {
-		snapshots Snapshots
-		payloads  []pprofile.Profiles
-		dropped   []string
-		want      []int64
-	}{
-		{SnapshotsKeep, one, nil, []int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}},
-		{SnapshotsLatest, one, nil, []int64{10}},
-		{SnapshotsLatest, append(one[5:len(one):len(one)], one[:5]...), nil, []int64{10}},
-		{SnapshotsSum, one, nil, []int64{55}},
-		{SnapshotsLatest, three, nil, []int64{9, 109, 209}},
-		{SnapshotsLatest, three, []string{"service.instance.id"}, []int64{327}},
-		{SnapshotsSum, three, []string{"service.instance.id"}, []int64{3135}},
-	} {
-		options := defaultOptions()
-		options.Snapshots, options.DropResourceAttributes = test.snapshots, test.dropped
-		options.DropZeroSamples = false
-		out := merged(t, options, test.payloads...)
-		require.Equal(t, test.want, values(out), "%s %v", test.snapshots, test.dropped)
-		if test.snapshots == SnapshotsLatest {
-			for p := range sampletypes.ProfilesOf(out) {
-				require.EqualValues(t, 19, p.Time())
-				require.Zero(t, p.DurationNano(), "still a snapshot")
-			}
-		}
-	}
-}
 
 // Attributes that samples lose, such as ids of threads, are not in the tables of the window: payload by payload
 // there are more.

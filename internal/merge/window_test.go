@@ -55,32 +55,6 @@ func merged(t testing.TB, options *Options, payloads ...pprofile.Profiles) pprof
 
 func partitionsOf(w *Window) []string { return slices.Sorted(maps.Keys(w.partitions)) }
 
-func TestAddLeavesInputUnchanged_P1(t *testing.T) {
-	for seed := range uint64(profiletest.Rounds(t, 40, 4000)) {
-		r := rand.New(rand.NewPCG(seed, 7))
-		var payloads []pprofile.Profiles
-		for range 1 + r.IntN(4) {
-			// Few seeds, so that entries repeat.
-			payloads = append(payloads, profiletest.GenerateProfiles(profiletest.NewRand(seed*3+uint64(r.IntN(3)))))
-		}
-		options := defaultOptions()
-		options.DropZeroSamples = seed%2 == 0
-		options.Snapshots = []Snapshots{SnapshotsSum, SnapshotsKeep}[min(1, seed%3)]
-		var before [][]byte
-		for _, pd := range payloads {
-			before = append(before, profiletest.ProtoOfCopy(t, pd))
-			pd.MarkReadOnly()
-		}
-		out := merged(t, options, payloads...)
-		if expand.RequireSameSums(t, payloads, out); t.Failed() {
-			t.Fatalf("seed %d", seed)
-		}
-		for i, pd := range payloads {
-			require.Equal(t, before[i], profiletest.ProtoOfCopy(t, pd), "the input is untouched")
-		}
-	}
-}
-
 func unmarshalPprof(t testing.TB, data []byte) pprofile.Profiles {
 	t.Helper()
 	pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(data)

@@ -4,7 +4,6 @@
 package profilesdedupprocessor
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -17,52 +16,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
-
-// With on_flush, a window is retried also when its callers have given up. It is sent once, although they
-// retry, and each caller gets its outcome.
-func TestOnFlushRetriesForCallersThatGaveUp_P13(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		next := downstream{answer: unavailable}
-		p, metric := newCounted(t, &next, onFlush)
-		send := func(wait time.Duration) error {
-			ctx, cancel := context.WithTimeout(t.Context(), wait)
-			defer cancel()
-			return p.ConsumeProfiles(ctx, identified(1, 5))
-		}
-		for range 20 {
-			require.ErrorIs(t, send(8*time.Second), context.DeadlineExceeded)
-		}
-		require.Positive(t, p.retained())
-		next.answers(nil)
-		require.NoError(t, send(time.Minute))
-		require.EqualValues(t, 5, next.total())
-		require.NoError(t, send(time.Minute), "it is acknowledged")
-		require.NoError(t, p.Shutdown(t.Context()))
-		require.EqualValues(t, 5, next.total())
-		require.EqualValues(t, 2, metric("duplicate_profiles", "")-19, "one of them was the first")
-	})
-}
-
-// A client sends a profile again: at once, after a flush, and after duplicate_ttl.
-func TestDuplicatesOnReceive_P13(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var next downstream
-		p := newTestProcessor(t, &next, nil)
-		consume := func(pd pprofile.Profiles) { require.NoError(t, p.ConsumeProfiles(t.Context(), pd)) }
-		for range 3 {
-			consume(identified(1, 10))
-		}
-		time.Sleep(time.Minute)
-		consume(identified(1, 10)) // after a flush
-		consume(identified(2, 100))
-		time.Sleep(4*time.Minute + time.Second)
-		synctest.Wait()
-		require.EqualValues(t, 110, next.total())
-		consume(identified(1, 10)) // after duplicate_ttl
-		require.NoError(t, p.Shutdown(t.Context()))
-		require.EqualValues(t, 120, next.total())
-	})
-}
 
 // Profiles are not duplicates if resource, scope or sample type differ, or if they are in one
 // payload. A Profile without an ID is never a duplicate.

@@ -49,22 +49,6 @@ func TestFlushByTime(t *testing.T) {
 	})
 }
 
-func TestNoWindow(t *testing.T) {
-	var next downstream
-	p := newTestProcessor(t, &next, func(c *Config) { c.Window = 0 })
-	require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 5)))
-	require.Len(t, next.windows(), 1)
-
-	next.answer = func(int) error { return errors.New("not now") }
-	require.ErrorContains(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 5)), "not now")
-	bad := payloadtest.Interval(1, 1, 5)
-	payloadtest.Only(t, bad).Samples().At(0).SetLinkIndex(9)
-	err := p.ConsumeProfiles(t.Context(), bad)
-	require.True(t, consumererror.IsPermanent(err))
-	require.ErrorContains(t, err, "link_index is 9: link_table has 0 entries")
-	require.NoError(t, p.Shutdown(t.Context()))
-}
-
 // The message is of the format before OTLP 1.10, where values are the field of today's attributes.
 func TestPayloadOfAnOldSenderIsRejected(t *testing.T) {
 	message := func(fields ...any) (b []byte) { // number, content
