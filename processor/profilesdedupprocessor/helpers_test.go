@@ -96,15 +96,8 @@ type downstream struct {
 	away     []string // services that it rejects temporarily
 	attempts int
 	accepted []pprofile.Profiles
-	bytes    int // of accepted, as they were received
-	of       map[string]*ofService
-}
-
-// ofService is what downstream got with this service.name in the client metadata.
-type ofService struct {
-	attempts int
-	accepted []pprofile.Profiles
-	tenant   string
+	bytes    int              // of accepted, as they were received
+	totals   map[string]int64 // of accepted, by service.name in the client metadata
 }
 
 func (d *downstream) Capabilities() consumer.Capabilities {
@@ -112,19 +105,9 @@ func (d *downstream) Capabilities() consumer.Capabilities {
 }
 
 func (d *downstream) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
-	metadata := client.FromContext(ctx).Metadata
-	service := strings.Join(metadata.Get("service.name"), ",")
+	service := strings.Join(client.FromContext(ctx).Metadata.Get("service.name"), ",")
 	d.mu.Lock()
 	d.attempts++
-	if d.of == nil {
-		d.of = map[string]*ofService{}
-	}
-	of := d.of[service]
-	if of == nil {
-		of = &ofService{tenant: strings.Join(metadata.Get("tenant"), ",")}
-		d.of[service] = of
-	}
-	of.attempts++
 	attempt, answer, away := d.attempts, d.answer, slices.Contains(d.away, service)
 	d.mu.Unlock()
 	for _, rp := range pd.ResourceProfiles().All() {
@@ -146,8 +129,12 @@ func (d *downstream) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) 
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.accepted, of.accepted = append(d.accepted, pd), append(of.accepted, pd)
+	d.accepted = append(d.accepted, pd)
 	d.bytes += bytes
+	if d.totals == nil {
+		d.totals = map[string]int64{}
+	}
+	d.totals[service] += total([]pprofile.Profiles{pd})
 	return nil
 }
 
@@ -168,10 +155,7 @@ func (d *downstream) rejects(services ...string) {
 func (d *downstream) totalOf(service string) int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.of[service] == nil {
-		return 0
-	}
-	return total(d.of[service].accepted)
+	return d.totals[service]
 }
 
 func unavailable(int) error { return errors.New("unavailable") }
