@@ -42,20 +42,3 @@ func TestPagesTakeWhatIsReserved_V2(t *testing.T) {
 		runtime.KeepAlive(handler)
 	}
 }
-
-func TestPruneKeepsTheLargestSamples(t *testing.T) {
-	p := profiletest.Workloads()[0].Pprof(1)
-	size := webui.Size(p)
-	same, lost, err := webui.Prune(p, size)
-	require.NoError(t, err)
-	assert.Same(t, p, same)
-	assert.Zero(t, lost)
-
-	pruned, lost, err := webui.Prune(p.Copy(), size/10)
-	require.NoError(t, err)
-	require.NoError(t, pruned.CheckValid())
-	assert.LessOrEqual(t, webui.Size(pruned), size/10)
-	assert.NotEmpty(t, pruned.Sample)
-	assert.Positive(t, lost)
-	assert.Less(t, lost, 1.0)
-}

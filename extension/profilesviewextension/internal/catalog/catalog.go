@@ -345,13 +345,13 @@ func (c *Catalog) Source(ctx context.Context, sel *query.Selection, missed *Miss
 // maxLabelFiles is how many files Labels looks at: those that were written last.
 const maxLabelFiles = 20
 
-// Labels returns attributes of the files that may have selected Profiles in [from, to), not all of many files.
-func (c *Catalog) Labels(ctx context.Context, from, to time.Time, selects func(*recordfile.Key) bool) (*labels.Set, error) {
+// Labels returns attributes of the files that may have selected Profiles, not all of many files.
+func (c *Catalog) Labels(ctx context.Context, sel *query.Selection) (*labels.Set, error) {
 	if err := c.mu.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
 	defer c.mu.Release(1)
-	files := c.between(from.UnixNano(), to.UnixNano(), false)
+	files := c.between(sel.From.UnixNano(), sel.To.UnixNano(), false)
 	slices.SortStableFunc(files, func(a, b *file) int { return cmp.Compare(b.Modified, a.Modified) })
 	found, looked := &labels.Set{}, 0
 	for i, f := range files {
@@ -362,7 +362,7 @@ func (c *Catalog) Labels(ctx context.Context, from, to time.Time, selects func(*
 		if err != nil {
 			return nil, err
 		}
-		if !has.has(selects) {
+		if !has.has(sel.MatchesKey) {
 			continue
 		}
 		looked++

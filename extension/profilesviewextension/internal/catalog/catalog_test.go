@@ -64,11 +64,17 @@ func indexedRecord(t *testing.T, service string, at time.Time, value int64) reco
 	return r
 }
 
-// sum returns the sum by service of a range, by a new list of the files.
-func (s *store) sum(from, to time.Time) (sums map[string]int64) {
+// listAgain lists the files.
+func (s *store) listAgain() {
 	s.t.Helper()
 	s.listed = time.Time{}
 	require.NoError(s.t, s.Refresh(s.t.Context()))
+}
+
+// sum returns the sum by service of a range, by a new list of the files.
+func (s *store) sum(from, to time.Time) (sums map[string]int64) {
+	s.t.Helper()
+	s.listAgain()
 	sums = map[string]int64{}
 	found, err := s.Scan(s.t.Context(), from, to, all, func(series *recordfile.Key, profiles []recordfile.Total) error {
 		for _, p := range profiles {
@@ -117,8 +123,7 @@ func TestALateTimeHidesNoOtherProfiles(t *testing.T) {
 	require.NoError(t, w.Append(record(t, "checkout", time.Unix(0, -1), 2))) // in the year 2554
 	require.NoError(t, w.Close())
 	s.sum(now.Add(-time.Hour), now.Add(time.Hour)) // reads the file, which was written in this range
-	sums := s.sum(now.Add(-4*time.Hour), now.Add(-2*time.Hour))
-	assert.Equal(t, map[string]int64{"checkout": 1}, sums)
+	assert.Equal(t, map[string]int64{"checkout": 1}, s.sum(now.Add(-4*time.Hour), now.Add(-2*time.Hour)))
 }
 
 // TestProfilesAreFoundWhereverTheyWereWritten: a range has Profiles in files that were written at other times.
@@ -183,17 +188,14 @@ func TestAnIndexIsNotAddedToTheRecordsThatWereRead_V1(t *testing.T) {
 	from, to := now.Add(-time.Hour), now.Add(time.Hour)
 	w := s.writer()
 	require.NoError(t, w.Append(indexedRecord(t, "checkout", now.Add(-time.Minute), 1)))
-	sums := s.sum(from, to)
-	require.Equal(t, map[string]int64{"checkout": 1}, sums)
+	require.Equal(t, map[string]int64{"checkout": 1}, s.sum(from, to))
 
 	files, err := filepath.Glob(filepath.Join(s.dir, "checkout", "*.partial"))
 	require.NoError(t, err)
 	require.NoError(t, os.Chtimes(files[0], now, now.Add(time.Second)))
-	s.listed = time.Time{}
-	require.NoError(s.t, s.Refresh(s.t.Context())) // for a request that reads no file
+	s.listAgain() // for a request that reads no file
 	require.NoError(t, w.Close())
-	sums = s.sum(from, to)
-	assert.Equal(t, map[string]int64{"checkout": 1}, sums)
+	assert.Equal(t, map[string]int64{"checkout": 1}, s.sum(from, to))
 }
 
 func TestARemovedOrReplacedFileIsNoticed_V1(t *testing.T) {
@@ -204,18 +206,15 @@ func TestARemovedOrReplacedFileIsNoticed_V1(t *testing.T) {
 		require.NoError(t, w.Append(record(t, service, now.Add(-time.Minute), 1)))
 		require.NoError(t, w.Close())
 	}
-	sums := s.sum(from, to)
-	require.Equal(t, map[string]int64{"checkout": 1, "cart": 1}, sums)
+	require.Equal(t, map[string]int64{"checkout": 1, "cart": 1}, s.sum(from, to))
 
 	require.NoError(t, os.RemoveAll(filepath.Join(s.dir, "cart")))
-	sums = s.sum(from, to)
-	require.Equal(t, map[string]int64{"checkout": 1}, sums)
+	require.Equal(t, map[string]int64{"checkout": 1}, s.sum(from, to))
 
 	files, err := filepath.Glob(filepath.Join(s.dir, "checkout", "*.zst"))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(files[0], []byte("damaged"), 0o600))
-	s.listed = time.Time{}
-	require.NoError(s.t, s.Refresh(s.t.Context()))
+	s.listAgain()
 	found, err := s.Scan(t.Context(), from, to, all, func(*recordfile.Key, []recordfile.Total) error { return nil })
 	require.NoError(t, err)
 	require.Len(t, found.Errors, 1)

@@ -23,7 +23,7 @@ import (
 // offered are the choices of a range.
 type offered struct {
 	types  map[string]map[string]bool // by service
-	labels *labels.Set                // of the selected services
+	labels *labels.Set                // of the last files that have selected services and types
 }
 
 func newOffered() *offered { return &offered{types: map[string]map[string]bool{}} }
@@ -33,12 +33,6 @@ func (o *offered) add(k *recordfile.Key) {
 		o.types[k.Service] = map[string]bool{}
 	}
 	o.types[k.Service][kindOf(k).selector()] = true
-}
-
-// offerLabels adds the labels of the last files that have selected services and types.
-func (p *Page) offerLabels(ctx context.Context, params *params, o *offered) (err error) {
-	o.labels, err = p.catalog.Labels(ctx, params.selected.From, params.selected.To, params.selected.MatchesKey)
-	return err
 }
 
 // names returns the names of labels.
@@ -68,7 +62,7 @@ func (p *Page) offer(ctx context.Context, params *params) (*offered, error) {
 		return false
 	}, nil)
 	if err == nil {
-		err = p.offerLabels(ctx, params, found)
+		found.labels, err = p.catalog.Labels(ctx, params.selected)
 	}
 	return found, err
 }

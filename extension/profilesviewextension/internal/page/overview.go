@@ -117,7 +117,7 @@ func (p *Page) overview(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	if err := p.offerLabels(r.Context(), params, offered); err != nil {
+	if offered.labels, err = p.catalog.Labels(r.Context(), params.selected); err != nil {
 		return err
 	}
 	for _, key := range ownOfOverview {

@@ -262,18 +262,19 @@ func compareTotals(a, b *total) int { return query.Kind(a.kind).Compare(query.Ki
 func markAmbiguous(totals []*total) {
 	type name struct{ service, selector string }
 	type profiler struct{ typ, period string }
-	selected := map[name]map[profiler]bool{} // by what selects them
+	selected, several := map[name]profiler{}, map[name]bool{}
 	for _, t := range totals {
+		p := profiler{t.Type, t.period()}
 		for _, selector := range [...]string{t.Type, t.SampleType, t.kind.selector()} {
 			n := name{t.Service, selector}
-			if selected[n] == nil {
-				selected[n] = map[profiler]bool{}
+			if of, known := selected[n]; known && of != p {
+				several[n] = true
 			}
-			selected[n][profiler{t.Type, t.period()}] = true
+			selected[n] = p
 		}
 	}
 	for _, t := range totals {
-		t.Ambiguous = len(selected[name{t.Service, t.kind.selector()}]) > 1
+		t.Ambiguous = several[name{t.Service, t.kind.selector()}]
 	}
 }
 
