@@ -204,6 +204,29 @@ func TestDiffTakesTheLastSnapshotOfEachProcess(t *testing.T) {
 	assert.Equal(t, 2, got.Base.Runs)
 }
 
+// TestDiffStaysWithinMaxMemory_V2: the functions of a run, and those of the snapshots of many processes.
+func TestDiffStaysWithinMaxMemory_V2(t *testing.T) {
+	functions := func(n int) *profile.Profile {
+		samples := map[string]int64{}
+		for i := range n {
+			samples[fmt.Sprint("main.function_", i)] = 1
+		}
+		return cpuRun(samples)
+	}
+	processes := t.TempDir()
+	for i := range 20 {
+		p := functions(1000)
+		p.SampleType = []*profile.ValueType{{Type: "inuse_objects", Unit: "count"}, {Type: "inuse_space", Unit: "bytes"}}
+		p.PeriodType = &profile.ValueType{Type: "space", Unit: "bytes"}
+		savePprofAs(t, filepath.Join(processes, strconv.Itoa(i)), p)
+	}
+	for _, path := range []string{processes, savePprof(t, functions(20_000))} {
+		code, _, stderr := otelprof(t, "diff", "--max-memory=16MiB", path, path)
+		assert.Equal(t, exitUsage, code)
+		assert.Contains(t, stderr, "BASE: the functions take more than 2 MiB of memory, an eighth of --max-memory: select less, by service, type or time")
+	}
+}
+
 func TestDiffErrors(t *testing.T) {
 	base := runsDirectory(t, 1, 0.3)
 	negative, zero, wall := cpuRun(map[string]int64{"a": -3}), cpuRun(map[string]int64{"a": 3}), cpuRun(map[string]int64{"a": 3})

@@ -25,6 +25,7 @@ type runs struct {
 	limit      int64 // of the memory of the functions, in bytes
 
 	snapshots map[string]snapshot // the last one of each process
+	held      int64               // memory of their runs, in bytes
 	earlier   int                 // number of snapshots that are not the last one
 }
 
@@ -67,20 +68,22 @@ func (r *runs) add(p *profile.Profile, key string) error {
 	if err != nil {
 		return err
 	}
-	if key != "" {
-		last, found := r.snapshots[key]
-		if found {
-			r.earlier++
+	switch last, found := r.snapshots[key]; {
+	case key == "":
+		if run.Total > 0 {
+			r.side.Add(run)
 		}
-		if !found || p.TimeNanos >= last.time {
+	case !found:
+		r.snapshots[key] = snapshot{p.TimeNanos, run}
+		r.held += run.Size()
+	default:
+		r.earlier++
+		if p.TimeNanos >= last.time {
 			r.snapshots[key] = snapshot{p.TimeNanos, run}
+			r.held += run.Size() - last.run.Size()
 		}
-		return nil
 	}
-	if run.Total > 0 {
-		r.side.Add(run)
-	}
-	if r.side.Size() > r.limit {
+	if r.held+r.side.Size() > r.limit {
 		return fmt.Errorf("the functions take more than %d MiB of memory, an eighth of --max-memory: select less, by service, type or time", r.limit>>20)
 	}
 	return nil

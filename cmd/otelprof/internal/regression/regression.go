@@ -107,6 +107,14 @@ func (s *Side) Add(run *Run) {
 // sizeOfSums estimates the memory of an entry of functions.
 const sizeOfSums = 128
 
+// Size returns the memory of a run in bytes.
+func (r *Run) Size() (size int64) {
+	for name := range r.Functions {
+		size += int64(len(name)) + sizeOfSums
+	}
+	return size
+}
+
 // Size returns the memory of a side in bytes.
 func (s *Side) Size() int64 { return s.size }
 
