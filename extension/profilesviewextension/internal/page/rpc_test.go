@@ -407,6 +407,27 @@ func TestQueryAPIRejects(t *testing.T) {
 	assert.Equal(t, http.StatusUnsupportedMediaType, w.Code)
 }
 
+func TestSeriesThatTakeTooMuchMemoryAreRejected_V2(t *testing.T) {
+	s := newSite(t)
+	s.Page = New(Settings{Directory: s.dir, MaxMemory: 16 << 20}) // of which an answer takes 1.5 MiB
+	for i := range 20 {
+		var profiles []sent
+		for j := range 50 {
+			p := cpu("checkout", s.now.Add(-time.Minute), 1)
+			p.label = strings.Repeat(fmt.Sprintf("%04d", 50*i+j), 250)
+			profiles = append(profiles, p)
+		}
+		s.write(payload(t, profiles...))
+	}
+	q := s.querier()
+	from, to := s.now.Add(-time.Hour).UnixMilli(), s.now.UnixMilli()
+	_, err := call[pb.SeriesRequest, pb.SeriesResponse](t.Context(), q, "Series", &pb.SeriesRequest{LabelNames: []string{"thread"}, Start: from, End: to})
+	require.ErrorContains(t, err, "the series take more than a quarter of the memory limit: select less, by service, type or time")
+	_, err = call[pb.SelectSeriesRequest, pb.SelectSeriesResponse](t.Context(), q, "SelectSeries",
+		&pb.SelectSeriesRequest{ProfileTypeID: typeCPU, GroupBy: []string{"thread"}, Start: from, End: to, Step: 60})
+	require.ErrorContains(t, err, "the series take more than a quarter of the memory limit: select less, by service, type or time")
+}
+
 func TestQueryAPISaysWhatItCouldNotRead_V1(t *testing.T) {
 	s := newSite(t)
 	damaged := filepath.Join(s.dir, "damaged.pb")

@@ -162,18 +162,42 @@ func (g *grouping) values(k *recordfile.Key, attributes []string) []string {
 	return values
 }
 
+// labelSets are the distinct combinations of values of labels.
+type labelSets struct {
+	found map[string][]*querierpb.LabelPair
+	size  int64 // in bytes
+}
+
+// add returns an error if there are too many combinations, or if they take more than limit bytes.
+func (l *labelSets) add(by *grouping, values []string, limit int64) error {
+	key := strings.Join(values, "\x00")
+	if _, known := l.found[key]; known {
+		return nil
+	}
+	const pairSize = 100
+	l.found[key] = labelsOf(by.names, values)
+	l.size += 2*int64(len(key)) + pairSize*int64(len(l.found[key]))
+	switch {
+	case len(l.found) > maxSeries:
+		return invalid("label_names make more than %d series: select less", maxSeries)
+	case l.size > limit:
+		return errSeriesSize
+	}
+	return nil
+}
+
 func (a *api) series(ctx context.Context, r *querierpb.SeriesRequest) (*querierpb.SeriesResponse, error) {
-	found := map[string][]*querierpb.LabelPair{}
-	err := eachSelection(r, func(sel *query.Selection) error { return a.addSeries(ctx, sel, r.GetLabelNames(), found) })
+	sets := &labelSets{found: map[string][]*querierpb.LabelPair{}}
+	err := eachSelection(r, func(sel *query.Selection) error { return a.addSeries(ctx, sel, r.GetLabelNames(), sets) })
 	response := &querierpb.SeriesResponse{}
-	for _, key := range slices.Sorted(maps.Keys(found)) {
-		response.LabelsSet = append(response.LabelsSet, &querierpb.Labels{Labels: found[key]})
+	for _, key := range slices.Sorted(maps.Keys(sets.found)) {
+		response.LabelsSet = append(response.LabelsSet, &querierpb.Labels{Labels: sets.found[key]})
 	}
 	return response, err
 }
 
 // addSeries adds the combinations of values of labels with these names, or of all.
-func (a *api) addSeries(ctx context.Context, sel *query.Selection, names []string, found map[string][]*querierpb.LabelPair) error {
+func (a *api) addSeries(ctx context.Context, sel *query.Selection, names []string, sets *labelSets) error {
 	if len(names) == 0 {
 		all := map[string]bool{}
 		if err := a.addNames(ctx, sel, all); err != nil {
@@ -181,28 +205,25 @@ func (a *api) addSeries(ctx context.Context, sel *query.Selection, names []strin
 		}
 		names = slices.Collect(maps.Keys(all))
 	}
-	by := groupBy(names)
-	add := func(k *recordfile.Key, attributes []string) error {
-		values := by.values(k, attributes)
-		if key := strings.Join(values, "\x00"); found[key] == nil {
-			if found[key] = labelsOf(by.names, values); len(found) > maxSeries {
-				return invalid("label_names make more than %d series: select less", maxSeries)
-			}
-		}
-		return nil
-	}
-	if len(by.attributes) == 0 {
-		keys, err := a.keys(ctx, sel)
-		for i := range keys {
-			if err == nil {
-				err = add(&keys[i], nil)
-			}
-		}
-		return err
-	}
 	source, err := a.catalog.Source(ctx, sel, &a.missed)
 	if err != nil {
 		return err
 	}
-	return source.EachSummary(ctx, sel, by.attributes, func(attributes []string, of *recordfile.Summary) error { return add(&of.Key, attributes) })
+	by, limit := groupBy(names), source.Options.MaxMemory/4
+	if len(by.attributes) == 0 {
+		rows, err := source.List(ctx, sel)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			key := row.Key()
+			if err := sets.add(by, by.values(&key, nil), limit); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return source.EachSummary(ctx, sel, by.attributes, func(attributes []string, of *recordfile.Summary) error {
+		return sets.add(by, by.values(&of.Key, attributes), limit)
+	})
 }

@@ -27,6 +27,8 @@ const (
 	totalSize = 600
 )
 
+var errSeriesSize = errors.New("the series take more than a quarter of the memory limit: select less, by service, type or time")
+
 // timeSeries are the totals of a group and key in a step.
 type timeSeries struct {
 	by     *grouping
@@ -49,7 +51,7 @@ func (t *timeSeries) add(step int, attributes []string, s *recordfile.Summary) e
 		return nil
 	}
 	if t.free -= totalSize + s.TextSize() + int64(len(at.group)); t.free < 0 {
-		return errors.New("the series take more than a quarter of the memory limit: select less, by service, type or time")
+		return errSeriesSize
 	}
 	own := *s
 	t.totals[at] = &own
