@@ -4,7 +4,6 @@
 package profilesfileexporter
 
 import (
-	"errors"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -154,9 +153,6 @@ func createDefaultConfig() component.Config {
 
 // Unmarshal reads the configuration strictly and sets the defaults that depend on other keys.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
-	if conf.IsSet("framing") {
-		return errors.New("framing is set: must be left out (protobuf records are preceded by their length and JSON records are lines; " + pprofReplacement + ")")
-	}
 	if err := config.Unmarshal(conf, c); err != nil {
 		return err
 	}

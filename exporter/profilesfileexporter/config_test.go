@@ -116,7 +116,7 @@ func TestWrongConfigurationsAreRejected_D3(t *testing.T) {
 		`directory: "a\0b"`:                                                                   `directory is "a\x00b": must be the path`,
 		"{directory: d, format: ''}":                                                          "format is \"\": must be proto or json",
 		"{directory: d, format: pprof}":                                                       "format is \"pprof\": must be proto or json (for single pprof files use otelprof convert, or /api/profile",
-		"{directory: d, framing: none}":                                                       "framing is set: must be left out (protobuf records are preceded by their length",
+		"{directory: d, framing: none}":                                                       "unknown key framing",
 		"{directory: d, compression: snappy}":                                                 "compression is \"snappy\": must be one of none, gzip, zstd",
 		"{directory: d, sync: always}":                                                        "sync is \"always\": must be one of none, interval, record",
 		"{directory: d, sync_interval: 0s}":                                                   "sync_interval is 0s: must be 1ms or more",

@@ -127,24 +127,6 @@ func TestGrouped_E8(t *testing.T) {
 	})
 }
 
-// TestGroupOfWhatWasMarshalled: marshalling has made references of the strings of
-// resources; the groups are the same.
-func TestGroupOfWhatWasMarshalled(t *testing.T) {
-	pd := generateGroups(t, 3)
-	names := func() (all []string) {
-		_, groups, err := groupsOf(pd, []string{"group", "service.name"})
-		require.NoError(t, err)
-		for _, g := range groups {
-			all = append(all, strings.Join(g.names, "/"))
-		}
-		return all
-	}
-	before := names()
-	require.NotEmpty(t, before)
-	profiletest.Proto(t, pd)
-	assert.Equal(t, before, names())
-}
-
 func TestGroupRefusesWhatRefersToNothing(t *testing.T) {
 	cfg := newConfig(t, "service.name")
 	e, _ := startExporter(t, cfg)

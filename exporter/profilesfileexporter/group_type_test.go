@@ -82,6 +82,8 @@ func TestErrorCarriesUnwrittenProfiles(t *testing.T) {
 	pd, err = consume(t.Context(), e, pd)
 	require.ErrorContains(t, err, filepath.Join(cfg.Directory, "mutex"))
 	require.Equal(t, []int64{3, 13}, valuesIn(pd))
+	pd, err = consume(t.Context(), e, pd)
+	require.ErrorContains(t, err, filepath.Join(cfg.Directory, "mutex"), "its strings are references now, of which the group is the same")
 	unblock[1]()
 	_, err = consume(t.Context(), e, pd)
 	require.NoError(t, err)

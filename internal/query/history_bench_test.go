@@ -5,8 +5,6 @@ package query_test
 
 import (
 	"context"
-	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -26,7 +24,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
-	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
 // BenchmarkHistory makes a flame graph of one of eight services, each with 120 windows of CPU and heap an hour: over 24 hours of
@@ -110,66 +107,6 @@ func watchHeap(peak *uint64) (stop func()) {
 	return func() { close(done); <-ended }
 }
 
-// program is a service: all that its windows are drawn from.
-type program struct {
-	types []pprofile.Profiles // of CPU and heap
-	zipf  *rand.Zipf
-}
-
-func newProgram(b *testing.B, seed uint64) *program {
-	const stacks = 2000
-	w := profiletest.Workloads()[0]
-	w.Samples, w.Functions = stacks, 500
-	p := &program{zipf: rand.NewZipf(profiletest.NewRand(seed), 1.1, 50, stacks-1)}
-	for _, name := range []string{"process_cpu", "memory"} {
-		pprof := w.Pprof(seed)
-		if name == "memory" {
-			pprof.SampleType[0].Type, pprof.SampleType[0].Unit, pprof.SampleType[1].Type, pprof.SampleType[1].Unit = "inuse_objects", "count", "inuse_space", "bytes"
-			pprof.PeriodType.Type, pprof.PeriodType.Unit, pprof.DurationNanos = "space", "bytes", 0
-		}
-		data := profiletest.Pprof(b, pprof)
-		pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(data)
-		require.NoError(b, err)
-		pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("service.name", fmt.Sprint("service-", seed))
-		pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("service.instance.id", fmt.Sprint("pod-", seed))
-		p.types = append(p.types, pd)
-	}
-	return p
-}
-
-// window returns 100 of the samples of a type, at a time.
-func (p *program) window(of int, at time.Time) pprofile.Profiles {
-	const perWindow = 100
-	chosen := map[int]bool{}
-	for len(chosen) < perWindow {
-		chosen[int(p.zipf.Uint64())] = true
-	}
-	pd, all := pprofile.NewProfiles(), p.types[of]
-	all.Dictionary().CopyTo(pd.Dictionary())
-	rp := pd.ResourceProfiles().AppendEmpty()
-	from := all.ResourceProfiles().At(0)
-	from.Resource().CopyTo(rp.Resource())
-	for _, sp := range from.ScopeProfiles().All() {
-		to := rp.ScopeProfiles().AppendEmpty()
-		sp.Scope().CopyTo(to.Scope())
-		for _, profile := range sp.Profiles().All() {
-			into := to.Profiles().AppendEmpty()
-			into.SetTime(pcommon.NewTimestampFromTime(at))
-			into.SetDurationNano(profile.DurationNano())
-			profile.SampleType().CopyTo(into.SampleType())
-			profile.PeriodType().CopyTo(into.PeriodType())
-			into.SetPeriod(profile.Period())
-			profile.AttributeIndices().CopyTo(into.AttributeIndices())
-			for i := range profile.Samples().Len() {
-				if chosen[i] {
-					profile.Samples().At(i).CopyTo(into.Samples().AppendEmpty())
-				}
-			}
-		}
-	}
-	return pd
-}
-
 // writeDay writes the files of a day, of a minute each, as the exporter does behind a window of 30 seconds. Each sixth of the day has
 // the same windows.
 func writeDay(b *testing.B, directory string) {
@@ -182,15 +119,15 @@ func writeDay(b *testing.B, directory string) {
 	require.NoError(b, err)
 	var programs []*program
 	for seed := range uint64(8) {
-		programs = append(programs, newProgram(b, seed))
+		programs = append(programs, newProgram(seed, 2000, 500))
 	}
 	options := &merge.Options{SlotLength: windowLength, Snapshots: merge.SnapshotsKeep, SnapshotSampleTypes: sampletypes.SnapshotSampleTypes}
 	var windows [][]byte
 	for at := historyBegin; at.Before(historyBegin.Add(distinct)); at = at.Add(windowLength) {
 		window := merge.NewWindow(options)
 		for i, p := range programs {
-			for of := range p.types {
-				payload, err := merge.Check(p.window(of, at.Add(time.Duration(i)*time.Second)), options)
+			for _, heap := range []bool{false, true} {
+				payload, err := merge.Check(p.window(b, 100, heap, at.Add(time.Duration(i)*time.Second)), options)
 				require.NoError(b, err)
 				require.NoError(b, window.Add(payload))
 			}
