@@ -267,35 +267,42 @@ func TestRecoveryInGroups_E1(t *testing.T) {
 	}
 }
 
-// TestGroupsThatCannotBeClosedStay: a group whose file cannot be finished is not forgotten,
-// and keeps no other from being written while there is room.
-func TestGroupsThatCannotBeClosedStay(t *testing.T) {
+// TestFilesThatCannotBeClosedStay: a file that cannot get its name is not followed by others of its group, and keeps no other group
+// from being written while there is room.
+func TestFilesThatCannotBeClosedStay(t *testing.T) {
 	const size = 10
-	dir := t.TempDir()
-	broken := map[string]error{}
-	for id := range 4 {
-		broken["g"+strconv.Itoa(id)] = errors.New("broken")
-	}
+	dir, broken, failures := t.TempDir(), map[string]bool{"g0": true, "g1": true, "g2": true, "g3": true}, 0
 	f := faults{before: func(c call) error {
-		if c.op == "Rename" {
-			return broken[filepath.Dir(c.path)]
+		if c.op == "Rename" && broken[filepath.Dir(c.path)] {
+			return errors.New("broken")
 		}
 		return nil
 	}}
 	s := openTestWriter(t, dir, Options{
-		Format: allFormats[2], Failed: func(error) {}, OpenDir: f.openDir, Levels: 1, MaxOpen: 3,
+		Format: allFormats[2], Rotation: Rotation{MaxRecords: 1}, Failed: func(error) { failures++ }, OpenDir: f.openDir, Levels: 1, MaxOpen: 3,
 	})
 	want := map[string][]int{}
-	for id := range 3 {
-		group := "g" + strconv.Itoa(id)
-		require.NoError(t, s.Append(plainRecord(OTLPProto, id, size, group)))
-		want[group] = []int{id}
+	write := func(id, group int) error {
+		name := "g" + strconv.Itoa(group)
+		err := s.Append(plainRecord(OTLPProto, id, size, name))
+		if err == nil {
+			want[name] = append(want[name], id)
+		}
+		return err
 	}
-	require.ErrorContains(t, s.Append(plainRecord(OTLPProto, 3, size, "g3")), "3 other groups have open files that cannot be closed")
+	for group := range 3 {
+		require.NoError(t, write(group, group))
+	}
+	for id := range 10 {
+		s.Tick()
+		require.ErrorContains(t, write(10+id, 0), "broken")
+	}
+	assert.Equal(t, 3+10*3, failures, "those of the first records and of each Tick")
+	require.ErrorContains(t, write(3, 3), "3 other groups have open files that cannot be closed")
 	delete(broken, "g1")
-	require.NoError(t, s.Append(plainRecord(OTLPProto, 3, size, "g3")))
-	want["g3"] = []int{3}
+	require.NoError(t, write(3, 3))
 	clear(broken)
+	require.NoError(t, write(4, 0))
 	require.NoError(t, s.Close())
 	assert.Equal(t, want, readTree(t, dir, size))
 }

@@ -80,49 +80,42 @@ func TestMaxGroups(t *testing.T) {
 	}
 }
 
-// TestGroupWithoutDirectoryYetCounts: it was admitted and keeps its place.
-func TestGroupWithoutDirectoryYetCounts(t *testing.T) {
+// TestAdmittedGroupsKeepTheirPlace: one whose directory could not be created yet, or not be counted because another cannot be opened.
+func TestAdmittedGroupsKeepTheirPlace(t *testing.T) {
 	const size = 20
-	dir, failing := t.TempDir(), true
-	f := faults{before: func(c call) error {
-		if failing && c.op == "OpenDir" && c.path == "a" {
-			return syscall.EIO
-		}
-		return nil
-	}}
-	s := openTestWriter(t, dir, Options{Format: allFormats[0], Levels: 1, MaxOpen: 2, MaxGroups: 1, OpenDir: f.openDir})
-	require.ErrorIs(t, s.Append(plainRecord(OTLPProto, 1, size, "a")), syscall.EIO)
-	s.Maintain()
-	require.NoError(t, s.Append(plainRecord(OTLPProto, 2, size, "b")))
-	failing = false
-	require.NoError(t, s.Append(plainRecord(OTLPProto, 3, size, "a")))
-	require.NoError(t, s.Close())
-	assert.Equal(t, map[string][]int{Other: {2}, "a": {3}}, readTree(t, dir, size))
-}
-
-// TestGroupsThatCannotBeCountedKeepTheirPlace: a directory that cannot be listed may have some.
-func TestGroupsThatCannotBeCountedKeepTheirPlace(t *testing.T) {
-	const size = 20
-	dir, f := t.TempDir(), &faults{}
-	s := openTestWriter(t, dir, Options{
-		Format: allFormats[0], Levels: 2, MaxOpen: 2, MaxGroups: 1,
-		OpenDir: f.openDir, Failed: func(err error) { require.ErrorIs(t, err, syscall.EIO) },
-	})
-	require.NoError(t, s.Append(plainRecord(OTLPProto, 1, size, "a", "a")))
-	s.Maintain() // what was used since is not counted in vain
-	calls := 0
-	f.before = func(call) error {
-		if calls++; calls == 3 { // it opens and lists the directory, and opens that of the first name
-			return syscall.EIO
-		}
-		return nil
+	for name, fails := range map[string]func(c call) bool{
+		"not created": func(c call) bool { return c.op == "OpenDir" && c.path == "a/a" },
+		"not counted": func(c call) bool { return c.op == "OpenChild" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, failing := t.TempDir(), name == "not created"
+			f := faults{before: func(c call) error {
+				if failing && fails(c) {
+					return syscall.EIO
+				}
+				return nil
+			}}
+			s := openTestWriter(t, dir, Options{
+				Format: allFormats[0], Levels: 2, MaxOpen: 2, MaxGroups: 1,
+				OpenDir: f.openDir, Failed: func(err error) { require.ErrorIs(t, err, syscall.EIO) },
+			})
+			if failing {
+				require.ErrorIs(t, s.Append(plainRecord(OTLPProto, 1, size, "a", "a")), syscall.EIO)
+			} else {
+				require.NoError(t, s.Append(plainRecord(OTLPProto, 1, size, "a", "a")))
+				s.Maintain() // what was used since is not counted in vain
+				failing = true
+			}
+			s.Maintain()
+			require.NoError(t, s.Append(plainRecord(OTLPProto, 2, size, "b", "b")))
+			failing = false
+			require.NoError(t, s.Append(plainRecord(OTLPProto, 3, size, "a", "a")))
+			require.NoError(t, s.Close())
+			got := readTree(t, dir, size)
+			assert.Equal(t, []int{2}, got[Other])
+			assert.Contains(t, got["a/a"], 3)
+		})
 	}
-	s.Maintain()
-	require.Greater(t, calls, 2)
-	f.before = nil
-	require.NoError(t, s.Append(plainRecord(OTLPProto, 2, size, "b", "b")))
-	require.NoError(t, s.Close())
-	assert.Equal(t, map[string][]int{Other: {2}, "a/a": {1}}, readTree(t, dir, size))
 }
 
 // TestGroupsCountDespiteOtherErrors: a file that cannot be recovered, and the directory of a group that cannot

@@ -80,22 +80,16 @@ func TestWriteAndRead(t *testing.T) {
 
 // TestClosedFileNamesWhatIsInIt: each name once, and not all of many.
 func TestClosedFileNamesWhatIsInIt(t *testing.T) {
-	var closed []ClosedFile
-	w := openTestWriter(t, t.TempDir(), Options{
-		Format: allFormats[0], FileClosed: func(f ClosedFile) { closed = append(closed, f) },
-	})
+	var f ClosedFile
 	for i := range 30 {
-		require.NoError(t, w.Append(Record{Data: newRecord(OTLPProto, i, 10), Summaries: []Summary{
-			{Key: Key{Service: fmt.Sprint("service-", i), Type: "cpu", SampleType: "samples"}, Total: Total{Profiles: 1}},
-			{Key: Key{Service: fmt.Sprint("service-", i), SampleType: "cpu"}, Total: Total{Profiles: 2}},
-		}}))
+		f.add(Record{Summaries: []Summary{
+			{Key: Key{Service: fmt.Sprint("service-", i), Type: "cpu", SampleType: "samples"}},
+			{Key: Key{Service: fmt.Sprint("service-", i), SampleType: "cpu"}},
+		}}, 1)
 	}
-	require.NoError(t, w.Close())
-	require.Len(t, closed, 1)
-	assert.Len(t, closed[0].Services, 20)
-	assert.Equal(t, []string{"cpu"}, closed[0].ProfileTypes)
-	assert.Equal(t, []string{"samples", "cpu"}, closed[0].SampleTypes)
-	assert.Equal(t, 90, closed[0].Profiles)
+	assert.Len(t, f.Services, 20)
+	assert.Equal(t, []string{"cpu"}, f.ProfileTypes)
+	assert.Equal(t, []string{"samples", "cpu"}, f.SampleTypes)
 }
 
 func TestNoFileWithoutARecord(t *testing.T) {
@@ -432,32 +426,4 @@ func testWithTool(t *testing.T, dir string, compression Compression) {
 		out, err := exec.CommandContext(t.Context(), path, args...).CombinedOutput()
 		require.NoError(t, err, string(out))
 	})
-}
-
-// TestFileThatCannotBeClosedIsNotFollowedByOthers until the fault is gone.
-func TestFileThatCannotBeClosedIsNotFollowedByOthers(t *testing.T) {
-	const size = 10
-	dir := t.TempDir()
-	broken := errors.New("broken")
-	f := faults{before: func(c call) error {
-		if c.op == "Rename" {
-			return broken
-		}
-		return nil
-	}}
-	failures := 0
-	w := openTestWriter(t, dir, Options{
-		Format: allFormats[2], Rotation: Rotation{MaxRecords: 1}, Failed: func(error) { failures++ }, OpenDir: f.openDir,
-	})
-	require.NoError(t, w.Append(plainRecord(OTLPProto, 1, size)))
-	for id := range 10 {
-		w.Tick()
-		require.ErrorContains(t, w.Append(plainRecord(OTLPProto, 10+id, size)), "broken")
-	}
-	assert.Len(t, list(t, dir), 1)
-	assert.Equal(t, 11, failures, "those of the first Append and of each Tick")
-	broken = nil
-	require.NoError(t, w.Append(plainRecord(OTLPProto, 100, size)))
-	require.NoError(t, w.Close())
-	assert.Equal(t, []int{1, 100}, readAll(t, dir, size))
 }
