@@ -213,9 +213,6 @@ func TestTooLargeForTheQueue(t *testing.T) {
 	text = text[(&pprofile.ProtoMarshaler{}).ProfilesSize(numbered(1, text))-size:]
 	for _, change := range []func(q *exporterhelper.QueueBatchConfig){
 		func(*exporterhelper.QueueBatchConfig) {},
-		func(q *exporterhelper.QueueBatchConfig) { q.WaitForResult = true },
-		func(q *exporterhelper.QueueBatchConfig) { q.BlockOnOverflow = true },
-		func(q *exporterhelper.QueueBatchConfig) { q.StorageID = &id },
 		func(q *exporterhelper.QueueBatchConfig) { q.StorageID, q.BlockOnOverflow = &id, true },
 	} {
 		cfg := newConfig(t)

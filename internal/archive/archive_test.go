@@ -116,8 +116,8 @@ func TestRecordsReadsPprofAndText(t *testing.T) {
 		"legacy pprof": []byte(legacy),
 		"text of Go":   []byte("goroutine profile: total 7\n7 @ 0x401000 0x402000\n"),
 		"words":        legacyCPUProfile(),
-		"JFR":          recording(),
-		"JFR, gzipped": profiletest.Gzip(t, recording()),
+		"JFR":          recording().Bytes(),
+		"JFR, gzipped": profiletest.Gzip(t, recording().Bytes()),
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, failed := read(t, write(t, "any.name", content))
@@ -138,20 +138,18 @@ func legacyCPUProfile() (content []byte) {
 }
 
 // recording returns one sample of a JVM.
-func recording() []byte {
+func recording() *jfrwriter.Chunk {
 	c := jfrwriter.New()
 	c.Class("jdk.ThreadPark", jfrwriter.StartTime, jfrwriter.Duration, jfrwriter.Thread, jfrwriter.Stack)
 	c.Event("jdk.ThreadPark", 1000, 5, 0, 0)
-	return c.Bytes()
+	return c
 }
 
 // A recording may be larger than a record. A damaged chunk does not concern the others.
 func TestRecordsReadsRecordingsChunkByChunk(t *testing.T) {
 	chunk := func(start int64, damaged bool) []byte {
-		c := jfrwriter.New()
+		c := recording()
 		c.Start += start // a repeated chunk is left out
-		c.Class("jdk.ThreadPark", jfrwriter.StartTime, jfrwriter.Duration, jfrwriter.Thread, jfrwriter.Stack)
-		c.Event("jdk.ThreadPark", 1000, 5, 0, 0)
 		for i := range 5000 {
 			c.Constant("jdk.types.Symbol", uint64(i), strings.Repeat("symbol", 10))
 		}
