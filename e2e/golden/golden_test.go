@@ -19,6 +19,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -69,12 +70,17 @@ func inputs(t *testing.T) (made, corpus []input) {
 	return made, corpus
 }
 
-// leaks is a goroutineleak profile of Go 1.26.
-func leaks(t *testing.T) []input {
+// fromFiles are a goroutineleak profile of Go 1.26, and recordings of JVMs, which are in the module of jfr-parser.
+func fromFiles(t *testing.T) (leaks, recordings []input) {
 	t.Helper()
-	data, err := os.ReadFile("../../receiver/pprofreceiver/testdata/goroutineleak.pb.gz")
+	leaks = []input{{"go/goroutineleak", profiletest.ReadPlain(t, "../../receiver/pprofreceiver/testdata/goroutineleak.pb.gz")}}
+	module, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/grafana/jfr-parser").Output()
 	require.NoError(t, err)
-	return []input{{"go/goroutineleak", data}}
+	for _, name := range []string{"dd-trace-java", "nativemem", "new_spancontext", "object-allocation-sample", "traceid", "wall_tick_sample"} {
+		path := filepath.Join(strings.TrimSpace(string(module)), "parser", "testdata", name+".jfr.gz")
+		recordings = append(recordings, input{"jfr/" + name, profiletest.ReadPlain(t, path)})
+	}
+	return leaks, recordings
 }
 
 // withTime gives a profile without a time one: the receiver would take that of its arrival.
@@ -226,9 +232,7 @@ func merged(t *testing.T, yaml string, all []pprofile.Profiles) []pprofile.Profi
 func consumeAll(t *testing.T, to xconsumer.Profiles, all []pprofile.Profiles) {
 	t.Helper()
 	for _, pd := range all {
-		in := pprofile.NewProfiles()
-		pd.CopyTo(in)
-		require.NoError(t, to.ConsumeProfiles(t.Context(), in))
+		require.NoError(t, to.ConsumeProfiles(t.Context(), copied(pd)))
 	}
 }
 
@@ -258,8 +262,7 @@ func written(t *testing.T, yaml string, all []pprofile.Profiles) [][]byte {
 func marshalled(t *testing.T, all []pprofile.Profiles) (out [][]byte) {
 	t.Helper()
 	for _, pd := range all {
-		data := profiletest.Proto(t, pd)
-		out = append(out, data)
+		out = append(out, profiletest.Proto(t, copied(pd)))
 	}
 	return out
 }
@@ -299,16 +302,17 @@ var exporterModes = []string{
 func TestOutputIsAsRecorded(t *testing.T) {
 	var got []string
 	made, corpus := inputs(t)
+	leaks, recordings := fromFiles(t)
 	for _, set := range []struct {
 		name string
 		all  []input
-	}{{"made", made}, {"jfr", recordings()}, {"go", leaks(t)}, {"corpus", corpus}} {
+	}{{"made", made}, {"jfr", recordings}, {"go", leaks}, {"corpus", corpus}} {
 		if len(set.all) == 0 {
 			continue
 		}
 		payloads := received(t, set.all)
 		for i, pd := range payloads {
-			got = append(got, line("receiver "+set.all[i].name, marshalled(t, []pprofile.Profiles{copied(pd)})))
+			got = append(got, line("receiver "+set.all[i].name, marshalled(t, []pprofile.Profiles{pd})))
 		}
 		for _, mode := range processorModes {
 			got = append(got, line("processor "+oneLine(mode)+" "+set.name, marshalled(t, merged(t, mode, payloads))))
