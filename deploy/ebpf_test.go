@@ -6,7 +6,6 @@ package deploy
 import (
 	"os"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -54,16 +53,6 @@ func TestEBPFConfigIsValid(t *testing.T) {
 	}
 	c, pod := ebpfPod(t)
 	container := collectorOf(t, pod)
-	mounted := mount(t, c, pod, container)
-	environment := environmentOf(t, container)
-	environment["DATA_DIR"] = t.TempDir()
-	args := []string{"validate"}
-	for _, arg := range container.Args {
-		if file, ok := strings.CutPrefix(arg, "--config="); ok {
-			require.NotEmpty(t, mounted[file], "%s is not in the ConfigMap", file)
-			arg = "--config=" + mounted[file]
-		}
-		args = append(args, arg)
-	}
-	run(t, bin, environment, args...)
+	environment, args := commandOf(t, c, pod, container)
+	run(t, bin, environment, append([]string{"validate"}, args...)...)
 }

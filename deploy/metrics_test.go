@@ -57,9 +57,7 @@ func metrics(t *testing.T) map[string]metric {
 	return found
 }
 
-var (
-	notOfLabels = regexp.MustCompile(`[^a-zA-Z0-9_]`)
-)
+var notOfLabels = regexp.MustCompile(`[^a-zA-Z0-9_]`)
 
 func addMetrics(t *testing.T, found map[string]metric, file string, ours bool) {
 	t.Helper()

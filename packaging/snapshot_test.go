@@ -9,9 +9,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
-	"debug/elf"
-	"debug/macho"
-	"debug/pe"
+	"debug/buildinfo"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -177,34 +175,17 @@ func TestArchivesHaveProgramsAndLicences(t *testing.T) {
 	}
 }
 
-// checkProgram checks that a program is for a system.
+// checkProgram checks that a program is for a system, and static.
 func checkProgram(t *testing.T, system string, content []byte) {
 	t.Helper()
-	reader := bytes.NewReader(content)
-	var of string
-	switch system {
-	case "linux_amd64", "linux_arm64":
-		if program, err := elf.NewFile(reader); err == nil {
-			of = fmt.Sprint(program.Machine)
-			for _, part := range program.Progs {
-				assert.NotEqual(t, elf.PT_INTERP, part.Type, "a program of %s is not static", system)
-			}
-		}
-	case "darwin_amd64", "darwin_arm64":
-		if program, err := macho.NewFile(reader); err == nil {
-			of = fmt.Sprint(program.Cpu)
-		}
-	default:
-		if program, err := pe.NewFile(reader); err == nil {
-			of = fmt.Sprintf("%#x", program.Machine)
-		}
+	program, err := buildinfo.Read(bytes.NewReader(content))
+	require.NoError(t, err, "a program of %s", system)
+	settings := map[string]string{}
+	for _, setting := range program.Settings {
+		settings[setting.Key] = setting.Value
 	}
-	want := map[string]string{
-		"linux_amd64": "EM_X86_64", "linux_arm64": "EM_AARCH64",
-		"darwin_amd64": "CpuAmd64", "darwin_arm64": "CpuArm64",
-		"windows_amd64": "0x8664", "windows_arm64": "0xaa64",
-	}[system]
-	assert.Equal(t, want, of, "a program of %s", system)
+	assert.Equal(t, system, settings["GOOS"]+"_"+settings["GOARCH"])
+	assert.Equal(t, "0", settings["CGO_ENABLED"], "a program of %s is not static", system)
 }
 
 func TestChecksumsNameEveryFile(t *testing.T) {
