@@ -4,9 +4,6 @@
 package e2e
 
 import (
-	"bytes"
-	"errors"
-	"io"
 	"maps"
 	"net/http"
 	"testing"
@@ -40,17 +37,13 @@ func TestTokensAreRequiredAndSent_D7(t *testing.T) {
 
 	pprof := numbered(t, 7)
 	send := func(method, url, contentType, token string, body []byte) int {
-		request, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader(body))
-		require.NoError(t, err)
-		request.Header.Set("Content-Type", contentType)
+		headers := []string{"Content-Type", contentType}
 		if token != "" {
-			request.Header.Set("Authorization", "Bearer "+token)
+			headers = append(headers, "Authorization", "Bearer "+token)
 		}
-		response, err := http.DefaultClient.Do(request)
+		got, err := ask(method, url, body, headers...)
 		require.NoError(t, err)
-		_, err = io.Copy(io.Discard, response.Body)
-		require.NoError(t, errors.Join(err, response.Body.Close()))
-		return response.StatusCode
+		return got.status
 	}
 	push := "http://" + of["PPROF_LISTEN"] + "/v1/pprof?service.name=checkout"
 	for _, wrong := range []string{"", "other"} {

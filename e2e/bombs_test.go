@@ -4,10 +4,8 @@
 package e2e
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/http"
 	"os"
@@ -35,6 +33,7 @@ func TestGoodPushesSucceedAmongBombs_R2(t *testing.T) {
 	const parallel, peakLimit = 32, 320 << 20
 	address := freeAddress(t)
 	files := filepath.Join(t.TempDir(), "profiles")
+	t.Setenv("GOMEMLIMIT", "256MiB")
 	c := run(t, address, files, fmt.Sprintf(`
 receivers:
   pprof:
@@ -46,7 +45,7 @@ service:
   telemetry: {metrics: {level: none}}
   pipelines:
     profiles: {receivers: [pprof], exporters: [profiles_file]}
-`, address, files), "GOMEMLIMIT=256MiB")
+`, address, files))
 
 	// Valid pushes have 1 MiB after decompression.
 	large := profiletest.Pprof(t, &profile.Profile{
@@ -142,15 +141,9 @@ func (way wayToPush) send(t *testing.T, url string, profile []byte) int {
 func (way wayToPush) post(t *testing.T, url string, profile []byte) (status int, retry bool) {
 	t.Helper()
 	contentType, body := way.wrap(t, profile)
-	response, err := http.Post(url+way.path, contentType, bytes.NewReader(body))
-	if err != nil {
-		t.Error(err)
-		return 0, false
-	}
-	_, err = io.Copy(io.Discard, response.Body)
+	got, err := ask(http.MethodPost, url+way.path, body, "Content-Type", contentType)
 	assert.NoError(t, err)
-	assert.NoError(t, response.Body.Close())
-	return response.StatusCode, response.Header.Get("Retry-After") != ""
+	return got.status, got.header.Get("Retry-After") != ""
 }
 
 // memory returns a value in bytes of a process's status, such as "VmHWM:" for its peak RSS.

@@ -73,18 +73,15 @@ func (l *logs) String() string {
 	return l.text.String()
 }
 
-// maxDecompressed is the limit of the server that start configures, in bytes.
-const maxDecompressed = 8 << 20
-
-// start runs the program with a server on a free port, the given window, and lines of keys for
-// the file exporter. It returns when the server responds. The program is killed at the end of
+// start runs the program with a server on a free port, the given window, lines of keys for
+// the file exporter, and arguments. It returns when the server responds. The program is killed at the end of
 // the test.
-func start(t *testing.T, window, exporterKeys string) *collector {
+func start(t testing.TB, window, exporterKeys string, args ...string) *collector {
 	t.Helper()
 	address := freeAddress(t)
 	files := filepath.Join(t.TempDir(), "profiles")
 	return run(t, address, files, fmt.Sprintf(`
-receivers: {pprof: {server: {endpoint: %s, max_decompressed_size: %d}}}
+receivers: {pprof: {server: {endpoint: %s}}}
 processors: {profiles_dedup: {window: %s}}
 exporters:
   profiles_file:
@@ -93,15 +90,15 @@ exporters:
 service:
   telemetry: {metrics: {level: none}}
   pipelines: {profiles: {receivers: [pprof], processors: [profiles_dedup], exporters: [profiles_file]}}
-`, address, maxDecompressed, window, files, exporterKeys))
+`, address, window, files, exporterKeys), args...)
 }
 
 // run is start with a configuration of the caller, whose server listens at address and which
-// writes to the directory files. Variables are added to the environment.
-func run(t *testing.T, address, files, config string, variables ...string) *collector {
+// writes to the directory files.
+func run(t testing.TB, address, files, config string, args ...string) *collector {
 	t.Helper()
 	configFile := profiletest.WriteFile(t, "config.yaml", []byte(config))
-	c := launch(t, program(t), variables, "--config", configFile)
+	c := launch(t, program(t), nil, append([]string{"--config", configFile}, args...)...)
 	c.url, c.files, c.config = "http://"+address, files, configFile
 	c.awaitReady(t)
 	return c
@@ -109,7 +106,7 @@ func run(t *testing.T, address, files, config string, variables ...string) *coll
 
 // launch starts a program with arguments and additional NAME=value variables. It is killed at
 // the end of the test.
-func launch(t *testing.T, path string, env []string, args ...string) *collector {
+func launch(t testing.TB, path string, env []string, args ...string) *collector {
 	t.Helper()
 	command := collectorCommand(path, args...)
 	command.Env = append(os.Environ(), env...)
@@ -160,9 +157,8 @@ func (c *collector) awaitReady(t testing.TB) {
 	t.Helper()
 	deadline := time.After(patience)
 	for {
-		response, err := http.Get(c.url + "/v1/pprof")
+		_, err := ask(http.MethodGet, c.url+"/v1/pprof", nil)
 		if err == nil {
-			_ = response.Body.Close()
 			return
 		}
 		select {
@@ -176,13 +172,13 @@ func (c *collector) awaitReady(t testing.TB) {
 }
 
 // await waits until done returns true, and fails with the logs after patience.
-func (c *collector) await(t *testing.T, what string, done func() bool) {
+func (c *collector) await(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	c.awaitFor(t, patience, what, done)
 }
 
 // awaitFor is await with another patience.
-func (c *collector) awaitFor(t *testing.T, patience time.Duration, what string, done func() bool) {
+func (c *collector) awaitFor(t testing.TB, patience time.Duration, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !done(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -202,7 +198,7 @@ const ready = "Everything is ready"
 
 // signal sends a signal to a Collector that handles it, which it does only some time after its server
 // responds, and also after it says that it is ready. Before, the signal would kill it.
-func (c *collector) signal(t *testing.T, signal os.Signal) {
+func (c *collector) signal(t testing.TB, signal os.Signal) {
 	t.Helper()
 	c.await(t, "start", func() bool { return strings.Contains(c.logs.String(), ready) })
 	if runtime.GOOS == "linux" {
@@ -217,7 +213,7 @@ var caughtSignals = regexp.MustCompile(`(?m)^SigCgt:\s+([0-9a-f]+)$`)
 
 // handlesInterrupt tells whether a process of collectorCommand handles SIGINT by now, and with it
 // SIGHUP and SIGTERM.
-func handlesInterrupt(t *testing.T, pid int) bool {
+func handlesInterrupt(t testing.TB, pid int) bool {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	require.NoError(t, err)
@@ -227,7 +223,7 @@ func handlesInterrupt(t *testing.T, pid int) bool {
 }
 
 // stop sends SIGTERM and waits until the program exits with 0.
-func (c *collector) stop(t *testing.T) {
+func (c *collector) stop(t testing.TB) {
 	t.Helper()
 	c.signal(t, syscall.SIGTERM)
 	select {

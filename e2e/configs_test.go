@@ -6,7 +6,6 @@ package e2e
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"net"
@@ -70,11 +69,8 @@ func runConfig(t *testing.T, path, config string, variables env, args ...string)
 			t.Fatalf("%s ended at once: %v\n%s", config, exit, m.logs)
 		default:
 		}
-		response, err := http.Get("http://" + health)
-		if err != nil {
-			return false
-		}
-		return errors.Join(response.Body.Close()) == nil && response.StatusCode == http.StatusOK
+		got, err := ask(http.MethodGet, "http://"+health, nil)
+		return err == nil && got.status == http.StatusOK
 	})
 	return m
 }
@@ -82,12 +78,8 @@ func runConfig(t *testing.T, path, config string, variables env, args ...string)
 // metric sums the series of a metric whose line contains all of labels.
 func (m *member) metric(t *testing.T, name string, labels ...string) int {
 	t.Helper()
-	response, err := http.Get(m.metrics)
-	require.NoError(t, err)
-	text, err := io.ReadAll(response.Body)
-	require.NoError(t, errors.Join(err, response.Body.Close()))
 	sum := 0.0
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(get(t, m.metrics).body) {
 		series, value, ok := strings.Cut(strings.TrimSpace(line), " ")
 		if rest, found := strings.CutPrefix(series, name); !ok || !found || rest != "" && rest[0] != '{' {
 			continue

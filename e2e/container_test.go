@@ -93,8 +93,8 @@ func (c *container) command(program string, args ...string) (path string, inCont
 	return "/bin/sh", append([]string{"-c", `echo $$ >"$0" && exec "$@"`, filepath.Join(c.dir, "cgroup.procs"), program}, args...)
 }
 
-// requireAlive ends the test if the program has ended. It returns the program's RSS in MiB.
-func (c *container) requireAlive(t *testing.T, program *collector) int64 {
+// requireAlive ends the test if the program has ended.
+func (c *container) requireAlive(t *testing.T, program *collector) {
 	t.Helper()
 	require.Zero(t, c.killed(t), "processes were killed for exceeding the limit of %d MiB\n%s", c.limit>>20, program.logs)
 	select {
@@ -102,7 +102,6 @@ func (c *container) requireAlive(t *testing.T, program *collector) int64 {
 		t.Fatalf("the program ended: %v\n%s", exit, program.logs)
 	default:
 	}
-	return memory(t, program.command.Process.Pid, "VmRSS:") >> 20
 }
 
 // requireWithinLimit ends the test if the program has exceeded the limit. It returns the peak RSS in
@@ -150,6 +149,3 @@ func (c *container) remove(t *testing.T) {
 	}
 	t.Errorf("cgroup left behind: %v", err)
 }
-
-// mebibytes formats a size for messages.
-func mebibytes(n int64) string { return strconv.FormatFloat(float64(n)/(1<<20), 'f', 1, 64) + " MiB" }

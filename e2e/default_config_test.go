@@ -4,8 +4,6 @@
 package e2e
 
 import (
-	"errors"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -63,9 +61,9 @@ func TestDefaultConfig(t *testing.T) {
 		{"localhost:4041", "/api/services", "services"},
 		{"localhost:8888", "/metrics", "otelcol_process_uptime"},
 	} {
-		status, body := get(t, "http://"+addresses[page.address]+page.path)
-		if status != http.StatusOK || !strings.Contains(body, page.says) {
-			t.Errorf("%s%s answers %d, want 200 and %q in it:\n%.500s", page.address, page.path, status, page.says, body)
+		got := get(t, "http://"+addresses[page.address]+page.path)
+		if got.status != http.StatusOK || !strings.Contains(got.body, page.says) {
+			t.Errorf("%s%s answers %d, want 200 and %q in it:\n%.500s", page.address, page.path, got.status, page.says, got.body)
 		}
 	}
 	c.await(t, "file of its own profiles", func() bool { return hasFiles(t, c.files) })
@@ -106,16 +104,4 @@ func (c *collector) requireQuiet(t *testing.T) {
 			}
 		}
 	}
-}
-
-func get(t *testing.T, url string) (status int, body string) {
-	t.Helper()
-	response, err := http.Get(url)
-	if err != nil {
-		t.Error(err)
-		return 0, ""
-	}
-	text, err := io.ReadAll(response.Body)
-	assert.NoError(t, errors.Join(err, response.Body.Close()))
-	return response.StatusCode, string(text)
 }

@@ -5,7 +5,6 @@ package e2e
 
 import (
 	"bytes"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -312,12 +311,7 @@ func interrupt(t *testing.T, shell *exec.Cmd) {
 func (r *reader) await(t *testing.T, url, text string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		response, err := http.Get(url)
-		if err != nil {
-			return false
-		}
-		body, err := io.ReadAll(response.Body)
-		_ = response.Body.Close()
-		return err == nil && response.StatusCode == http.StatusOK && strings.Contains(string(body), text)
+		got, err := ask(http.MethodGet, url, nil)
+		return err == nil && got.status == http.StatusOK && strings.Contains(got.body, text)
 	}, 2*patience, 100*time.Millisecond, "%s does not answer with %q\n%s", url, text, r.logs)
 }

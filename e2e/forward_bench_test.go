@@ -20,8 +20,11 @@ import (
 func measuredSidecar(b *testing.B, gateway string, environment ...string) *measured {
 	b.Helper()
 	address, dir := freeAddress(b), b.TempDir()
-	return measure(b, address, filepath.Join(dir, "files"), append(environment, "DATA_DIR="+dir, "PPROF_LISTEN="+address, "GATEWAY_ENDPOINT="+gateway),
+	c := launch(b, program(b), append(environment, "DATA_DIR="+dir, "PPROF_LISTEN="+address, "GATEWAY_ENDPOINT="+gateway),
 		"--config", filepath.Join(configs, "sidecar.yaml"), "--set=service.telemetry.metrics.level=none", "--set=service.extensions=[]")
+	c.url = "http://" + address
+	c.awaitReady(b)
+	return measure(b, c)
 }
 
 // BenchmarkPushToGateway pushes profiles to the shipped sidecar, each of a service of its own. It
@@ -56,7 +59,7 @@ func BenchmarkPushToGateway(b *testing.B) {
 				}
 			}
 			used := m.cpu(b)
-			m.end(b)
+			m.stop(b)
 			var latencies []time.Duration
 			for i := range pushes {
 				latencies = append(latencies, gateway.arrived[fmt.Sprintf("service-%d", i)].Sub(started[i]))

@@ -4,16 +4,15 @@
 package e2e
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -39,35 +38,25 @@ func kubernetesExample(t *testing.T) string {
 // cluster is a Kubernetes API with one pod, which has a port named pprof and another one, until
 // it is deleted.
 type cluster struct {
-	pod     map[string]any
+	pod     string
 	deleted chan struct{}
 }
-
-type object = map[string]any
 
 // containerID is the ID of the pod's container.
 const containerID = "5d1f0c"
 
-func newCluster(port int) *cluster {
-	return &cluster{deleted: make(chan struct{}), pod: object{
-		"apiVersion": "v1",
-		"kind":       "Pod",
-		"metadata": object{
-			"name": "checkout-1", "namespace": "shop", "uid": "uid-1", "resourceVersion": "1",
-			"labels": object{"app.kubernetes.io/name": "checkout"},
+func newCluster(port string) *cluster {
+	return &cluster{deleted: make(chan struct{}), pod: `{"apiVersion": "v1", "kind": "Pod",
+		"metadata": {
+			"name": "checkout-1", "namespace": "shop", "uid": "uid-1", "resourceVersion": "1", "labels": {"app.kubernetes.io/name": "checkout"}
 		},
-		"spec": object{
-			"nodeName": "node-1",
-			"containers": []object{{"name": "main", "image": "checkout:1", "ports": []object{
-				{"name": "http", "containerPort": 1, "protocol": "TCP"},
-				{"name": "pprof", "containerPort": port, "protocol": "TCP"},
-			}}},
-		},
-		"status": object{
-			"phase": "Running", "podIP": "127.0.0.1",
-			"containerStatuses": []object{{"name": "main", "containerID": "containerd://" + containerID, "state": object{"running": object{}}}},
-		},
-	}}
+		"spec": {"nodeName": "node-1", "containers": [{"name": "main", "image": "checkout:1", "ports": [
+			{"name": "http", "containerPort": 1, "protocol": "TCP"}, {"name": "pprof", "containerPort": ` + port + `, "protocol": "TCP"}
+		]}]},
+		"status": {"phase": "Running", "podIP": "127.0.0.1", "containerStatuses": [
+			{"name": "main", "containerID": "containerd://` + containerID + `", "state": {"running": {}}}
+		]}
+	}`}
 }
 
 func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -77,23 +66,22 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	send := func(value any) {
-		_ = json.NewEncoder(w).Encode(value) // whoever is gone is gone
+	send := func(text string) {
+		_, _ = io.WriteString(w, strings.ReplaceAll(text, "POD", c.pod)+"\n") // an error means that the client has gone
 		_ = http.NewResponseController(w).Flush()
 	}
 	if query.Get("watch") == "" {
-		send(object{"apiVersion": "v1", "kind": "PodList", "metadata": object{"resourceVersion": "1"}, "items": []any{c.pod}})
+		send(`{"apiVersion": "v1", "kind": "PodList", "metadata": {"resourceVersion": "1"}, "items": [POD]}`)
 		return
 	}
 	if query.Get("sendInitialEvents") == "true" {
-		send(object{"type": "ADDED", "object": c.pod})
-		send(object{"type": "BOOKMARK", "object": object{"apiVersion": "v1", "kind": "Pod", "metadata": object{
-			"resourceVersion": "1", "annotations": object{"k8s.io/initial-events-end": "true"},
-		}}})
+		send(`{"type": "ADDED", "object": POD}`)
+		send(`{"type": "BOOKMARK", "object": {"apiVersion": "v1", "kind": "Pod", "metadata":
+			{"resourceVersion": "1", "annotations": {"k8s.io/initial-events-end": "true"}}}}`)
 	}
 	select {
 	case <-c.deleted:
-		send(object{"type": "DELETED", "object": c.pod})
+		send(`{"type": "DELETED", "object": POD}`)
 		<-r.Context().Done()
 	case <-r.Context().Done():
 	}
@@ -126,9 +114,7 @@ func TestKubernetes(t *testing.T) {
 	defer pod.Close()
 	_, port, err := net.SplitHostPort(pod.Listener.Addr().String())
 	require.NoError(t, err)
-	number, err := strconv.Atoi(port)
-	require.NoError(t, err)
-	kubernetes := newCluster(number)
+	kubernetes := newCluster(port)
 	api := httptest.NewServer(kubernetes)
 	defer api.Close()
 	defer api.CloseClientConnections()

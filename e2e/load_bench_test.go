@@ -5,16 +5,12 @@ package e2e
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -32,50 +28,26 @@ const (
 	benchDuration = 5 * time.Second
 )
 
-// benchConfig is what benchmarks change of a program with one pipeline and the GOMEMLIMIT of a 256 MiB container.
-type benchConfig struct {
-	cores int
-	self  string // that section of the receiver
-}
-
-// start runs the program, and measures it from then on.
-func (config benchConfig) start(b *testing.B) *measured {
-	b.Helper()
-	address, dir := freeAddress(b), b.TempDir()
-	text := fmt.Sprintf(`
-receivers:
-  pprof:
-    server: {endpoint: %s, max_decompressed_size: 16MiB}
-    self: %s
-processors:
-  profiles_dedup: {window: %s, memory_limit: 64MiB}
-exporters:
-  profiles_file: {directory: %q, sync: interval}
-service:
-  telemetry: {metrics: {level: none}, logs: {level: warn}}
-  pipelines:
-    profiles: {receivers: [pprof], processors: [profiles_dedup], exporters: [profiles_file]}
-`, address, cmp.Or(config.self, "null"), benchWindow, filepath.Join(dir, "profiles"))
-	file := filepath.Join(dir, "config.yaml")
-	require.NoError(b, os.WriteFile(file, []byte(text), 0o600))
-	return measure(b, address, filepath.Join(dir, "profiles"), []string{fmt.Sprintf("GOMAXPROCS=%d", config.cores), "GOMEMLIMIT=200MiB"}, "--config", file)
-}
-
 // measured is a program whose CPU time is measured.
 type measured struct {
 	*collector
 	started time.Duration // CPU time until its server responded
 }
 
-// measure runs the program until its server responds. The clients in this process take no profile of their memory.
-func measure(b *testing.B, address, files string, environment []string, args ...string) *measured {
+// startMeasured runs a program with one pipeline and the GOMEMLIMIT of a 256 MiB container, and measures it from then on.
+func startMeasured(b *testing.B, cores int, args ...string) *measured {
+	b.Helper()
+	b.Setenv("GOMAXPROCS", strconv.Itoa(cores))
+	b.Setenv("GOMEMLIMIT", "200MiB")
+	args = append(args, "--set=receivers.pprof.server.max_decompressed_size=16MiB", "--set=processors.profiles_dedup.memory_limit=64MiB")
+	return measure(b, start(b, benchWindow.String(), "    sync: interval", args...))
+}
+
+// measure measures a program whose server responds. The clients in this process take no profile of their memory.
+func measure(b *testing.B, c *collector) *measured {
 	b.Helper()
 	runtime.MemProfileRate = 0
-	command := exec.Command(program(b), args...)
-	command.Env = append(os.Environ(), environment...)
-	m := &measured{collector: begin(b, command)}
-	m.url, m.files = "http://"+address, files
-	m.awaitReady(b)
+	m := &measured{collector: c}
 	m.started = m.sinceExec(b)
 	return m
 }
@@ -102,18 +74,6 @@ func (m *measured) sinceExec(b *testing.B) time.Duration {
 		ticks += n
 	}
 	return time.Duration(ticks) * 10 * time.Millisecond
-}
-
-// end stops the program by SIGTERM. Its logs have only warnings, so that nothing says when it handles signals.
-func (m *measured) end(b *testing.B) {
-	b.Helper()
-	require.NoError(b, m.command.Process.Signal(syscall.SIGTERM))
-	select {
-	case exit := <-m.exited:
-		require.NoError(b, exit, "after SIGTERM\n%s", m.logs)
-	case <-time.After(patience):
-		b.Fatalf("it has not ended after SIGTERM\n%s", m.kill())
-	}
 }
 
 // benchBody is the profile that all benchmarks of the program push.
@@ -149,10 +109,10 @@ func BenchmarkSidecar(b *testing.B) {
 			speed = fmt.Sprint(rate)
 		}
 		b.Run("rate="+speed, func(b *testing.B) {
-			m := benchConfig{cores: 1}.start(b)
+			m := startMeasured(b, 1)
 			result := m.pushFor(b, one, rate)
 			used, peak := m.cpu(b), memory(b, m.command.Process.Pid, "VmHWM:")
-			m.end(b)
+			m.stop(b)
 			accepted := float64(result.Accepted())
 			require.NotZero(b, accepted, "%v\n%s", result.Statuses, m.logs)
 			b.ReportMetric(accepted/result.Elapsed.Seconds(), "profiles/s")
@@ -172,10 +132,10 @@ func BenchmarkCores(b *testing.B) {
 	const rounds = 5
 	one := benchBody(b)
 	perSecond := func(cores int) (rate, used float64) {
-		m := benchConfig{cores: cores}.start(b)
+		m := startMeasured(b, cores)
 		result := m.pushFor(b, one, 0)
 		used = m.cpu(b).Seconds() / result.Elapsed.Seconds()
-		m.end(b)
+		m.stop(b)
 		return float64(result.Accepted()) / result.Elapsed.Seconds(), used
 	}
 	var ones, twos, ratios, cores []float64

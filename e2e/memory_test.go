@@ -43,49 +43,35 @@ func limitedSidecar(t *testing.T, box *container, gateway string, variables env,
 	return contained(t, box, "sidecar.yaml", all, args...)
 }
 
-// outcome is the last response to a push.
-type outcome struct {
-	status  int
-	retry   bool // it asks for another retry
-	retries int
-	took    time.Duration
-}
-
-func (o outcome) String() string {
-	return fmt.Sprintf("%d after %d retries, %s", o.status, o.retries, o.took.Round(time.Millisecond))
-}
-
 // pushWithRetries pushes by a way until the response is final, and retries five times, a second
-// apart. It is safe for concurrent use.
-func pushWithRetries(t *testing.T, url string, way wayToPush, body []byte) outcome {
+// apart. It returns the last status, and whether that asks for another retry. It is safe for concurrent use.
+func pushWithRetries(t *testing.T, url string, way wayToPush, body []byte) (status int, retry bool) {
 	t.Helper()
-	start := time.Now()
 	for retries := 0; ; retries++ {
-		status, retry := way.post(t, url, body)
+		status, retry = way.post(t, url, body)
 		if !retry || retries == 5 {
-			return outcome{status, retry, retries, time.Since(start)}
+			return status, retry
 		}
 		time.Sleep(time.Second)
 	}
 }
 
 // requireAnswer pushes by a way. The push must be accepted, or answered with 413, within five
-// retries.
-func requireAnswer(t *testing.T, c *member, way wayToPush, what string, body []byte) outcome {
+// retries. It returns whether it was accepted.
+func requireAnswer(t *testing.T, c *member, way wayToPush, what string, body []byte) (accepted bool) {
 	t.Helper()
-	got := pushWithRetries(t, c.url, way, body)
-	if got.status != way.success && (got.status != way.tooLarge || got.retry) {
-		t.Errorf("%s (%s) by %s: %s; must be accepted or 413", what, mebibytes(int64(len(body))), way.path, got)
+	status, retry := pushWithRetries(t, c.url, way, body)
+	if status != way.success && (status != way.tooLarge || retry) {
+		t.Errorf("%s (%d bytes) by %s: %d; must be accepted or 413", what, len(body), way.path, status)
 	}
-	return got
+	return status == way.success
 }
 
 // requireSmallPush pushes a small profile, which must be accepted within five retries.
-func requireSmallPush(t *testing.T, c *member, after string) outcome {
+func requireSmallPush(t *testing.T, c *member, after string) {
 	t.Helper()
-	got := pushWithRetries(t, c.url, plainPush(t), numbered(t, times.Add(1)))
-	assert.Equal(t, http.StatusNoContent, got.status, "a small push %s: %s; must be accepted", after, got)
-	return got
+	status, _ := pushWithRetries(t, c.url, plainPush(t), numbered(t, times.Add(1)))
+	assert.Equal(t, http.StatusNoContent, status, "a small push %s must be accepted", after)
 }
 
 func plainPush(t *testing.T) wayToPush {
@@ -93,30 +79,20 @@ func plainPush(t *testing.T) wayToPush {
 	return waysToPush(t)[0]
 }
 
-// smallPushesBeside pushes a small profile every 50 ms while do runs. It returns how many were
-// pushed, and of these how many were not accepted at once.
-func smallPushesBeside(t *testing.T, c *member, what string, do func()) (pushed, retried int) {
+// smallPushesBeside pushes a small profile every 50 ms while do runs.
+func smallPushesBeside(t *testing.T, c *member, what string, do func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	var mu sync.Mutex
 	var pushing sync.WaitGroup
 	pushing.Go(func() {
 		for ctx.Err() == nil {
-			pushing.Go(func() {
-				got := requireSmallPush(t, c, "beside "+what)
-				mu.Lock()
-				defer mu.Unlock()
-				if pushed++; got.retries > 0 {
-					retried++
-				}
-			})
+			pushing.Go(func() { requireSmallPush(t, c, "beside "+what) })
 			time.Sleep(50 * time.Millisecond)
 		}
 	})
 	do()
 	cancel()
 	pushing.Wait()
-	return pushed, retried
 }
 
 // TestSidecarStaysWithinItsContainer_M1 pushes valid profiles of all sizes to the shipped sidecar,
@@ -145,42 +121,35 @@ func TestSidecarStaysWithinItsContainer_M1(t *testing.T) {
 			injected := 0
 			for range rounds {
 				for i, samples := range sizes {
-					body := bodies[i]
-					got := requireAnswer(t, s, plainPush(t), fmt.Sprintf("%d samples", samples), body)
-					small := requireSmallPush(t, s, fmt.Sprintf("after %d samples", samples))
-					t.Logf("%d samples, %s: %s; a small one: %s; RSS %d MiB", samples, mebibytes(int64(len(body))), got, small, box.requireAlive(t, s.collector))
+					requireAnswer(t, s, plainPush(t), fmt.Sprintf("%d samples", samples), bodies[i])
+					requireSmallPush(t, s, fmt.Sprintf("after %d samples", samples))
+					box.requireAlive(t, s.collector)
 					injected++
 				}
 
 				var pushing sync.WaitGroup
-				for i, body := range together {
-					pushing.Go(func() {
-						got := requireAnswer(t, s, plainPush(t), "20000 samples, many at once", body)
-						t.Logf("%d of %d at once: %s", i, len(together), got)
-					})
+				for _, body := range together {
+					pushing.Go(func() { requireAnswer(t, s, plainPush(t), "20000 samples, many at once", body) })
 				}
 				pushing.Wait()
-				t.Logf("a small one: %s; RSS %d MiB", requireSmallPush(t, s, "after many at once"), box.requireAlive(t, s.collector))
+				requireSmallPush(t, s, "after many at once")
 				injected += len(together)
 			}
 
 			for _, sent := range []int{0, 1 << 20, 63<<20 - 1} {
-				pushed, retried := smallPushesBeside(t, s, fmt.Sprintf("four that stall after %d bytes", sent), func() {
+				smallPushesBeside(t, s, fmt.Sprintf("four that stall after %d bytes", sent), func() {
 					for range 4 {
 						conn := stall(t, s.url, 63<<20, sent)
 						defer conn.Close()
 					}
 					time.Sleep(beside)
 				})
-				t.Logf("beside four requests that stall after %d of 63 MiB: %d small pushes, %d of them with a retry; RSS %d MiB", sent>>20, pushed, retried, box.requireAlive(t, s.collector))
 			}
-
-			pushed, retried := smallPushesBeside(t, s, "a client that resends", func() {
+			smallPushesBeside(t, s, "a client that resends", func() {
 				for end := time.Now().Add(beside); time.Now().Before(end); time.Sleep(time.Second) {
 					plainPush(t).send(t, s.url, largest)
 				}
 			})
-			t.Logf("beside a client that resends %s: %d small pushes, %d of them with a retry; RSS %d MiB", mebibytes(int64(len(largest))), pushed, retried, box.requireAlive(t, s.collector))
 			requireSmallPush(t, s, "at the end")
 			peak := box.requireWithinLimit(t, s.collector)
 			profiletest.Injected(t, fmt.Sprintf("%d large profiles, 12 stalled requests, peak of %d MiB", injected, peak))
@@ -199,16 +168,16 @@ func TestBombsOfTinyEntriesAreBounded_M3(t *testing.T) {
 	for range rounds {
 		for _, way := range waysToPush(t) {
 			for _, name := range names {
-				got := requireAnswer(t, s, way, name, bombs[name])
-				small := requireSmallPush(t, s, "after a bomb of "+name)
-				t.Logf("%s by %s, %s: %s; a small one: %s; RSS %d MiB", name, way.path, mebibytes(int64(len(bombs[name]))), got, small, box.requireAlive(t, s.collector))
+				requireAnswer(t, s, way, name, bombs[name])
+				requireSmallPush(t, s, "after a bomb of "+name)
+				box.requireAlive(t, s.collector)
 			}
 		}
 	}
 	var together sync.WaitGroup
 	for i, way := range slices.Repeat(waysToPush(t), 4) {
 		name := names[i%len(names)]
-		together.Go(func() { t.Logf("%s at once, by %s: %s", name, way.path, requireAnswer(t, s, way, name, bombs[name])) })
+		together.Go(func() { requireAnswer(t, s, way, name+" at once", bombs[name]) })
 	}
 	together.Wait()
 	requireSmallPush(t, s, "after bombs at once")
@@ -250,7 +219,7 @@ func TestWhatIsAcceptedCanBeSentAndGrowsWithTheContainer_M1_M5(t *testing.T) {
 		s := limitedSidecar(t, box, listen, nil, "--set=processors.profiles_dedup.window=1s", "--set=receivers.profiles_file.poll_interval=50ms")
 		accepted, last := 0, 0
 		for i, samples := range sizes {
-			if requireAnswer(t, s, plainPush(t), fmt.Sprintf("%d samples", samples), bodies[i]).status == http.StatusNoContent {
+			if requireAnswer(t, s, plainPush(t), fmt.Sprintf("%d samples", samples), bodies[i]) {
 				accepted, last = accepted+samples, samples
 			}
 		}

@@ -4,7 +4,6 @@
 package e2e
 
 import (
-	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"path/filepath"
@@ -25,7 +24,7 @@ func nodeProgram(t *testing.T) string {
 func TestNode(t *testing.T) {
 	parallel(t)
 	path := nodeProgram(t)
-	kubernetes := newCluster(1)
+	kubernetes := newCluster("1")
 	api := httptest.NewServer(kubernetes)
 	defer api.Close()
 	defer api.CloseClientConnections()
@@ -45,9 +44,7 @@ func TestNode(t *testing.T) {
 	} {
 		attributes, err := url.ParseQuery(query)
 		require.NoError(t, err)
-		if got := node.do(t, http.MethodPost, attributes, numbered(t, value)); got.status != http.StatusNoContent {
-			t.Fatalf("%s: %d: %s", query, got.status, got.body)
-		}
+		node.pushWith(t, attributes, numbered(t, value))
 	}
 	want := map[string]int64{"checkout cpu": 1, "cart cpu": 2, "other cpu": 8}
 	node.awaitSums(t, want)

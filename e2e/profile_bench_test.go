@@ -21,7 +21,7 @@ func BenchmarkProfile(b *testing.B) {
 		b.Skip("OTELCOL_PROFILES_PROFILE is not set (make profile)")
 	}
 	const profiled = 20 * time.Second
-	m := benchConfig{cores: 1, self: "{collection_interval: 1h, cpu_duration: " + profiled.String() + ", profiles: [cpu]}"}.start(b)
+	m := startMeasured(b, 1, "--set=receivers.pprof.self={collection_interval: 1h, cpu_duration: "+profiled.String()+", profiles: [cpu]}")
 	result, err := load.Run(b.Context(), load.Options{
 		URL: m.url + "/v1/pprof", Bodies: []load.Body{benchBody(b)},
 		Clients: benchServices, Services: benchServices, Duration: profiled + time.Second, Timeout: time.Minute,
@@ -29,7 +29,7 @@ func BenchmarkProfile(b *testing.B) {
 	if err != nil || result.FirstError != nil {
 		b.Fatal(err, result.FirstError, m.kill())
 	}
-	m.end(b)
+	m.stop(b)
 	otelprof := exec.Command(filepath.Join("..", "bin", "otelprof"), "convert", m.files, "--service=otelcol-profiles", "--type=cpu", "--format=pprof", "--output="+out)
 	if output, err := otelprof.CombinedOutput(); err != nil {
 		b.Fatalf("%v\n%s", err, output)

@@ -18,23 +18,43 @@ import (
 type answer struct {
 	status int
 	header http.Header
-	body   []byte
+	body   string
 }
 
-func (c *collector) do(t *testing.T, method string, query url.Values, body []byte) answer {
-	t.Helper()
-	request, err := http.NewRequest(method, c.url+"/v1/pprof?"+query.Encode(), bytes.NewReader(body))
-	require.NoError(t, err)
+// ask sends a request with headers name, value, name, value... It is safe for concurrent use.
+func ask(method, url string, body []byte, headers ...string) (answer, error) {
+	request, err := http.NewRequest(method, url, bytes.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
 	response, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
+	if err != nil {
+		return answer{}, err
+	}
 	said, err := io.ReadAll(response.Body)
-	require.NoError(t, errors.Join(err, response.Body.Close()))
-	return answer{response.StatusCode, response.Header, said}
+	return answer{response.StatusCode, response.Header, string(said)}, errors.Join(err, response.Body.Close())
+}
+
+func get(t *testing.T, url string) answer {
+	t.Helper()
+	got, err := ask(http.MethodGet, url, nil)
+	require.NoError(t, err)
+	return got
 }
 
 // push sends a profile that must be accepted.
 func (c *collector) push(t *testing.T, service string, pprof []byte) {
 	t.Helper()
-	got := c.do(t, http.MethodPost, url.Values{"service.name": {service}}, pprof)
-	require.Equal(t, http.StatusNoContent, got.status, "pushing %s: %s, want 204", service, got.body)
+	c.pushWith(t, url.Values{"service.name": {service}}, pprof)
+}
+
+// pushWith is push with parameters.
+func (c *collector) pushWith(t *testing.T, query url.Values, pprof []byte) {
+	t.Helper()
+	got, err := ask(http.MethodPost, c.url+"/v1/pprof?"+query.Encode(), pprof)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusNoContent, got.status, "pushing %v: %s, want 204", query, got.body)
 }

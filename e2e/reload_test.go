@@ -4,10 +4,10 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -45,26 +45,14 @@ func TestReloadsLoseNothing_D2(t *testing.T) {
 // ends with an error, so that its unit or pod starts it again.
 func TestBrokenReloadEndsTheProgramAndLosesNothing_D5(t *testing.T) {
 	parallel(t)
-	address, files := freeAddress(t), filepath.Join(t.TempDir(), "profiles")
-	config := fmt.Sprintf(`
-receivers:
-  pprof:
-    server: {endpoint: %s}
-processors:
-  profiles_dedup: {window: 1h}
-exporters:
-  profiles_file: {directory: %s}
-service:
-  telemetry: {metrics: {level: none}}
-  pipelines:
-    profiles: {receivers: [pprof], processors: [profiles_dedup], exporters: [profiles_file]}
-`, address, files)
-	c := run(t, address, files, config)
+	c := start(t, "1h", "")
 	var l ledger
 	ctx, cancel := context.WithCancel(t.Context())
 	wait := l.clients(ctx, t, 4, c.url, 5*time.Millisecond)
 	c.await(t, "acknowledged pushes", l.anyAcknowledged)
-	require.NoError(t, os.WriteFile(c.config, []byte(strings.Replace(config, "{window: 1h}", "{windows: 1h}", 1)), 0o600))
+	config, err := os.ReadFile(c.config)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(c.config, bytes.Replace(config, []byte("{window: 1h}"), []byte("{windows: 1h}"), 1), 0o600))
 	c.signal(t, syscall.SIGHUP)
 	select {
 	case err := <-c.exited:
@@ -75,5 +63,5 @@ service:
 	assert.Contains(t, c.logs.String(), "windows", "the error does not name the key windows:\n%s", c.logs)
 	cancel()
 	wait()
-	l.verify(t, files, "1 SIGHUP", 0)
+	l.verify(t, c.files, "1 SIGHUP", 0)
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -40,24 +39,8 @@ func TestResourcesStayFlatUnderSteadyLoad_D1(t *testing.T) {
 		}
 		telling = duration >= 20*time.Minute
 	}
-	address, files := freeAddress(t), filepath.Join(t.TempDir(), "profiles")
-	c := run(t, address, files, fmt.Sprintf(`
-receivers:
-  pprof:
-    server: {endpoint: %s}
-    self: {collection_interval: 1s, profiles: [goroutine]}
-processors:
-  profiles_dedup: {window: 2s}
-exporters:
-  profiles_file:
-    directory: %s
-    rotation: {max_age: 5s}
-    retention: {max_files: 3}
-service:
-  telemetry: {metrics: {level: none}}
-  pipelines:
-    profiles: {receivers: [pprof], processors: [profiles_dedup], exporters: [profiles_file]}
-`, address, files))
+	c := start(t, "2s", "    rotation: {max_age: 5s}\n    retention: {max_files: 3}",
+		"--set=receivers.pprof.self={collection_interval: 1s, profiles: [goroutine]}")
 
 	var bodies []load.Body
 	for _, data := range own {
@@ -104,7 +87,7 @@ service:
 		t.Errorf("resident memory grows by %.2f MiB in 10 minutes, want less than 1", slope)
 	}
 	assert.LessOrEqual(t, most-fewest, 10.0, "growth of the open descriptors")
-	assert.LessOrEqual(t, goroutines(t, files), int64(60), "goroutines at the end")
+	assert.LessOrEqual(t, goroutines(t, c.files), int64(60), "goroutines at the end")
 	profiletest.Injected(t, fmt.Sprintf("%s of %d pushes/s", duration, ratedLoad))
 }
 
