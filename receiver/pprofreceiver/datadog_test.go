@@ -108,6 +108,7 @@ func TestDatadogRejections(t *testing.T) {
 		{name: "many parts", parts: append(tooMany, event("{}")), status: 413, says: "parts"},
 		{name: "an empty profile", parts: []formPart{attached("cpu.pprof", nil), event("{}")}, status: 400, says: `attachment "cpu.pprof": empty`},
 		{name: "cut off", body: whole[:len(whole)/2], headers: formType, status: 400, says: "cut short"},
+		{name: "the end cut off", body: whole[:len(whole)-5], headers: formType, status: 400, says: "cut short"},
 		{name: "gzipped as a whole", body: profiletest.Gzip(t, whole), headers: append(formType, "Content-Encoding", "gzip"), status: 202},
 		{name: "no form: no boundary", contentType: "multipart/form-data", body: []byte("x"), status: 415, says: "multipart/form-data with a boundary"},
 	})

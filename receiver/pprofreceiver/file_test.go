@@ -36,6 +36,7 @@ func TestFileConfig(t *testing.T) {
 		"file: {}":                                          "file: include is []: must be a glob",
 		"file: {include: ['']}":                             "include is \"\": must be a glob",
 		"file: {include: ['/a/[']}":                         "include is \"/a/[\": must be a glob",
+		"file: {include: ['/a/*~']}":                        "must be a glob of finished files",
 		"file: {include: [/b, '/a/*.tmp']}":                 "include is \"/a/*.tmp\": must be a glob of finished files",
 		"file: {include: [a], exclude: ['[']}":              "exclude is \"[\": must be a glob",
 		"file: {include: [a], path_attributes: '('}":        "path_attributes is \"(\": must be a regular expression: ",

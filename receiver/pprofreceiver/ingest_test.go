@@ -35,6 +35,7 @@ func TestIngestRejections(t *testing.T) {
 		{name: "a config of many types", path: "/ingest?name=app", parts: []formPart{profilePart, {"sample_type_config", "", []byte("{" + strings.Repeat(`"a":{},`, 1025) + `"a":{}}`)}}, status: 413, says: "sample_type_config\": braces: 1027"},
 		{name: "a time of 12 digits", path: "/ingest?name=app&from=170000000000", parts: []formPart{profilePart}, status: 400, says: "\"from\": not a time"},
 		{name: "no end of the labels", path: "/ingest?name=app{a=b", parts: []formPart{profilePart}, status: 400, says: "\"name\": must be an application"},
+		{name: "a label without a value", path: "/ingest?name=app{a}", parts: []formPart{profilePart}, status: 400, says: "\"name\": must be an application"},
 		{name: "a label twice", path: "/ingest?name=app{a=b,a=c}", parts: []formPart{profilePart}, status: 400, says: "duplicate \"a\""},
 		{name: "many labels", path: "/ingest?name=app{" + many + "}", parts: []formPart{profilePart}, status: 413, says: "limit of 256"},
 	})
@@ -46,6 +47,7 @@ func TestIngestNames(t *testing.T) {
 		" app {}":                        {"service.name": "app"},
 		"app{,a=b,}":                     {"service.name": "app", "a": "b"},
 		"app{ a = b c }":                 {"service.name": "app", "a": "b c"},
+		"app{service_name=app}":          {"service.name": "app"},
 		"app{service_name=real}":         {"service.name": "real", "app_name": "app"},
 		"app{service_name=x,app_name=y}": {"service.name": "x", "app_name": "y"},
 		"app{service.name=real}":         {"service.name": "real", "app_name": "app"},

@@ -73,6 +73,7 @@ func TestStatuses_R10(t *testing.T) {
 		{name: "too many layers", body: profiletest.Gzip(t, profiletest.Gzip(t, profiletest.Gzip(t, profiletest.Gzip(t, good)))), status: 400, says: "more than 3 layers"},
 		{name: "unknown parameter", path: "/v1/pprof?service=checkout", body: good, status: 400, says: "\"service\" is unknown ... service.name"},
 		{name: "empty parameter", path: "/v1/pprof?=x", body: good, status: 400, says: "empty name"},
+		{name: "repeated parameter", path: "/v1/pprof?a.b=1&a.b=2", body: good, status: 400, says: "\"a.b\" ... 2 times"},
 		{name: "empty profile type", path: "/v1/pprof?profile_type=", body: good, status: 400, says: "\"profile_type\" is empty"},
 		{name: "not UTF-8", path: "/v1/pprof?a.b=%ff", body: good, status: 400, says: "\"a.b\" ... UTF-8"},
 		{name: "malformed query", path: "/v1/pprof?a.b=%zz", body: good, status: 400, says: "query: malformed"},
@@ -204,6 +205,7 @@ func TestTypesAndTimesOfPushedProfiles(t *testing.T) {
 		{datadog("delta-heap.pprof"), "alloc_space inuse_space", "delta instant", "heap"},
 		{datadog("heap.pprof"), "alloc_space inuse_space", "cumulative instant", "heap"},
 		{datadog("delta-mutex.pprof"), "contentions delay", "delta delta", "mutex"},
+		{datadog("mutex.pprof"), "contentions", "cumulative", "mutex"},
 		{datadog("goroutines.pprof"), "goroutine", "instant", "goroutine"},
 		{datadog("cpu.pprof"), "samples", "delta", "cpu"},
 		{datadog("wall.pprof"), "sample", "delta", "wall"},
@@ -260,7 +262,6 @@ func TestServiceName(t *testing.T) {
 	for _, row := range []struct {
 		name, config, query, binary, want string
 	}{
-		{name: "query", query: "?service.name=asked", binary: "/bin/app", want: "asked"},
 		{name: "query over config", config: "resource_attributes: {service.name: configured}", query: "?service.name=asked", want: "asked"},
 		{name: "config", config: "resource_attributes: {service.name: configured}", binary: "/bin/app", want: "configured"},
 		{name: "executable", binary: "/usr/bin/app", want: "unknown_service:app"},
@@ -307,6 +308,8 @@ func TestLinksOfLabels(t *testing.T) {
 		{name: "Datadog, only the root", labels: map[string][]string{"trace id": {trace}}, numbers: map[string][]int64{"local root span id": {9}}, link: trace + "/0000000000000009"},
 		{name: "Pyroscope", labels: map[string][]string{"trace_id": {trace}, "profile_id": {span}}, link: trace + "/" + span},
 		{name: "a span alone", labels: map[string][]string{"profile_id": {span}}},
+		{name: "upper case", labels: map[string][]string{"otel_traceid": {strings.ToUpper(trace)}, "otel_spanid": {span}}},
+		{name: "short", labels: map[string][]string{"otel_traceid": {trace[1:]}, "otel_spanid": {span}}},
 		{name: "zeros", labels: map[string][]string{"otel_traceid": {strings.Repeat("0", 32)}, "otel_spanid": {span}}},
 		{name: "no number", labels: map[string][]string{"trace id": {trace}, "span id": {"7x"}}},
 	} {

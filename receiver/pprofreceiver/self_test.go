@@ -21,15 +21,12 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// temporalities returns profile.temporality of each sample type, by profile type.
-func temporalities(t *testing.T, payloads []pprofile.Profiles) map[string]map[string]string {
+// temporalities returns profile.temporality by profile type and sample type.
+func temporalities(t *testing.T, payloads []pprofile.Profiles) map[string]string {
 	t.Helper()
-	found := map[string]map[string]string{}
+	found := map[string]string{}
 	for _, p := range arrivals(t, payloads...) {
-		if found[p.kind] == nil {
-			found[p.kind] = map[string]string{}
-		}
-		found[p.kind][p.sampleType] = p.temporality
+		found[p.kind+" "+p.sampleType] = p.temporality
 	}
 	return found
 }
@@ -43,14 +40,13 @@ func TestSelf(t *testing.T) {
 		for !stop.Load() {
 		}
 	}()
-	want := map[string]map[string]string{
-		"cpu":       {"samples": "delta", "cpu": "delta"},
-		"heap":      {"alloc_objects": "cumulative", "alloc_space": "cumulative", "inuse_objects": "instant", "inuse_space": "instant"},
-		"goroutine": {"goroutine": "instant"},
+	want := map[string]string{
+		"cpu samples": "delta", "cpu cpu": "delta", "goroutine goroutine": "instant",
+		"heap alloc_objects": "cumulative", "heap alloc_space": "cumulative", "heap inuse_objects": "instant", "heap inuse_space": "instant",
 	}
 	require.Eventually(t, func() bool {
 		all := next.AllProfiles()
-		return len(all) >= 2*len(want) && len(temporalities(t, all)) == len(want)
+		return len(all) >= 2*3 && len(temporalities(t, all)) == len(want)
 	}, time.Minute, time.Millisecond)
 	require.NoError(t, b.Shutdown(t.Context()))
 
@@ -59,10 +55,7 @@ func TestSelf(t *testing.T) {
 		resource := pd.ResourceProfiles().At(0).Resource().Attributes().AsRaw()
 		delete(resource, "process.executable.name") // the test binary, on some platforms
 		assert.Equal(t, map[string]any{
-			"service.name":        "the-collector",
-			"service.instance.id": "instance-1",
-			"service.version":     "1.2.3",
-			"host.name":           "here",
+			"service.name": "the-collector", "service.instance.id": "instance-1", "service.version": "1.2.3", "host.name": "here",
 		}, resource)
 	}
 	for id, n := range next.idsOf() {
@@ -80,9 +73,9 @@ func TestCPUProfilerIsTaken_R18(t *testing.T) {
 	require.Eventually(t, func() bool { return len(next.AllProfiles()) >= 4 }, time.Minute, time.Millisecond)
 	require.NoError(t, b.Shutdown(t.Context()))
 	got := temporalities(t, next.AllProfiles())
-	assert.Contains(t, got, "heap")
-	assert.Contains(t, got, "goroutine")
-	assert.NotContains(t, got, "cpu")
+	assert.Contains(t, got, "heap inuse_space")
+	assert.Contains(t, got, "goroutine goroutine")
+	assert.NotContains(t, got, "cpu cpu")
 	warnings := b.logs.FilterMessage("Dropped a self profile").All()
 	require.NotEmpty(t, warnings)
 	assert.Equal(t, "cpu", warnings[0].ContextMap()["profile"])

@@ -54,7 +54,7 @@ func TestDisconnectedClientIsLogged(t *testing.T) {
 	require.Eventually(t, func() bool { return b.logs.FilterMessage(warning).FilterField(zap.String("error", says)).Len() == 1 }, time.Minute, time.Millisecond)
 }
 
-// Metrics have the ID of the receiver, in all sections.
+// Each section says that it has started, and its metrics have the ID of the receiver.
 func TestMetricsTellReceiversApart(t *testing.T) {
 	served := profiletest.Gzip(t, profiletest.Pprof(t, samplePprof("/bin/app", 1)))
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -65,6 +65,9 @@ func TestMetricsTellReceiversApart(t *testing.T) {
 	writeProfile(t, filepath.Join(dir, "a.pb.gz"), 1, time.Now().Add(-time.Hour))
 	b := startTestReceiver(t, serverYAML+fileYAML(dir, "")+
 		"remote: {targets: [{endpoint: '"+target.URL+"', profiles: [heap]}], collection_interval: 30ms}\n", newSink(t))
+	for _, message := range []string{"Started pprof HTTP server", "Started scraping", "Started reading files"} {
+		assert.Equal(t, 1, b.logs.FilterMessage(message).Len(), message)
+	}
 	strange, empty := samplePprof("/bin/app", 1), samplePprof("/bin/app", 1)
 	strange.TimeNanos, empty.Sample = -1, nil
 	require.Equal(t, 204, b.push("", profiletest.Pprof(t, strange)).status)
