@@ -205,7 +205,7 @@ func (w *Watcher) update(files []*File, start time.Time) (unhandled int) {
 			w.states[file.Path] = s
 		}
 		if s.found != file.version {
-			s.since, s.retryAt = start, time.Time{}
+			s.since, s.retryAt, s.failures = start, time.Time{}, 0
 		}
 		file.state, s.found, s.foundAt = s, file.version, start
 		id := file.version.identity()

@@ -125,6 +125,10 @@ func TestResultsOfHandling(t *testing.T) {
 		assert.Equal(t, 1, w.logs.FilterMessage("Cannot process file; will retry").Len())
 		assert.Equal(t, 1, w.logs.FilterMessage("Skipping file until it changes").Len())
 		assert.Equal(t, Backlog{Files: 2, Bytes: 2, Oldest: w.files["a"].Modified}, w.Backlog())
+		w.write(t, "a", "a") // the time differs
+		assert.Equal(t, []string{"c", "a"}, w.poll(t))
+		time.Sleep(minRetryDelay)
+		assert.Equal(t, []string{"c", "a"}, w.poll(t), "failures of another version do not delay its retries")
 		clear(w.answers)
 		time.Sleep(2 * minRetryDelay)
 		assert.Equal(t, []string{"c", "a"}, w.poll(t))
