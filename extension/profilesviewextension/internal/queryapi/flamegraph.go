@@ -49,7 +49,9 @@ func (t *tree) add(pd pprofile.Profiles, side int) error {
 			for _, location := range stacks.At(int(sample.StackIndex())).LocationIndices().All() {
 				frames, known := locations[location]
 				if !known {
-					frames = t.frames(pd.Dictionary(), location)
+					for _, name := range query.FrameNames(pd.Dictionary(), location) {
+						frames = append(frames, t.Intern(webui.Frame{Name: name}))
+					}
 					locations[location] = frames
 				}
 				stack = append(stack, frames...)
@@ -60,14 +62,6 @@ func (t *tree) add(pd pprofile.Profiles, side int) error {
 		}
 	}
 	return nil
-}
-
-// frames returns the frames of a location, the innermost of which comes first.
-func (t *tree) frames(dict pprofile.ProfilesDictionary, location int32) (frames []int32) {
-	for _, name := range query.FrameNames(dict, location) {
-		frames = append(frames, t.Intern(webui.Frame{Name: name}))
-	}
-	return frames
 }
 
 // addStack adds a value to the frames of a stack, the innermost of which comes first.
@@ -89,16 +83,10 @@ func (t *tree) addStack(stack []int32, value int64, side int) error {
 
 // graph is the encoded form of a tree.
 type graph struct {
-	*tree
-
-	names    []string
-	places   map[int32]int64 // of frames in names
-	levels   []*querierpb.Level
-	ends     []webui.Sides // of each level
-	totals   []webui.Sides
-	children [][]int32
-	maxSelf  int64
-	sides    int
+	names   []string
+	levels  []*querierpb.Level
+	total   webui.Sides
+	maxSelf int64
 }
 
 // graph encodes the tree, with about n nodes.
@@ -107,47 +95,44 @@ func (t *tree) graph(n int64, sides int) *graph {
 		n = defaultNodes
 	}
 	t.Fold(int(min(n, maxNodes)), other)
-	g := &graph{tree: t, places: map[int32]int64{}, totals: t.Totals(), children: make([][]int32, len(t.Nodes)), sides: sides}
+	totals, children := t.Totals(), make([][]int32, len(t.Nodes))
 	for i, node := range t.Nodes {
 		if i != webui.Root {
-			g.children[node.Parent] = append(g.children[node.Parent], int32(i)) // #nosec G115 -- as their parents
+			children[node.Parent] = append(children[node.Parent], int32(i)) // #nosec G115 -- as their parents
 		}
 	}
-	g.add(webui.Root, 0, webui.Sides{})
+	name := func(node int32) string { return t.Frames[t.Nodes[node].Frame].Name }
+	g, places := &graph{total: totals[webui.Root]}, map[int32]int64{} // of frames in names
+	starts := make([]webui.Sides, len(t.Nodes))
+	for level := []int32{webui.Root}; len(level) > 0; {
+		var values []int64
+		var below []int32
+		var end webui.Sides
+		for _, i := range level {
+			node, at := t.Nodes[i], starts[i]
+			for side := range sides {
+				values = append(values, at[side]-end[side], totals[i][side], node.Self[side])
+				end[side] = at[side] + totals[i][side]
+				g.maxSelf = max(g.maxSelf, node.Self[side])
+				at[side] += node.Self[side]
+			}
+			place, known := places[node.Frame]
+			if !known {
+				place = int64(len(g.names))
+				places[node.Frame] = place
+				g.names = append(g.names, name(i))
+			}
+			values = append(values, place)
+			slices.SortFunc(children[i], func(a, b int32) int { return cmp.Compare(name(a), name(b)) })
+			for _, child := range children[i] {
+				starts[child] = at
+				for side := range sides {
+					at[side] += totals[child][side]
+				}
+			}
+			below = append(below, children[i]...)
+		}
+		g.levels, level = append(g.levels, &querierpb.Level{Values: values}), below
+	}
 	return g
-}
-
-// add encodes a node and those below it, at an offset of each side.
-func (g *graph) add(i int32, level int, at webui.Sides) {
-	if level == len(g.levels) {
-		g.levels, g.ends = append(g.levels, &querierpb.Level{}), append(g.ends, webui.Sides{})
-	}
-	l, n, total := g.levels[level], g.Nodes[i], g.totals[i]
-	for side := range g.sides {
-		l.Values = append(l.Values, at[side]-g.ends[level][side], total[side], n.Self[side])
-		g.ends[level][side] = at[side] + total[side]
-		g.maxSelf = max(g.maxSelf, n.Self[side])
-		at[side] += n.Self[side]
-	}
-	l.Values = append(l.Values, g.place(n.Frame))
-	slices.SortFunc(g.children[i], func(a, b int32) int { return cmp.Compare(g.name(a), g.name(b)) })
-	for _, child := range g.children[i] {
-		g.add(child, level+1, at)
-		for side := range g.sides {
-			at[side] += g.totals[child][side]
-		}
-	}
-}
-
-func (g *graph) name(node int32) string { return g.Frames[g.Nodes[node].Frame].Name }
-
-// place returns the index of a frame in names.
-func (g *graph) place(frame int32) int64 {
-	place, known := g.places[frame]
-	if !known {
-		place = int64(len(g.names))
-		g.places[frame] = place
-		g.names = append(g.names, g.Frames[frame].Name)
-	}
-	return place
 }

@@ -61,11 +61,9 @@ func (a *api) addNames(ctx context.Context, sel *query.Selection, found map[stri
 	if err != nil {
 		return err
 	}
-	for i := range keys {
-		for _, name := range query.KeyLabels {
-			if value, _ := query.KeyLabel(&keys[i], name); value != "" {
-				found[name] = true
-			}
+	for _, name := range query.KeyLabels {
+		if slices.ContainsFunc(keys, func(k recordfile.Key) bool { value, _ := query.KeyLabel(&k, name); return value != "" }) {
+			found[name] = true
 		}
 	}
 	set, err := a.attributes(ctx, sel)

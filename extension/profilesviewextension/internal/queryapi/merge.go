@@ -58,7 +58,7 @@ func (a *api) flameGraph(ctx context.Context, sel *query.Selection, nodes int64)
 		return &querierpb.FlameGraph{}, nil
 	}
 	g := t.graph(nodes, 1)
-	return &querierpb.FlameGraph{Names: g.names, Levels: g.levels, Total: g.totals[webui.Root][left], MaxSelf: g.maxSelf}, nil
+	return &querierpb.FlameGraph{Names: g.names, Levels: g.levels, Total: g.total[left], MaxSelf: g.maxSelf}, nil
 }
 
 // selectionOf returns the selection of a request for a flame graph. It rejects formats of Pyroscope's own: 1 is a flame graph, as 0.
@@ -119,9 +119,8 @@ func (a *api) diff(ctx context.Context, r *querierpb.DiffRequest) (*querierpb.Di
 		}
 	}
 	g := t.graph(max(r.GetLeft().GetMaxNodes(), r.GetRight().GetMaxNodes()), 2)
-	total := g.totals[webui.Root]
 	return &querierpb.DiffResponse{Flamegraph: &querierpb.FlameGraphDiff{
-		Names: g.names, Levels: g.levels, Total: total[left] + total[right], MaxSelf: g.maxSelf, LeftTicks: total[left], RightTicks: total[right],
+		Names: g.names, Levels: g.levels, Total: g.total[left] + g.total[right], MaxSelf: g.maxSelf, LeftTicks: g.total[left], RightTicks: g.total[right],
 	}}, nil
 }
 
