@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -251,49 +250,6 @@ func TestGivenUpIsNotWritten(t *testing.T) {
 		require.NoError(t, e.Shutdown(t.Context()))
 		assert.Equal(t, []int{3}, numbersIn(t, cfg.Directory)["a"])
 	}
-}
-
-// TestPersistentQueue_E14: the disk of the files cannot be written to; what the queue
-// has acknowledged is there after restarts, once. In e2e the program is killed, too.
-func TestPersistentQueue_E14(t *testing.T) {
-	stored, id := &profiletest.Storage{}, profiletest.StorageID
-	cfg := newConfig(t, "service.name")
-	cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) { q.StorageID, q.NumConsumers = &id, 2 })
-	cfg.RetryOnFailure.InitialInterval, cfg.RetryOnFailure.MaxElapsedTime = time.Millisecond, 0
-	number := 0
-	for restart := range 4 {
-		unblock := func() {}
-		if restart < 3 {
-			unblock = block(t, cfg, "a")
-		}
-		e, _ := newExporter(t, cfg)
-		require.NoError(t, e.Start(t.Context(), stored.Host()))
-		for range 10 {
-			require.NoError(t, e.ConsumeProfiles(t.Context(), numbered(number, "a")))
-			number++
-		}
-		if restart < 3 {
-			require.NoError(t, e.Shutdown(t.Context()))
-			unblock()
-			continue
-		}
-		require.Eventually(t, func() bool {
-			for key := range stored.Values() {
-				if _, err := strconv.Atoi(key); err == nil {
-					return false // an item is left
-				}
-			}
-			return true
-		}, time.Minute, 10*time.Millisecond)
-		require.NoError(t, e.Shutdown(t.Context()))
-	}
-	var want []int
-	for i := range number {
-		want = append(want, i)
-	}
-	got := numbersIn(t, cfg.Directory)
-	assert.Equal(t, map[string][]int{"a": want}, got)
-	profiletest.Account(t, "3 restarts on a disk that cannot be written to", number, len(got["a"]), 0)
 }
 
 // queueEncoding gives the encoding of the items of an exporter's queue.
