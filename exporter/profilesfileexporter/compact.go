@@ -65,7 +65,7 @@ func multiples(checks *config.Checks, key string, durations []time.Duration, uni
 // compact makes few files of many until ctx ends.
 func (e *fileExporter) compact(ctx context.Context, c *CompactConfig) {
 	options := compact.Options{
-		Directory: e.config.Directory, Levels: e.options.Levels, Format: e.options.Format, After: c.After, MaxMemory: int64(c.MaxMemory),
+		Directory: e.options.Directory, Levels: e.options.Levels, Format: e.options.Format, After: c.After, MaxMemory: int64(c.MaxMemory),
 		Keep: e.options.Keep, Compacted: e.logCompacted,
 		Skipped: func(paths []string, err error) {
 			e.count(e.telemetry.ExporterProfilesFileCompactionErrors, 1)

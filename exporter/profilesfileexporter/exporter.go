@@ -75,6 +75,11 @@ func newFileExporter(config *Config, set exporter.Settings) (*fileExporter, erro
 
 // start creates the directory if it is missing, and recovers incomplete files in it.
 func (e *fileExporter) start(context.Context, component.Host) error {
+	directory, err := filepath.Abs(e.config.Directory)
+	if err != nil {
+		return fmt.Errorf("directory %s: %w", e.config.Directory, err)
+	}
+	e.options.Directory = directory
 	if e.config.ObjectStorage.HasValue() {
 		if err := e.openUploader(e.config.ObjectStorage.Get()); err != nil {
 			return fmt.Errorf("object_storage: %w", err)
@@ -85,7 +90,6 @@ func (e *fileExporter) start(context.Context, component.Host) error {
 		return fmt.Errorf("cannot open directory %s: %w; set exporters::%s::directory", e.config.Directory, err, e.id)
 	}
 	e.writer = writer
-	directory, _ := filepath.Abs(e.config.Directory) // OpenWriter did the same
 	e.logger.Info("Writing profiles to files", zap.String("directory", directory), zap.String("format", e.config.Format))
 	ctx, stop := context.WithCancel(context.Background())
 	e.stop = stop

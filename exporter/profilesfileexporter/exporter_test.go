@@ -341,7 +341,7 @@ func TestFileIsClosedByAge(t *testing.T) {
 		assert.Positive(t, fields["uncompressed_bytes"])
 		delete(fields, "uncompressed_bytes")
 		assert.Equal(t, map[string]any{
-			"path": filepath.Join(cfg.Directory, name), "reason": "age", "records": int64(3),
+			"path": filepath.Join(absolute, name), "reason": "age", "records": int64(3),
 			"profiles": int64(12), "samples": int64(12), "bytes": info.Size(),
 			"services": []any{"a", "b"}, "profile_types": []any{"cpu", "heap"}, "sample_types": []any{"cpu"},
 		}, fields)

@@ -6,7 +6,6 @@ package profilesfileexporter
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
@@ -17,19 +16,15 @@ import (
 
 // openUploader makes the uploader. Retention then keeps files that wait for it longer than max_age.
 func (e *fileExporter) openUploader(s *ObjectStorageConfig) error {
-	directory, err := filepath.Abs(e.config.Directory)
-	if err != nil {
-		return err
-	}
-	e.uploader, err = objectstore.NewUploader(objectstore.UploadOptions{
+	uploader, err := objectstore.NewUploader(objectstore.UploadOptions{
 		Location:  objectstore.Location{Endpoint: s.Endpoint, Region: s.Region, Bucket: s.Bucket, Prefix: s.Prefix},
-		Directory: directory, Levels: len(e.config.GroupBy), Timeout: s.Timeout, MaxAge: s.Retention.MaxAge, Interval: e.interval,
+		Directory: e.options.Directory, Levels: len(e.config.GroupBy), Timeout: s.Timeout, MaxAge: s.Retention.MaxAge, Interval: e.interval,
 		Uploaded: e.countUpload, Removed: e.countRemovedObject, Failed: e.reportUploadError, Waiting: func(n int) { e.waiting.Store(int64(n)) },
 	})
 	if err != nil {
 		return err
 	}
-	e.options.Keep = e.uploader.Waits
+	e.uploader, e.options.Keep = uploader, uploader.Waits
 	return e.telemetry.RegisterExporterProfilesFileWaitingUploadsCallback(func(_ context.Context, o metric.Int64Observer) error {
 		o.Observe(e.waiting.Load(), e.instance)
 		return nil

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"path"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -95,6 +96,8 @@ func TestOutageOfTheObjectStore(t *testing.T) {
 		return away.Load()
 	}
 	e, telemetry, logs := uploading(t, s, func(cfg *Config) {
+		t.Chdir(filepath.Dir(cfg.Directory))
+		cfg.Directory = filepath.Base(cfg.Directory)
 		cfg.Rotation.MaxAge, cfg.Retention.MaxAge, cfg.Retention.MaxFiles = time.Millisecond, time.Millisecond, 3
 	})
 	send(t, e, 5)

@@ -49,7 +49,7 @@ func withoutReplaced(ctx context.Context, objects map[string]*object) error {
 	var replaced []string
 	for key, o := range objects {
 		of, isManifest := ofManifest(key)
-		if !isManifest || objects[of] == nil || o.size > archive.MaxManifest {
+		if !isManifest || objects[of] == nil || o.size == 0 || o.size > archive.MaxManifest {
 			continue
 		}
 		data, err := o.get(ctx, 0, o.size)

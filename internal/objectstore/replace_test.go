@@ -141,6 +141,7 @@ func TestManifestsOfReaders(t *testing.T) {
 	s.PutDirectory(t, dir, "a/c")
 	s.Remove("a/c/" + file)
 	s.Put("a/b/."+file+".replaces", []byte(strings.Join(replaced, "\r\n")+"\n../c/"+replaced[0]+"\n"+file+"\nother\nend\n"))
+	s.Put("a/c/"+replaced[0]+".replaces", nil) // is damaged
 	files, _ := open(t, 1<<20, s.Path("a"))
 	var got []string
 	for _, f := range files {

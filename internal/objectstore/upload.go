@@ -36,7 +36,7 @@ type UploadOptions struct {
 	Levels    int
 	// Timeout is that of a request.
 	Timeout time.Duration
-	// MaxAge is when objects are removed, by the time in their names. 0 is never.
+	// MaxAge is when objects are removed, by the End of their names. 0 is never.
 	MaxAge time.Duration
 
 	// Uploaded gets a file that the bucket has now, and its bytes with those of its index. It may be called concurrently.
@@ -312,7 +312,7 @@ func (u *Uploader) waiting(files []localFile) (waiting []localFile) {
 	defer u.mu.Unlock()
 	done, times := make(map[string]bool, len(files)), map[string]*fileTimes{}
 	for _, f := range files {
-		if u.done[f.name] || u.isOld(f.Time) {
+		if u.done[f.name] || u.isOld(f.End()) {
 			done[f.name] = true
 			continue
 		}
@@ -412,7 +412,7 @@ func (u *Uploader) expire(ctx context.Context) error {
 		if file, isManifest := ofManifest(of); isManifest {
 			of, isIndex = file, true
 		}
-		if f, ours := u.parse(of); !ours || !u.isOld(f.Time) {
+		if f, ours := u.parse(of); !ours || !u.isOld(f.End()) {
 			continue
 		}
 		if err := u.bucket.remove(ctx, o.key, u.options.Timeout); err != nil {

@@ -372,7 +372,8 @@ func TestOldObjectsAreRemovedByTheTimeInTheirNames(t *testing.T) {
 	name := func(age time.Duration) string {
 		return recordfile.Name{Time: now.Add(-age), Sequence: 1, Format: format}.String()
 	}
-	kept := []string{"host/1/" + name(59*time.Minute), "host/1/" + name(59*time.Minute) + ".index", "host/2/" + name(2*time.Hour), "host/1/other.txt", "host/1/a/b/" + name(2*time.Hour), "x/" + name(2*time.Hour)}
+	compacted := recordfile.Name{Time: now.Add(-150 * time.Minute), Sequence: 1, Format: format, Span: 2 * time.Hour}.String()
+	kept := []string{"host/1/" + compacted, "host/1/" + name(59*time.Minute), "host/1/" + name(59*time.Minute) + ".index", "host/2/" + name(2*time.Hour), "host/1/other.txt", "host/1/a/b/" + name(2*time.Hour), "x/" + name(2*time.Hour)}
 	old := []string{"host/1/" + name(61*time.Minute), "host/1/" + name(61*time.Minute) + ".index", "host/1/cart/" + name(2*time.Hour), "host/1/" + name(3*time.Hour) + ".index"}
 	for _, key := range slices.Concat(kept, old) {
 		s.Put(key, []byte("x"))
