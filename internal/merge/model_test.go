@@ -211,7 +211,9 @@ func (m *model) requireSame(t *testing.T, want []expand.Profile, w *Window) {
 	var got []expand.Profile
 	for _, key := range partitionsOf(w) {
 		pd := w.Emit(key)
-		require.Empty(t, conformance.Check(pd).Violations())
+		report := conformance.Check(pd)
+		require.Empty(t, report.Violations())
+		require.Zero(t, report.Counts[conformance.SampleOrder])
 		for _, rp := range pd.ResourceProfiles().All() {
 			require.Equal(t, key, m.options.partition(rp.Resource().Attributes()))
 		}

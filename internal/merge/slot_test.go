@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
@@ -127,7 +126,8 @@ func TestLatestSnapshotOfEachSlot_P14(t *testing.T) {
 	require.Equal(t, 30, out.ResourceProfiles().At(0).ScopeProfiles().Len(), "those of each payload are apart")
 }
 
-// All Profiles of a ScopeProfiles list equal identities in one order.
+// All Profiles of a ScopeProfiles list equal identities in one order: with zeros kept, siblings of a pprof can be paired
+// by their index.
 func TestSiblingsHaveOneOrder(t *testing.T) {
 	identities := func(p pprofile.Profile) (all []string) {
 		for _, s := range p.Samples().All() {
@@ -135,24 +135,13 @@ func TestSiblingsHaveOneOrder(t *testing.T) {
 		}
 		return all
 	}
-	for _, dropZeros := range []bool{false, true} {
-		options := slotted(10 * time.Second)
-		options.DropZeroSamples = dropZeros
-		for seed := range uint64(100) {
-			pd := asIntervals(profiletest.GenerateProfiles(profiletest.NewRand(seed)))
-			require.Zero(t, conformance.Check(merged(t, options, pd, pd)).Counts[conformance.SampleOrder])
-		}
-		pd := unmarshalPprof(t, profiletest.Pprof(t, profiletest.Workloads()[0].Pprof(1)))
-		require.Zero(t, conformance.Check(merged(t, options, pd)).Counts[conformance.SampleOrder])
-	}
-	// With zeros kept, siblings of a pprof can be paired by their index.
+	options := slotted(10 * time.Second)
+	options.DropZeroSamples = false
 	series := 0
 	for _, file := range profiletest.Corpus(t) {
 		if len(file.Data) > 256<<10 {
 			continue
 		}
-		options := slotted(10 * time.Second)
-		options.DropZeroSamples = false
 		for _, sp := range merged(t, options, unmarshalPprof(t, file.Data)).ResourceProfiles().At(0).ScopeProfiles().All() {
 			for _, p := range sp.Profiles().All() {
 				require.Equal(t, identities(sp.Profiles().At(0)), identities(p), file.Name)

@@ -47,15 +47,11 @@ func ZstdStream(tb testing.TB, data []byte) []byte {
 	return written(tb, &buf, w, data)
 }
 
-// written writes data to w in parts, so that w does not know the size beforehand, and
-// returns the content of buf then.
+// written writes data to w and returns the content of buf then.
 func written(tb testing.TB, buf *bytes.Buffer, w io.WriteCloser, data []byte) []byte {
 	tb.Helper()
-	for len(data) > 0 {
-		n, err := w.Write(data[:min(len(data), 1<<20)])
-		require.NoError(tb, err)
-		data = data[n:]
-	}
+	_, err := w.Write(data)
+	require.NoError(tb, err)
 	require.NoError(tb, w.Close())
 	return buf.Bytes()
 }

@@ -4,7 +4,6 @@
 package profiletest
 
 import (
-	"bufio"
 	"bytes"
 	"os"
 	"path/filepath"
@@ -56,22 +55,15 @@ func Corpus(tb testing.TB) []File {
 		file := File{Name: filepath.ToSlash(name), Data: data}
 		if !bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
 			if _, err := profile.ParseUncompressed(data); err != nil {
-				file.Data, file.Legacy = convertLegacy(tb, path, data), data
+				legacy, err := profile.ParseData(data)
+				require.NoError(tb, err, path)
+				file.Data, file.Legacy = Pprof(tb, legacy), data
 			}
 		}
 		files = append(files, file)
 	}
 	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	return files
-}
-
-func convertLegacy(tb testing.TB, path string, data []byte) []byte {
-	tb.Helper()
-	p, err := profile.ParseData(data)
-	require.NoError(tb, err, path)
-	var converted bytes.Buffer
-	require.NoError(tb, p.WriteUncompressed(&converted), path)
-	return converted.Bytes()
 }
 
 // CorpusOTLP returns the payloads of the OpenTelemetry eBPF profiler in the
@@ -83,17 +75,11 @@ func CorpusOTLP(tb testing.TB) []pprofile.Profiles {
 	data, err := os.ReadFile(path)
 	require.NoError(tb, err)
 	var payloads []pprofile.Profiles
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	lines.Buffer(nil, len(data)+1)
-	for lines.Scan() {
-		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
-			continue
+	for line := range bytes.Lines(data) {
+		if len(bytes.TrimSpace(line)) > 0 {
+			payloads = append(payloads, UnmarshalJSON(tb, line))
 		}
-		pd, err := (&pprofile.JSONUnmarshaler{}).UnmarshalProfiles(lines.Bytes())
-		require.NoError(tb, err, "%s: request %d", path, len(payloads))
-		payloads = append(payloads, pd)
 	}
-	require.NoError(tb, lines.Err(), path)
 	return payloads
 }
 

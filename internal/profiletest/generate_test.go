@@ -4,7 +4,6 @@
 package profiletest
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 
@@ -21,9 +20,7 @@ func TestGeneratePprof(t *testing.T) {
 	for seed := range uint64(Rounds(t, 200, 5000)) {
 		p := GeneratePprof(NewRand(seed))
 		require.NoError(t, p.CheckValid(), "seed %d", seed)
-		var written bytes.Buffer
-		require.NoError(t, p.WriteUncompressed(&written), "seed %d", seed)
-		parsed, err := profile.ParseUncompressed(written.Bytes())
+		parsed, err := profile.ParseUncompressed(Pprof(t, p))
 		require.NoError(t, err, "seed %d", seed)
 		expanded := expand.Pprof(p)
 		require.Empty(t, expand.Diff(expand.Normalize(expanded, expand.AsPprof), expand.Normalize(expand.Pprof(parsed), expand.AsPprof)), "seed %d", seed)
