@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
@@ -39,9 +40,7 @@ func profilesOf(pd pprofile.Profiles) pprofile.ProfilesSlice {
 
 // The result is that of searching for each attribute separately, as pdata does.
 func TestProfileAttributesAgreeWithSetAttribute(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
+	r := rand.New(rand.NewPCG(profiletest.Seed(t), 0))
 	for range 500 {
 		one := tagged(3, 8)
 		for range r.IntN(4) { // attributes like those that are looked for
@@ -79,12 +78,7 @@ func TestProfileAttributesAgreeWithSetAttribute(t *testing.T) {
 				profile.AttributeIndices().Append(index)
 			}
 		}
-		marshaler := pprofile.ProtoMarshaler{}
-		want, err := marshaler.MarshalProfiles(other)
-		require.NoError(t, err)
-		got, err := marshaler.MarshalProfiles(one)
-		require.NoError(t, err)
-		require.Equal(t, want, got)
+		require.Equal(t, profiletest.Proto(t, other), profiletest.Proto(t, one))
 	}
 }
 
