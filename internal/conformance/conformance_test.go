@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	profilespb "go.opentelemetry.io/proto/otlp/profiles/v1development"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
@@ -299,6 +300,32 @@ func TestFindingsAreLimited(t *testing.T) {
 func TestGeneratedProfilesConform(t *testing.T) {
 	for seed := range uint64(profiletest.Rounds(t, 100, 3000)) {
 		require.Empty(t, conformance.Check(profiletest.GenerateProfiles(profiletest.NewRand(seed))).Violations(), "seed %d", seed)
+	}
+}
+
+// A message that nests deeper than protobuf-go reads takes little memory for its size, also with a string that is not UTF-8.
+func TestDeepMessagesTakeLittleMemory(t *testing.T) {
+	value := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), []byte("\xff")) // string_value
+	for range 6000 {
+		for _, field := range []protowire.Number{1, 5} { // values, array_value
+			value = protowire.AppendBytes(protowire.AppendTag(nil, field, protowire.BytesType), value)
+		}
+	}
+	for _, field := range []protowire.Number{2, 6, 2} { // value, attribute_table, dictionary
+		value = protowire.AppendBytes(protowire.AppendTag(nil, field, protowire.BytesType), value)
+	}
+	before, most := profiletest.Heap(), int64(0)
+	done := make(chan *conformance.Report)
+	go func() { done <- conformance.CheckBytes(value) }()
+	for {
+		select {
+		case report := <-done:
+			require.Equal(t, 1, report.Counts[conformance.Decode])
+			require.Less(t, most-before, int64(64<<20))
+			return
+		default:
+			most = max(most, profiletest.Heap())
+		}
 	}
 }
 

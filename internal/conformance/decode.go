@@ -5,6 +5,7 @@ package conformance
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -23,7 +24,7 @@ func Marshal(pd pprofile.Profiles) ([]byte, error) {
 	return (&pprofile.ProtoMarshaler{}).MarshalProfiles(dup)
 }
 
-// InvalidString is a string that is not valid UTF-8.
+// InvalidString is a string that is not valid UTF-8. Those after the first maxFindings are empty.
 type InvalidString struct{ Path, Content string }
 
 // Unmarshal reads message with protobuf-go, which rejects a whole message for one string
@@ -33,7 +34,7 @@ func Unmarshal(message []byte) (data *profilespb.ProfilesData, invalid []Invalid
 	if err = proto.Unmarshal(message, data); err == nil {
 		return data, nil, nil
 	}
-	repaired := repairStrings(data.ProtoReflect().Descriptor(), message, "", &invalid)
+	repaired := repairStrings(data.ProtoReflect().Descriptor(), message, nil, &invalid)
 	if len(invalid) == 0 {
 		return nil, nil, err
 	}
@@ -44,42 +45,71 @@ func Unmarshal(message []byte) (data *profilespb.ProfilesData, invalid []Invalid
 	return data, invalid, nil
 }
 
-// repairStrings returns message, which is of type desc and found at path, with valid
+// place is a field of a message at another place, nil for the whole one. A message may nest without end: a path is
+// made for invalid strings only.
+type place struct {
+	around *place
+	field  protoreflect.FieldDescriptor
+	index  int // in a list
+}
+
+func (p *place) String() string {
+	var names []string
+	for ; p != nil; p = p.around {
+		name := string(p.field.Name())
+		if p.field.IsList() {
+			name = fmt.Sprintf("%s[%d]", name, p.index)
+		}
+		names = append(names, name)
+	}
+	slices.Reverse(names)
+	return strings.Join(names, ".")
+}
+
+// repairStrings returns message, which is of type desc and at the place around, with valid
 // strings. It appends the others to invalid. It leaves malformed fields as they are, for
-// protobuf-go to reject.
-func repairStrings(desc protoreflect.MessageDescriptor, message []byte, path string, invalid *[]InvalidString) []byte {
-	out := make([]byte, 0, len(message))
+// protobuf-go to reject. It copies only what contains an invalid string.
+func repairStrings(desc protoreflect.MessageDescriptor, message []byte, around *place, invalid *[]InvalidString) []byte {
+	var out []byte
+	copied := 0 // bytes of message that are in out
 	seen := map[protowire.Number]int{}
-	for rest := message; len(rest) > 0; {
-		num, typ, tagLen := protowire.ConsumeTag(rest)
+	for at := 0; at < len(message); {
+		start := at
+		num, typ, tagLen := protowire.ConsumeTag(message[at:])
 		if tagLen < 0 {
-			return append(out, rest...)
+			break
 		}
-		valueLen := protowire.ConsumeFieldValue(num, typ, rest[tagLen:])
+		valueLen := protowire.ConsumeFieldValue(num, typ, message[at+tagLen:])
 		if valueLen < 0 {
-			return append(out, rest...)
+			break
 		}
-		field := rest[:tagLen+valueLen]
-		rest = rest[len(field):]
+		at += tagLen + valueLen
 		fd := desc.Fields().ByNumber(num)
 		if fd == nil || typ != protowire.BytesType || (fd.Kind() != protoreflect.StringKind && fd.Kind() != protoreflect.MessageKind) {
-			out = append(out, field...)
 			continue
 		}
-		content, _ := protowire.ConsumeBytes(field[tagLen:])
-		at := path + string(fd.Name())
-		if fd.IsList() {
-			at = fmt.Sprintf("%s[%d]", at, seen[num])
-			seen[num]++
-		}
+		content, _ := protowire.ConsumeBytes(message[start+tagLen : at])
+		here := &place{around, fd, seen[num]}
+		seen[num]++
+		before := len(*invalid)
 		if fd.Kind() == protoreflect.MessageKind {
-			content = repairStrings(fd.Message(), content, at+".", invalid)
+			content = repairStrings(fd.Message(), content, here, invalid)
 		} else if !utf8.Valid(content) {
-			*invalid = append(*invalid, InvalidString{at, string(content)})
+			found := InvalidString{}
+			if before < maxFindings {
+				found = InvalidString{here.String(), string(content)}
+			}
+			*invalid = append(*invalid, found)
 			content = []byte(strings.ToValidUTF8(string(content), "\uFFFD"))
 		}
-		out = protowire.AppendTag(out, num, typ)
-		out = protowire.AppendBytes(out, content)
+		if len(*invalid) > before {
+			out = append(out, message[copied:start]...)
+			out = protowire.AppendBytes(protowire.AppendTag(out, num, typ), content)
+			copied = at
+		}
 	}
-	return out
+	if copied == 0 {
+		return message
+	}
+	return append(out, message[copied:]...)
 }
