@@ -58,8 +58,8 @@ func TestEntitiesMerge_P15(t *testing.T) {
 // Two attributes of one key on a resource or scope are rejected, alone.
 func TestDuplicateAttributesAreRejected_P1(t *testing.T) {
 	payload := func(resource, scope string) pprofile.Profiles {
-		return profiletest.UnmarshalJSON(t, []byte(`{"resourceProfiles":[{"resource":{"attributes":[` +
-			resource + `]},"scopeProfiles":[{"scope":{"attributes":[` + scope +
+		return profiletest.UnmarshalJSON(t, []byte(`{"resourceProfiles":[{"resource":{"attributes":[`+
+			resource+`]},"scopeProfiles":[{"scope":{"attributes":[`+scope+
 			`]},"profiles":[{"timeUnixNano":"1","durationNano":"1","samples":[{"values":["1"]}]}]}]}],"dictionary":{"stringTable":[""]}}`))
 	}
 	once := `{"key":"k","value":{"stringValue":"1"}}`
