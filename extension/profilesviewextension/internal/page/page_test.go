@@ -635,7 +635,7 @@ func TestOverviewFindsOneOfAThousandServices(t *testing.T) {
 	s.write(payload(t, profiles...))
 	page := s.page("/")
 	assert.Contains(t, page, "1–50 of 1000 services")
-	assert.Contains(t, page, "service-999", "most CPU time")
+	assert.Contains(t, page, `<a href="/?service=service-999">`, "most CPU time")
 	assert.NotContains(t, page, "service-500")
 	assert.Contains(t, s.page("/?page=20"), "951–1000 of 1000 services")
 	page = s.page("/?q=ICE-50")
