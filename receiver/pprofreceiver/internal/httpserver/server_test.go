@@ -65,7 +65,7 @@ func TestShutdownClosesConnectionsAtTheDeadline(t *testing.T) {
 				<-release
 			}
 			<-r.Context().Done()
-			return Push{}, nil
+			return Push{}, r.Context().Err()
 		})
 		s.drainTimeout, s.abortTimeout = time.Millisecond, time.Minute
 		if ignores {
