@@ -4,12 +4,34 @@
 package pproftranslator
 
 import (
+	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
+
+// Keys and values may be references to strings, which pdata's own setters cannot make.
+func TestReferencesToStrings(t *testing.T) {
+	attribute := func(value string, args ...any) otlp {
+		pd := profiletest.UnmarshalJSON(t, []byte(`{"resourceProfiles": [{"scopeProfiles": [{"profiles": [{"samples": [{"attributeIndices": [1], "values": ["7"]}]}]}]}],
+			"dictionary": {"stringTable": ["", "k", "text"], "attributeTable": [{}, {"keyStrindex": 1, "value": `+fmt.Sprintf(value, args...)+`}]}}`))
+		return otlp{pd, pd.Dictionary()}
+	}
+	list, keys := `{"arrayValue": {"values": [{"stringValueStrindex": %d}, {"intValue": "1"}]}}`, `{"kvlistValue": {"values": [{"keyStrindex": %d, "value": {}}, {"key": "z", "value": {}}]}}`
+	require.Equal(t, []string{"text"}, convertOne(t, attribute(list, 2)).Sample[0].Label["k"])
+	for index, key := range []string{"", "k", "text"} {
+		require.Equal(t, []string{`{"` + key + `":null,"z":null}`}, convertOne(t, attribute(keys, index)).Sample[0].Label["k"])
+	}
+	for _, index := range []int32{3, -1, math.MaxInt32, math.MinInt32} {
+		for _, value := range []string{list, keys} {
+			_, err := Marshaler{}.ConvertProfiles(attribute(value, index).Profiles)
+			require.EqualError(t, err, fmt.Sprintf("a string reference in attribute_table[1].value is %d: string_table has 3 entries", index))
+		}
+	}
+}
 
 // Marshalling makes references of the strings of a resource, which pdata can no
 // longer read afterwards.
