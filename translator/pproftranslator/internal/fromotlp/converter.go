@@ -86,7 +86,7 @@ func All(ctx context.Context, pd pprofile.Profiles, omitEmpty bool, maxValues in
 					if err != nil {
 						err = fmt.Errorf("resource_profiles[%d].scope_profiles[%d].%w", i, j, err)
 					}
-					if !yield(Pprof{Profile: p, Resource: i, Scope: j, Profiles: g.indices()}, err) {
+					if !yield(Pprof{Profile: p, Resource: i, Scope: j, Profiles: g.indices}, err) {
 						return
 					}
 				}
@@ -184,7 +184,7 @@ func (c *converter) convert(g *group, columns []int, executable string) (*profil
 	if err := c.ctx.Err(); err != nil {
 		return nil, err
 	}
-	for _, m := range g.members {
+	for member, m := range g.members {
 		column, _ := slices.BinarySearch(columns, m.number)
 		repeats := map[event]int{} // how often the Profile had an event, by its first
 		for i, s := range m.profile.Samples().All() {
@@ -192,7 +192,7 @@ func (c *converter) convert(g *group, columns []int, executable string) (*profil
 				return nil, c.ctx.Err()
 			}
 			if err := b.add(s, column, repeats); err != nil {
-				return nil, fmt.Errorf("profiles[%d].samples[%d]: %w", m.index, i, err)
+				return nil, fmt.Errorf("profiles[%d].samples[%d]: %w", g.indices[member], i, err)
 			}
 		}
 	}

@@ -23,21 +23,13 @@ type group struct {
 	types   []sampletypes.Type // of the scope
 	listed  bool               // the pprof has all of them, also those without a Profile
 	members []member           // in the order of the scope
+	indices []int              // of the Profiles in the scope, those of members
 }
 
 // member is a Profile, which has values for one sample type.
 type member struct {
 	profile pprofile.Profile
-	index   int // in the scope
 	number  int // of its sample type in the scope
-}
-
-// indices returns those of the Profiles in the scope.
-func (g *group) indices() (indices []int) {
-	for _, m := range g.members {
-		indices = append(indices, m.index)
-	}
-	return indices
 }
 
 // columns returns the numbers of the sample types of the pprof, only of those with samples if omitEmpty.
@@ -69,7 +61,7 @@ func (c *converter) group(sp pprofile.ScopeProfiles) (groups []*group) {
 	for i, p := range sp.Profiles().All() {
 		header, err := c.header(p)
 		if err != nil {
-			groups = append(groups, &group{err: fmt.Errorf("profiles[%d]: %w", i, err), members: []member{{profile: p, index: i}}})
+			groups = append(groups, &group{err: fmt.Errorf("profiles[%d]: %w", i, err), indices: []int{i}})
 			continue
 		}
 		key, number, shapes := headerKey(header), 0, shapesOf(p)
@@ -86,7 +78,7 @@ func (c *converter) group(sp pprofile.ScopeProfiles) (groups []*group) {
 			groups = append(groups, g)
 		}
 		g := byHeader[key][number]
-		g.members = append(g.members, member{profile: p, index: i, number: order[i]})
+		g.members, g.indices = append(g.members, member{p, order[i]}), append(g.indices, i)
 	}
 	return groups
 }
