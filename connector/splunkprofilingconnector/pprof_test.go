@@ -5,6 +5,7 @@ package splunkprofilingconnector
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -39,17 +40,14 @@ func TestPprofAddsValuesAndHeader(t *testing.T) {
 	for name, test := range map[string]struct {
 		periods []int64
 		wall    bool
-		types   []string
-		values  [][]int64
-		period  int64
-		length  int64
+		want    string // types, values, period and duration
 	}{
-		"wall":              {[]int64{10, 10}, true, []string{"samples", "wall"}, [][]int64{{1, 10e6}, {1, 10e6}}, 10e6, 11e6},
-		"periods differ":    {[]int64{10, 0}, true, []string{"samples", "wall"}, [][]int64{{1, 10e6}, {1, 0}}, 0, 11e6},
-		"no period":         {[]int64{0, 0}, true, []string{"samples"}, [][]int64{{1}, {1}}, 0, 2e6},
-		"absurd period":     {[]int64{math.MaxInt64, -1}, true, []string{"samples"}, [][]int64{{1}, {1}}, 0, 2e6},
-		"not of wall time":  {[]int64{10}, false, []string{"samples"}, [][]int64{{1}}, 10e6, 10e6},
-		"with a time label": {[]int64{10}, true, []string{"samples", "wall"}, [][]int64{{1, 10e6}}, 10e6, 10e6},
+		"wall":              {[]int64{10, 10}, true, "[samples wall] [[1 10000000] [1 10000000]] 10000000 11000000"},
+		"periods differ":    {[]int64{10, 0}, true, "[samples wall] [[1 10000000] [1 0]] 0 11000000"},
+		"no period":         {[]int64{0, 0}, true, "[samples] [[1] [1]] 0 2000000"},
+		"absurd period":     {[]int64{math.MaxInt64, -1}, true, "[samples] [[1] [1]] 0 2000000"},
+		"not of wall time":  {[]int64{10}, false, "[samples] [[1]] 10000000 10000000"},
+		"with a time label": {[]int64{10}, true, "[samples wall] [[1 10000000]] 10000000 10000000"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			timestamps := name == "with a time label"
@@ -62,20 +60,17 @@ func TestPprofAddsValuesAndHeader(t *testing.T) {
 			for _, st := range p.SampleType {
 				types = append(types, st.Type)
 			}
-			assert.Equal(t, test.types, types)
+			var values [][]int64
 			for i, s := range p.Sample {
-				assert.Equal(t, test.values[i], s.Value)
-				assert.NotContains(t, s.NumLabel, labelTime)
-				assert.NotContains(t, s.NumLabel, labelPeriod)
+				values = append(values, s.Value)
+				want := map[string][]int64(nil)
 				if timestamps {
-					assert.Equal(t, []int64{(1e12 + int64(i)) * 1e6}, s.NumLabel["end_timestamp_ns"])
-				} else {
-					assert.Empty(t, s.NumLabel)
+					want = map[string][]int64{"end_timestamp_ns": {(1e12 + int64(i)) * 1e6}}
 				}
+				assert.Equal(t, want, s.NumLabel)
 			}
-			assert.Equal(t, test.period, p.Period)
+			assert.Equal(t, test.want, fmt.Sprint(types, values, p.Period, p.DurationNanos))
 			assert.Equal(t, int64(1_000_000_000_000_000_000), p.TimeNanos)
-			assert.Equal(t, test.length, p.DurationNanos)
 		})
 	}
 }

@@ -409,16 +409,10 @@ func repeated() map[string][]byte {
 		settings.Event("jdk.ActiveSetting", 1000, jfrwriter.Ref(1), jfrwriter.Ref(1))
 	}
 
-	words := jfrwriter.Varint(nil, 4)
-	for _, word := range []string{"root", "class", "name", long} {
-		words = jfrwriter.Append(words, word)
-	}
-	words = jfrwriter.Varint(append(words, 0, 0), n) // the root, without attributes
-	for range n {
-		words = append(words, 1, 1, 2, 3, 0) // a class with this name
-	}
 	classes := jfrwriter.New()
-	classes.RawMetadata(words)
+	for range n {
+		classes.Class(long)
+	}
 	return map[string][]byte{
 		"methods of a stack": stack.Bytes(), "attributes of a sample": attributes.Bytes(), "names of attributes": names.Bytes(),
 		"settings": settings.Bytes(), "names of types": classes.Bytes(),

@@ -238,17 +238,6 @@ func TestEmptyFunctionAndMapping(t *testing.T) {
 	require.Equal(t, profile.Function{ID: 1}, *p.Function[0])
 }
 
-// A dictionary without any entry is that of a payload that refers to zero values
-// only.
-func TestEmptyTables(t *testing.T) {
-	pd := pprofile.NewProfiles()
-	pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty().Samples().AppendEmpty().Values().Append(3)
-	p := convertOne(t, otlp{pd, pd.Dictionary()})
-	require.Equal(t, [][]int64{{3}}, valuesOf(p))
-	require.Empty(t, p.Sample[0].Location)
-	require.Equal(t, []string{"/"}, typesOf(p))
-}
-
 func TestLabels(t *testing.T) {
 	for _, c := range []struct {
 		name  string
