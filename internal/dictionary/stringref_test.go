@@ -30,6 +30,8 @@ func TestManyReferencesAreCheap_M3(t *testing.T) {
 		require.Equal(t, "text", table.At(i+1).Value().Str())
 	}
 	require.Less(t, testing.AllocsPerRun(1, func() { resolve() }), float64(15*references))
+	pd = profiletest.UnmarshalJSON(t, []byte(`{"dictionary": {"stringTable": ["", "text"], "attributeTable": [{"keyStrindex": 1, "value": {"stringValueStrindex": 1}}]}}`))
+	require.Equal(t, "text", resolve().Dictionary().AttributeTable().At(0).Value().Str(), "the first attribute is no zero value")
 }
 
 func TestManyReferencesToALongStringAreRejected_M3(t *testing.T) {
