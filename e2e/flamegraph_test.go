@@ -50,9 +50,9 @@ func manyStacks(seed uint64, scale float64) *profile.Profile {
 		p.Sample = append(p.Sample, &profile.Sample{Location: leafFirst, Value: []int64{int64(1e7 * samples * scale)}})
 	}
 	for i := range 6000 {
-		stack := make([]*profile.Location, 17+shape.IntN(8))
-		for depth := range stack {
-			stack[depth] = common[shape.IntN(len(common))]
+		var stack []*profile.Location
+		for range 17 + shape.IntN(8) {
+			stack = append(stack, common[shape.IntN(len(common))])
 		}
 		sample(1+values.ExpFloat64()*20, append(stack, common[10+i%300], common[i%10])...)
 	}
