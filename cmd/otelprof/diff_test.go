@@ -188,13 +188,13 @@ func TestDiffTakesTheLastSnapshotOfEachProcess(t *testing.T) {
 		require.NoError(t, err)
 		return payloadtest.With(pd, "k8s.pod.name", pod)
 	}
-	base := written(t, "", []pprofile.Profiles{heap("a", 2e18, 200), heap("a", 1e18, 100), heap("b", 1e18, 1000)})
+	base := written(t, "", []pprofile.Profiles{heap("a", 2e18, 200), heap("a", 1e18, 100), heap("b", 1e18, 10), heap("b", 2e18, 1000)})
 	_, stdout, stderr := otelprof(t, "diff", "--type", "inuse_space", "--format", "json", base, base)
 	var got report
 	require.NoError(t, json.Unmarshal([]byte(stdout), &got), stderr)
 	assert.Equal(t, 2, got.Base.Runs)
 	assert.InDelta(t, 1200, got.Base.Total, 0)
-	assert.Contains(t, stderr, "Only the last snapshot of each resource counts; earlier ones skipped: 2\n") // one of each side
+	assert.Contains(t, stderr, "Only the last snapshot of each resource counts; earlier ones skipped: 4\n") // two of each side
 	dir := t.TempDir()
 	for i := range 2 { // without a resource, each is a process
 		savePprofAs(t, filepath.Join(dir, strconv.Itoa(i)), profiletest.HeapPprof(1, 2, 3, 100))
