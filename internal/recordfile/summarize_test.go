@@ -94,3 +94,12 @@ func snapshotID(t *testing.T, set func(pcommon.Value)) uint64 {
 	require.NotZero(t, summaries[0].Snapshot)
 	return summaries[0].Snapshot
 }
+
+func TestValuesThatNestTooDeepHaveNoSummary(t *testing.T) {
+	_, err := Summarize(withServiceName(t, func(v pcommon.Value) {
+		for range dictionary.MaxDepth + 1 {
+			v = v.SetEmptySlice().AppendEmpty()
+		}
+	}))
+	require.ErrorContains(t, err, "nests deeper than 64 levels")
+}
