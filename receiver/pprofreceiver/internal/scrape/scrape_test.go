@@ -35,13 +35,14 @@ func TestScrapesAreSpread(t *testing.T) {
 	}
 }
 
-func TestCPUDurationFollowsTheShorterOfTimeoutAndInterval(t *testing.T) {
+func TestDefaultProfilesAndCPUDuration(t *testing.T) {
 	for timeout, want := range map[time.Duration]time.Duration{
 		30 * time.Second: 10 * time.Second, 5 * time.Second: 2 * time.Second, time.Second: time.Second,
 	} {
 		config := DefaultConfig()
 		config.HTTP.Timeout = timeout
 		assert.Equal(t, want, config.cpuDuration())
+		assert.Equal(t, []string{"cpu", "heap", "goroutine", "mutex", "block"}, config.profilesOf(Target{}))
 	}
 }
 
