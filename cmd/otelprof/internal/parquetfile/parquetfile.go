@@ -115,8 +115,9 @@ func (w *Writer) flush() error {
 	return nil
 }
 
-// Add adds the samples of a payload that query.Resolve returned.
+// Add adds the samples of a payload that query.Resolve returned, and completes its dictionary.
 func (w *Writer) Add(pd pprofile.Profiles) error {
+	addZeroValues(pd.Dictionary())
 	p := payload{dict: pd.Dictionary(), frames: make([][]string, pd.Dictionary().LocationTable().Len())}
 	for _, rp := range pd.ResourceProfiles().All() {
 		resource := rp.Resource().Attributes()
@@ -136,6 +137,22 @@ func (w *Writer) Add(pd pprofile.Profiles) error {
 		}
 	}
 	return nil
+}
+
+// addZeroValues adds the zero value, which index 0 means, to empty tables.
+func addZeroValues(dict pprofile.ProfilesDictionary) {
+	if dict.StackTable().Len() == 0 {
+		dict.StackTable().AppendEmpty()
+	}
+	if dict.LocationTable().Len() == 0 {
+		dict.LocationTable().AppendEmpty()
+	}
+	if dict.FunctionTable().Len() == 0 {
+		dict.FunctionTable().AppendEmpty()
+	}
+	if dict.AttributeTable().Len() == 0 {
+		dict.AttributeTable().AppendEmpty()
+	}
 }
 
 func (w *Writer) add(p *payload, sample pprofile.Sample) error {

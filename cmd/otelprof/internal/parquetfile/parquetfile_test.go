@@ -145,6 +145,27 @@ func sorted(points []expand.Point) []expand.Point {
 	return slices.SortedFunc(slices.Values(points), expand.Point.Compare)
 }
 
+// Index 0 of an empty table means the zero value.
+func TestTablesMayBeEmpty(t *testing.T) {
+	pd := pprofile.NewProfiles()
+	sample := pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty().Samples().AppendEmpty()
+	sample.Values().Append(5)
+	sample.AttributeIndices().Append(0)
+	rows := read(t, write(t, 16<<20, pd))
+	assert.Len(t, rows, 1)
+	assert.Empty(t, rows[0].Stack)
+
+	stacks := pd.Dictionary().StackTable()
+	stacks.RemoveIf(func(pprofile.Stack) bool { return true })
+	stacks.AppendEmpty().LocationIndices().Append(0)
+	pd.Dictionary().LocationTable().RemoveIf(func(pprofile.Location) bool { return true })
+	assert.Equal(t, []string{"[unknown]"}, read(t, write(t, 16<<20, pd))[0].Stack)
+
+	pd.Dictionary().LocationTable().At(0).Lines().AppendEmpty()
+	pd.Dictionary().FunctionTable().RemoveIf(func(pprofile.Function) bool { return true })
+	assert.Equal(t, []string{"?"}, read(t, write(t, 16<<20, pd))[0].Stack)
+}
+
 func TestValuesBeyondInt64AreTheLargest(t *testing.T) {
 	pd := profiletest.OneOfEach()
 	p := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
