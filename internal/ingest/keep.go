@@ -32,11 +32,10 @@ func (r *Result) Merge(keep func(p pprofile.Profile) bool, options *merge.Option
 	if err != nil {
 		return nil, err
 	}
-	n := 0
+	var skip []bool
 	for p := range sampletypes.ProfilesOf(r.Profiles) {
-		payload.Profiles[n].Skip = keep != nil && !keep(p)
-		n++
+		skip = append(skip, keep != nil && !keep(p))
 	}
 	window := merge.NewWindow(options)
-	return window, window.Add(payload)
+	return window, window.Add(payload, func(i int) bool { return skip[i] })
 }

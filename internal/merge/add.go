@@ -16,50 +16,42 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 )
 
-// Add merges p, without the Profiles that p says to skip. The error is a *dictionary.OverflowError, if a table of w
-// could become full, or ErrTypes. Then w is unchanged. If Add panics, w is only good for its counts, which are without p.
-func (w *Window) Add(p *Payload) error { return w.add(p, false) }
+// Add merges p, without the Profiles for whose indices in p.Profiles skip returns true; nil skips none. The error is a
+// *dictionary.OverflowError, if a table of w could become full, or ErrTypes. Then w is unchanged. If Add panics, w is only
+// good for its counts, which are without p.
+func (w *Window) Add(p *Payload, skip func(i int) bool) error { return w.add(p, skip, false) }
 
 // add merges or subtracts p. Each entry of its dictionary is interned when a sample or a Profile first refers to it.
-func (w *Window) add(p *Payload, subtract bool) error {
+func (w *Window) add(p *Payload, skip func(i int) bool, subtract bool) error {
 	if err := w.tables.HasRoom(p.growth); err != nil {
 		return err
 	}
-	if err := w.addTypes(p); err != nil {
+	if skip == nil {
+		skip = func(int) bool { return false }
+	}
+	if err := w.addTypes(p, skip); err != nil {
 		return err
 	}
 	w.emitter = nil
 	remap := remaps.Get().(*dictionary.Remap)
 	remap.Granularity = w.options.Granularity
 	remap.Reset(p.pd.Dictionary(), w.tables)
-	a := addition{Window: w, payload: p, subtract: subtract, remap: remap}
-	for i := range p.resources {
-		from := &p.resources[i]
-		var resources [2]*resource // of intervals and of snapshots; nil until one of their Profiles is not skipped
-		for j := range from.scopes {
-			scoped := &from.scopes[j]
-			w.scopes++
-			var into *scope // of the Profile before
-			var before *Profile
-			for k := range scoped.profiles {
-				profile := &scoped.profiles[k]
-				if profile.Skip {
-					continue
-				}
-				drop, of := w.options.DropResourceAttributes, 0
-				if profile.snapshot && w.options.Snapshots == SnapshotsKeep {
-					drop, of = nil, 1
-				}
-				if resources[of] == nil {
-					resources[of] = w.resource(from, drop)
-				}
-				if before == nil || before.slot != profile.slot || before.snapshot != profile.snapshot {
-					into = w.scope(resources[of], from, scoped, profile)
-				}
-				before = profile
-				a.profile(into, profile, k, w.partitions[from.partition])
-			}
+	a := addition{Window: w, payload: p, skip: skip, subtract: subtract, remap: remap}
+	var into *scope // of the Profile before
+	var before *Profile
+	for i := range p.Profiles {
+		profile := &p.Profiles[i]
+		if skip(i) {
+			continue
 		}
+		if before == nil || before.scope != profile.scope {
+			w.scopes++
+		}
+		if before == nil || before.scope != profile.scope || before.slot != profile.slot || before.snapshot != profile.snapshot {
+			into = w.scope(profile)
+		}
+		before = profile
+		a.profile(into, profile)
 	}
 	a.count()
 	remap.Forget()
@@ -74,28 +66,23 @@ var remaps = sync.Pool{New: func() any { return &dictionary.Remap{} }}
 var ErrTypes = errors.New("too many sample types")
 
 // addTypes adds the types of p that w does not have, or none of them if there would be too many of a service.
-func (w *Window) addTypes(p *Payload) error {
+func (w *Window) addTypes(p *Payload, skip func(i int) bool) error {
 	if w.options.MaxTypes <= 0 {
 		return nil
 	}
 	added, more := map[uint64]struct{}{}, map[string]int{} // hashes of new types, and how many each service has
-	for i := range p.resources {
-		r := &p.resources[i]
-		for j := range r.scopes {
-			for k := range r.scopes[j].profiles {
-				profile := &r.scopes[j].profiles[k]
-				if _, known := w.types[profile.typeHash]; known || profile.Skip {
-					continue
-				}
-				if _, again := added[profile.typeHash]; again {
-					continue
-				}
-				added[profile.typeHash] = struct{}{}
-				if more[r.service]++; w.typesOf[r.service]+more[r.service] > w.options.MaxTypes {
-					return fmt.Errorf("%w: the service %.100q would have more than %d in one window; one of them is %.100q",
-						ErrTypes, r.service, w.options.MaxTypes, p.text(profile.from.SampleType().TypeStrindex()))
-				}
-			}
+	for i := range p.Profiles {
+		profile := &p.Profiles[i]
+		_, known := w.types[profile.typeHash]
+		_, again := added[profile.typeHash]
+		if known || again || skip(i) {
+			continue
+		}
+		added[profile.typeHash] = struct{}{}
+		service := profile.scope.resource.service
+		if more[service]++; w.typesOf[service]+more[service] > w.options.MaxTypes {
+			return fmt.Errorf("%w: the service %.100q would have more than %d in one window; one of them is %.100q",
+				ErrTypes, service, w.options.MaxTypes, p.text(profile.from.SampleType().TypeStrindex()))
 		}
 	}
 	maps.Copy(w.types, added)
@@ -113,6 +100,7 @@ func (w *Window) addTypes(p *Payload) error {
 type addition struct {
 	*Window
 	payload    *Payload
+	skip       func(i int) bool // Profiles of payload
 	subtract   bool
 	remap      *dictionary.Remap
 	superseded []superseded
@@ -131,7 +119,7 @@ func (a *addition) count() {
 	a.counts.Saturated += a.saturated
 	for i := range a.payload.Profiles {
 		profile := &a.payload.Profiles[i]
-		if profile.Skip {
+		if a.skip(i) {
 			continue
 		}
 		a.counts.Profiles++
@@ -152,11 +140,12 @@ func (a *addition) count() {
 	}
 }
 
-// resource returns the resource that Profiles of from go into, which loses the attributes to drop.
-func (w *Window) resource(from *incomingResource, drop []string) *resource {
+// resource returns the resource that a Profile goes into. With SnapshotsKeep, that of a snapshot keeps all attributes.
+func (w *Window) resource(profile *Profile) *resource {
+	from, drop := profile.scope.resource, w.options.DropResourceAttributes
 	source, key := from.from.Resource(), from.key
-	if len(drop) == 0 {
-		key = from.original
+	if profile.snapshot && w.options.Snapshots == SnapshotsKeep {
+		key, drop = from.original, nil
 	}
 	r := w.resources[string(key)]
 	if r == nil {
@@ -191,14 +180,15 @@ const (
 
 // scope returns the scope that a Profile goes into: there is one for each slot. Snapshots have scopes of their own,
 // which with SnapshotsKeep only the Profiles of the same ScopeProfiles go into.
-func (w *Window) scope(r *resource, of *incomingResource, from *incomingScope, profile *Profile) *scope {
+func (w *Window) scope(profile *Profile) *scope {
+	r, from := w.resource(profile), profile.scope
 	key := append(w.key[:0], from.key...).AppendInt(int64(profile.slot.length)).AppendInt(int64(profile.slot.number))
 	content := len(key)
 	latest := profile.snapshot && w.options.Snapshots == SnapshotsLatest
 	apart := profile.snapshot && w.options.Snapshots == SnapshotsKeep
 	switch {
 	case latest:
-		key = append(append(key, tagLatest), of.original...)
+		key = append(append(key, tagLatest), from.resource.original...)
 	case apart:
 		key = append(key, tagKept).AppendInt(int64(w.scopes))
 	}
@@ -227,13 +217,13 @@ func (w *Window) scope(r *resource, of *incomingResource, from *incomingScope, p
 	return s
 }
 
-// profile adds the Profile at this place of its ScopeProfiles.
-func (a *addition) profile(to *scope, from *Profile, place int, in *partition) {
+// profile adds a Profile to its scope.
+func (a *addition) profile(to *scope, from *Profile) {
 	key := a.keyOf(from)
-	if to.latest != nil && !a.supersede(to, key, from, in) {
+	if to.latest != nil && !a.supersede(to, key, from) {
 		return
 	}
-	into := target{addition: a, scope: to, key: key, from: from.from, place: place}
+	into := target{addition: a, scope: to, key: key, from: from}
 	a.size -= to.samples.Retained()
 	samples := from.from.Samples()
 	if to.samples.Len() == 0 {
@@ -322,8 +312,7 @@ type target struct {
 	*addition
 	scope *scope
 	key   profileKey
-	from  pprofile.Profile
-	place int
+	from  *Profile
 	found [shapes]*mergedProfile
 }
 
@@ -334,13 +323,13 @@ func (t *target) merged(s shape) *mergedProfile {
 		key.shape = s
 		to := t.scope.profiles[key]
 		if to == nil {
-			to = &mergedProfile{key: key, place: t.place}
+			to = &mergedProfile{key: key, place: t.from.place}
 			t.scope.profiles[key] = to
 			t.size += entrySize
 		}
 		t.size -= to.retained()
 		t.samples -= to.column.Len()
-		to.include(t.from, t.place)
+		to.include(t.from.from, t.from.place)
 		t.found[s] = to
 	}
 	return t.found[s]

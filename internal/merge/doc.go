@@ -25,7 +25,7 @@
 //
 //	options := &merge.Options{DropZeroSamples: true}
 //	w := merge.NewWindow(options)
-//	err := w.Add(current)                         // from Check(pd, options)
+//	err := w.Add(current, nil)                    // from Check(pd, options)
 //	err = w.Subtract(baseline, isCumulative)      // ErrRestarted: no delta, a new baseline
 //	delta := w.Emit("")
 package merge

@@ -33,19 +33,10 @@ type Payload struct {
 	// which has the attributes of the scope, and because snapshots of a resource may keep attributes that its intervals lose.
 	Repeated int
 
-	pd        pprofile.Profiles // references are resolved; it is only read
-	resources []incomingResource
-	contents  dictionary.Value // has the keys of resources and scopes as its parts
-	dropped   []bool           // by attribute: samples lose it
-	growth    dictionary.Growth
-
-	// few is memory for a payload of one scope, as most are: one allocation in place of five.
-	few struct {
-		profiles  [4]Profile
-		resources [1]incomingResource
-		scopes    [1]incomingScope
-		contents  [256]byte
-	}
+	pd      pprofile.Profiles // references are resolved; it is only read
+	dropped []bool            // by attribute: samples lose it
+	growth  dictionary.Growth
+	scratch dictionary.Value // what is hashed
 }
 
 // Profile describes a Profile of a payload.
@@ -53,9 +44,10 @@ type Profile struct {
 	Key       Key
 	Partition string
 	Samples   int
-	Skip      bool // Window.Add and Subtract ignore the Profile
 
 	from     pprofile.Profile
+	scope    *incomingScope
+	place    int // its index in the scope
 	slot     slot
 	snapshot bool
 	typeHash uint64 // of service, profile type and sample type, if these are limited
@@ -72,15 +64,14 @@ type incomingResource struct {
 	original  []byte // its content
 	service   string
 	partition string
-	scopes    []incomingScope
 }
 
 // incomingScope is a ScopeProfiles of the payload.
 type incomingScope struct {
+	resource *incomingResource
 	from     pprofile.ScopeProfiles
 	key      []byte             // its content, with the sample types in place of the attributes that list them
 	types    []sampletypes.Type // of the pprofs that its Profiles are of; nil if unknown
-	profiles []Profile          // a part of those of the payload
 }
 
 // Check returns pd as a payload that a window with these options can add. It is safe for concurrent use. pd is only read,
@@ -111,9 +102,7 @@ func (p *Payload) check(pd pprofile.Profiles, options *Options) (err error) {
 	if p.pd, p.growth, err = dictionary.CheckToMerge(pd, p.dropped); err != nil {
 		return err
 	}
-	// Profiles do not move while scopes refer to them.
-	p.Profiles = slices.Grow(p.few.profiles[:0], p.pd.ProfileCount())
-	p.resources, p.contents = p.few.resources[:0], p.few.contents[:0]
+	p.Profiles = make([]Profile, 0, p.pd.ProfileCount())
 	for i, rp := range p.pd.ResourceProfiles().All() {
 		if key, ok := duplicateKey(rp.Resource().Attributes()); ok {
 			return fmt.Errorf("resource_profiles[%d].resource has two attributes with the key %q; keys must be unique", i, key)
@@ -123,73 +112,61 @@ func (p *Payload) check(pd pprofile.Profiles, options *Options) (err error) {
 			if key, ok := duplicateKey(sp.Scope().Attributes()); ok {
 				return fmt.Errorf("resource_profiles[%d].scope_profiles[%d].scope has two attributes with the key %q; keys must be unique", i, j, key)
 			}
-			r.scopes = append(r.scopes, p.describeScope(&r, sp, options))
+			p.describeScope(r, sp, options)
 		}
-		p.resources = append(p.resources, r)
 	}
 	return nil
 }
 
-// content returns the part of p.contents that append adds: many keys take one block of memory.
-func (p *Payload) content(appendTo func(dst dictionary.Value) dictionary.Value) []byte {
-	start := len(p.contents)
-	p.contents = appendTo(p.contents)
-	return p.contents[start:]
-}
+// keyRoom is enough for the keys of most resources and scopes, in bytes.
+const keyRoom = 256
 
-func (p *Payload) describeResource(rp pprofile.ResourceProfiles, options *Options) incomingResource {
-	attributes, schemaURL := rp.Resource().Attributes(), dictionary.ValidUTF8(rp.SchemaUrl())
-	r := incomingResource{
+func (p *Payload) describeResource(rp pprofile.ResourceProfiles, options *Options) *incomingResource {
+	attributes, schemaURL, drop := rp.Resource().Attributes(), dictionary.ValidUTF8(rp.SchemaUrl()), options.DropResourceAttributes
+	r := &incomingResource{
 		from: rp, partition: options.partition(attributes), service: dictionary.TextOf(attributes, "service.name"),
+		key: append(dictionary.AppendMapWithout(make(dictionary.Value, 0, keyRoom), attributes, drop), schemaURL...),
 	}
-	if len(p.resources) == 0 {
-		r.scopes = p.few.scopes[:0]
-	}
-	r.scopes = slices.Grow(r.scopes, rp.ScopeProfiles().Len())
-	r.key = p.content(func(key dictionary.Value) dictionary.Value {
-		return append(dictionary.AppendMapWithout(key, attributes, options.DropResourceAttributes), schemaURL...)
-	})
-	if r.original = r.key; len(options.DropResourceAttributes) > 0 {
-		r.original = p.content(func(key dictionary.Value) dictionary.Value {
-			return append(dictionary.AppendMap(key, attributes), schemaURL...)
-		})
-	}
-	if len(options.DropResourceAttributes) > 0 && options.Snapshots == SnapshotsKeep {
-		p.Repeated += entrySize + 4*len(r.original)
+	if r.original = r.key; len(drop) > 0 {
+		r.original = append(dictionary.AppendMap(nil, attributes), schemaURL...)
+		if options.Snapshots == SnapshotsKeep {
+			p.Repeated += entrySize + 4*len(r.original)
+		}
 	}
 	return r
 }
 
 // describeScope describes a scope and its Profiles.
-func (p *Payload) describeScope(r *incomingResource, sp pprofile.ScopeProfiles, options *Options) incomingScope {
-	s := incomingScope{from: sp, types: p.sampleTypes(sp)}
-	s.key = p.content(func(key dictionary.Value) dictionary.Value {
-		key = dictionary.AppendMapWithout(key, sp.Scope().Attributes(), sampleTypeAttributes)
-		for _, t := range s.types {
-			key = key.AppendKey(t.Type).AppendKey(t.Unit)
-		}
-		key = key.AppendInt(int64(len(s.types))).AppendKey(dictionary.ValidUTF8(sp.Scope().Name())).
-			AppendKey(dictionary.ValidUTF8(sp.Scope().Version())).AppendKey(dictionary.ValidUTF8(sp.SchemaUrl()))
-		return binary.BigEndian.AppendUint64(key, uint64(len(s.types))) // no type can be taken for a name
-	})
-	var content [sha256.Size]byte // of resource and scope
+func (p *Payload) describeScope(r *incomingResource, sp pprofile.ScopeProfiles, options *Options) {
+	s := &incomingScope{resource: r, from: sp, types: p.sampleTypes(sp)}
+	key := dictionary.AppendMapWithout(make(dictionary.Value, 0, keyRoom), sp.Scope().Attributes(), sampleTypeAttributes)
+	for _, t := range s.types {
+		key = key.AppendKey(t.Type).AppendKey(t.Unit)
+	}
+	key = key.AppendInt(int64(len(s.types))).AppendKey(dictionary.ValidUTF8(sp.Scope().Name())).
+		AppendKey(dictionary.ValidUTF8(sp.Scope().Version())).AppendKey(dictionary.ValidUTF8(sp.SchemaUrl()))
+	s.key = binary.BigEndian.AppendUint64(key, uint64(len(s.types))) // no type can be taken for a name
+	var content [sha256.Size]byte                                    // of resource and scope
 	if options.ProfileKeys {
-		key := dictionary.AppendMap(p.contents[len(p.contents):], r.from.Resource().Attributes()).AppendKey(r.from.SchemaUrl())
+		key := dictionary.AppendMap(p.scratch[:0], r.from.Resource().Attributes()).AppendKey(r.from.SchemaUrl())
 		key = dictionary.AppendMap(key, sp.Scope().Attributes())
-		content = sha256.Sum256(key.AppendKey(sp.SchemaUrl()).AppendKey(sp.Scope().Name()).AppendKey(sp.Scope().Version()))
+		p.scratch = key.AppendKey(sp.SchemaUrl()).AppendKey(sp.Scope().Name()).AppendKey(sp.Scope().Version())
+		content = sha256.Sum256(p.scratch)
 	}
 	profileType := dictionary.TextOf(sp.Scope().Attributes(), sampletypes.ProfileTypeAttribute)
-	slots, first := map[slot]bool{}, len(p.Profiles) // slots has those of neighbours in different ones
+	slots := map[slot]bool{} // of neighbours in different ones
 	for i, from := range sp.Profiles().All() {
 		to := Profile{
-			Partition: r.partition, Samples: from.Samples().Len(),
-			from: from, snapshot: sampletypes.IsSnapshot(p.pd.Dictionary(), from, options.SnapshotSampleTypes),
+			Partition: r.partition, Samples: from.Samples().Len(), from: from, scope: s, place: i,
+			snapshot: sampletypes.IsSnapshot(p.pd.Dictionary(), from, options.SnapshotSampleTypes),
 		}
 		if !to.snapshot || options.Snapshots != SnapshotsKeep {
 			to.slot = slotOf(from, options)
 		}
-		if i > 0 && p.Profiles[first+i-1].slot != to.slot {
-			slots[p.Profiles[first+i-1].slot], slots[to.slot] = true, true
+		if i > 0 {
+			if before := p.Profiles[len(p.Profiles)-1].slot; before != to.slot {
+				slots[before], slots[to.slot] = true, true
+			}
 		}
 		if options.ProfileKeys && !from.ProfileID().IsEmpty() {
 			to.Key = p.profileKey(content, from)
@@ -199,23 +176,21 @@ func (p *Payload) describeScope(r *incomingResource, sp pprofile.ScopeProfiles, 
 		}
 		p.Profiles = append(p.Profiles, to)
 	}
-	s.profiles = p.Profiles[first:]
 	p.Repeated += max(0, len(slots)-1) * scopeSize(len(s.key))
-	return s
 }
 
 // typeHash is equal for Profiles of one service, profile type and sample type.
 func (p *Payload) typeHash(service, profileType string, t pprofile.ValueType) uint64 {
-	key := p.contents[len(p.contents):].AppendKey(service).AppendKey(profileType).AppendKey(p.text(t.TypeStrindex())).AppendKey(p.text(t.UnitStrindex()))
-	return xxhash.Sum64(key)
+	p.scratch = p.scratch[:0].AppendKey(service).AppendKey(profileType).AppendKey(p.text(t.TypeStrindex())).AppendKey(p.text(t.UnitStrindex()))
+	return xxhash.Sum64(p.scratch)
 }
 
 // profileKey returns the key of a Profile; content is that of its resource and scope.
 func (p *Payload) profileKey(content [sha256.Size]byte, from pprofile.Profile) Key {
 	id, sampleType := from.ProfileID(), from.SampleType()
-	key := append(append(p.contents[len(p.contents):], content[:]...), id[:]...)
-	key = key.AppendKey(p.text(sampleType.TypeStrindex())).AppendKey(p.text(sampleType.UnitStrindex()))
-	sum := sha256.Sum256(key)
+	key := append(append(p.scratch[:0], content[:]...), id[:]...)
+	p.scratch = key.AppendKey(p.text(sampleType.TypeStrindex())).AppendKey(p.text(sampleType.UnitStrindex()))
+	sum := sha256.Sum256(p.scratch)
 	return Key(sum[:])
 }
 

@@ -19,8 +19,8 @@ type latestSnapshot struct {
 // supersede makes room in s for the snapshot p of the payload that is being added. It
 // returns false if s holds a later one. Profiles of one payload with equal keys and times
 // are one snapshot.
-func (a *addition) supersede(s *scope, key profileKey, p *Profile, in *partition) bool {
-	payload := a.counts.Payloads
+func (a *addition) supersede(s *scope, key profileKey, p *Profile) bool {
+	payload, in := a.counts.Payloads, a.partitions[p.Partition]
 	time, samples := uint64(p.from.Time()), p.from.Samples().Len()
 	held, ok := s.latest[key]
 	switch {

@@ -6,7 +6,6 @@ package merge
 import (
 	"errors"
 	"fmt"
-	"slices"
 )
 
 // ErrRestarted says that the baseline and the profile after it are of different processes.
@@ -19,14 +18,11 @@ var ErrRestarted = errors.New("the process restarted")
 // The error wraps ErrRestarted if a sum has become negative, or a mapping or a Profile of
 // baseline is missing from the added Profiles. Do not use w after an error.
 func (w *Window) Subtract(baseline *Payload, cumulative func(sampleType string) bool) error {
-	described := slices.Clone(baseline.Profiles)
-	defer func() { copy(baseline.Profiles, described) }()
-	for i := range baseline.Profiles {
-		p := &baseline.Profiles[i]
-		p.Skip = !cumulative(baseline.text(p.from.SampleType().TypeStrindex()))
+	skip := func(i int) bool {
+		return !cumulative(baseline.text(baseline.Profiles[i].from.SampleType().TypeStrindex()))
 	}
 	mappings, profiles := w.tables.Mappings(), w.profiles()
-	switch err := w.add(baseline, true); {
+	switch err := w.add(baseline, skip, true); {
 	case err != nil:
 		return err
 	case w.tables.Mappings() > mappings:

@@ -39,7 +39,7 @@ func add(w *Window, pd pprofile.Profiles) error {
 	if err != nil {
 		return err
 	}
-	return w.Add(p)
+	return w.Add(p, nil)
 }
 
 func merged(t testing.TB, options *Options, payloads ...pprofile.Profiles) pprofile.Profiles {

@@ -93,8 +93,8 @@ func TestDuplicatesAreBounded(t *testing.T) {
 			require.LessOrEqual(t, d.size(), 100*acknowledgedSize)
 		}
 		known := func(i int) bool {
-			_, others, _ := d.skip(&merge.Payload{Profiles: []merge.Profile{{Key: key(i)}}})
-			return others == 0
+			unique, _ := d.unique(&merge.Payload{Profiles: []merge.Profile{{Key: key(i)}}})
+			return unique.profiles == 0
 		}
 		require.False(t, known(899), "the oldest are evicted first")
 		require.True(t, known(900))

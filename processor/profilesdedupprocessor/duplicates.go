@@ -37,29 +37,30 @@ func newSeenProfiles(ttl time.Duration, limit int) *seenProfiles {
 	}
 }
 
-// skip sets Skip of the duplicates in p, and of no other Profile. It returns the partitions whose
-// outcome is that of duplicates, and the number of other Profiles and of their samples. Profiles of
-// one payload are not duplicates of each other.
-func (s *seenProfiles) skip(p *merge.Payload) (waits partitionSet, profiles, samples int) {
+// uniqueProfiles are the Profiles of a payload that are not duplicates.
+type uniqueProfiles struct {
+	skip              []bool // the others, by index
+	profiles, samples int
+}
+
+// unique returns the Profiles of p that are not duplicates, and the partitions whose outcome is that of duplicates.
+// Profiles of one payload are not duplicates of each other.
+func (s *seenProfiles) unique(p *merge.Payload) (u uniqueProfiles, waits partitionSet) {
 	s.evict()
 	waits = partitionSet{}
 	for i := range p.Profiles {
 		profile := &p.Profiles[i]
-		profile.Skip = false
-		if profile.Key != (merge.Key{}) {
-			if part := s.pending[profile.Key]; part != nil {
-				profile.Skip = true
-				waits[part] = true
-			} else {
-				_, profile.Skip = s.acknowledged[profile.Key]
-			}
+		part := s.pending[profile.Key]
+		if part != nil {
+			waits[part] = true
 		}
-		if !profile.Skip {
-			profiles++
-			samples += profile.Samples
+		skip := part != nil || s.acknowledged[profile.Key] != nil // no Profile has the zero key there
+		if u.skip = append(u.skip, skip); !skip {
+			u.profiles++
+			u.samples += profile.Samples
 		}
 	}
-	return waits, profiles, samples
+	return u, waits
 }
 
 // acknowledge adds keys of part that were pending or are new.

@@ -56,9 +56,9 @@ func (p *dedupProcessor) check(pd pprofile.Profiles) (payload *merge.Payload, er
 	return merge.Check(pd, p.options)
 }
 
-func (p *dedupProcessor) merge(w *window, payload *merge.Payload) (err error) {
+func (p *dedupProcessor) merge(w *window, payload *merge.Payload, skip []bool) (err error) {
 	defer p.recoverTo(&err, errMergePanicked)
-	return w.merged.Add(payload)
+	return w.merged.Add(payload, func(i int) bool { return skip[i] })
 }
 
 // add merges a payload into the open window, without its duplicates, and returns the partitions that
@@ -69,9 +69,9 @@ func (p *dedupProcessor) add(ctx context.Context, payload *merge.Payload, bytes 
 		return nil, err
 	}
 	var (
-		waits             partitionSet
-		profiles, samples int
-		timeout           <-chan time.Time
+		unique  uniqueProfiles
+		waits   partitionSet
+		timeout <-chan time.Time
 	)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,8 +80,8 @@ func (p *dedupProcessor) add(ctx context.Context, payload *merge.Payload, bytes 
 			return nil, errStopping
 		}
 		p.closeIfDue()
-		waits, profiles, samples = p.seen.skip(payload)
-		if profiles == 0 || p.open == nil || p.open.size+needed+sampleSize*samples <= p.maxWindow() || p.closeWindow(reasonMemory) {
+		unique, waits = p.seen.unique(payload)
+		if unique.profiles == 0 || p.open == nil || p.open.size+needed+sampleSize*unique.samples <= p.maxWindow() || p.closeWindow(reasonMemory) {
 			break
 		}
 		if timeout == nil {
@@ -91,12 +91,12 @@ func (p *dedupProcessor) add(ctx context.Context, payload *merge.Payload, bytes 
 			return nil, err
 		}
 	}
-	if profiles > 0 {
+	if unique.profiles > 0 {
 		w := p.open
 		if w == nil {
 			w = p.newWindow()
 		}
-		if err := p.merge(w, payload); err != nil {
+		if err := p.merge(w, payload, unique.skip); err != nil {
 			if errors.Is(err, errMergePanicked) && p.open != nil { // it may be half-changed
 				p.open = nil
 				w.close()
@@ -110,10 +110,10 @@ func (p *dedupProcessor) add(ctx context.Context, payload *merge.Payload, bytes 
 			p.open = w
 			p.wakeUp() // the goroutine waits until its end
 		}
-		w.register(payload, p.seen, p.acknowledgesLater(), waits)
+		w.register(payload, unique.skip, p.seen, p.acknowledgesLater(), waits)
 		p.closeIfDue()
 	}
-	p.telemetry.accepted(payload, profiles, samples, bytes)
+	p.telemetry.accepted(payload, unique.profiles, unique.samples, bytes)
 	return waits, nil
 }
 
@@ -159,13 +159,13 @@ func (p *dedupProcessor) sendAtOnce(ctx context.Context, payload *merge.Payload,
 		p.mu.Unlock()
 		return p.reject(errStopping)
 	}
-	waits, others, _ := p.seen.skip(payload)
-	w.register(payload, p.seen, true, waits)
+	unique, waits := p.seen.unique(payload)
+	w.register(payload, unique.skip, p.seen, true, waits)
 	p.mu.Unlock()
 
 	var invalid error
-	if others > 0 {
-		invalid = p.merge(w, payload)
+	if unique.profiles > 0 {
+		invalid = p.merge(w, payload, unique.skip)
 	}
 	p.telemetry.add(p.telemetry.ProcessorProfilesDedupSaturatedValues, w.merged.Counts().Saturated)
 	w.close()
@@ -182,7 +182,7 @@ func (p *dedupProcessor) sendAtOnce(ctx context.Context, payload *merge.Payload,
 		return p.reject(invalid)
 	}
 
-	profiles, samples, bytes := w.accepted(payload, bytes)
+	profiles, samples, bytes := w.accepted(payload, unique.skip, bytes)
 	err := await(ctx, waits)
 	if len(waits) == 1 && len(w.unsent) == 1 { // it may say which part of the payload failed
 		err = ingest.ForCaller(w.unsent[0].err)

@@ -68,10 +68,10 @@ func (p *dedupProcessor) newWindow() *window {
 
 // register adds the Profiles of payload that are not skipped to their partitions, and their keys to
 // seen: as acknowledged, or as pending until the outcome of the partition, which its caller then waits for.
-func (w *window) register(payload *merge.Payload, seen *seenProfiles, pending bool, waits partitionSet) {
+func (w *window) register(payload *merge.Payload, skip []bool, seen *seenProfiles, pending bool, waits partitionSet) {
 	for i := range payload.Profiles {
 		profile := &payload.Profiles[i]
-		if profile.Skip {
+		if skip[i] {
 			continue
 		}
 		part := w.partitions[profile.Partition]
@@ -107,11 +107,11 @@ func (w *window) close() {
 
 // accepted counts what the next consumer has accepted of the only payload of a window, which has so many bytes: of a
 // partition that was rejected in part, all but that part.
-func (w *window) accepted(payload *merge.Payload, of int) (profiles, samples, bytes int) {
+func (w *window) accepted(payload *merge.Payload, skip []bool, of int) (profiles, samples, bytes int) {
 	bytes = of
 	for i := range payload.Profiles {
 		profile := &payload.Profiles[i]
-		if profile.Skip {
+		if skip[i] {
 			continue
 		}
 		err := w.partitions[profile.Partition].err
