@@ -299,16 +299,23 @@ func randomProfiles(r *rand.Rand, seed, round uint64, options *Options) []expand
 	return append(all, again)
 }
 
-// samplesOfColumns counts the merged samples without timestamps.
-func samplesOfColumns(w *Window) (n int) {
-	for _, r := range w.resources {
-		for _, s := range r.scopes {
+// countParts counts the merged samples without timestamps, and adds up the bytes that the parts of a window retain.
+func countParts(w *Window) (samples, size int) {
+	size = w.tables.Retained() + cap(w.key) + slotSize*len(w.slots)
+	for key := range w.partitions {
+		size += partitionSize + len(key)
+	}
+	for key, r := range w.resources {
+		size += entrySize + 4*len(key)
+		for key, s := range r.scopes {
+			size += scopeSize(len(key)) + s.samples.Retained() + entrySize/4*len(s.latest)
 			for _, p := range s.profiles {
-				n += p.column.Len()
+				samples += p.column.Len()
+				size += entrySize + p.retained()
 			}
 		}
 	}
-	return n
+	return samples, size
 }
 
 // Random sequences of additions and flushes, under all options.
@@ -332,7 +339,9 @@ func TestWindowEqualsModel_P2(t *testing.T) {
 				pd := profiletest.Build(t, expanded...)
 				pd.MarkReadOnly() // a change panics
 				require.NoErrorf(t, add(w, pd), "round %d", round)
-				require.Equal(t, samplesOfColumns(w), w.Samples(), "round %d", round)
+				samples, size := countParts(w)
+				require.Equal(t, samples, w.Samples(), "round %d", round)
+				require.Equal(t, size, w.Size(), "round %d", round)
 				payload++
 				naive.add(payload, expanded)
 				continue

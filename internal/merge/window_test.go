@@ -269,6 +269,11 @@ func TestSizeIsWhatTheHeapShows(t *testing.T) {
 			payloads["stacks"] = append(payloads["stacks"], pd)
 		}
 	}
+	var series []expand.Profile // of one scope, which share no samples
+	for i := range 3000 {
+		series = append(series, expand.Profile{Duration: 1, Period: int64(i), Samples: []*expand.Sample{{Stack: []*expand.Frame{{Address: uint64(i + 1)}}, Sum: big.NewInt(1)}}})
+	}
+	payloads["series"] = []pprofile.Profiles{profiletest.Build(t, series...)}
 	t.Run("corpus", func(t *testing.T) {
 		for _, file := range profiletest.Corpus(t) {
 			if pd := unmarshalPprof(t, file.Data); pd.SampleCount() > 1000 {
@@ -286,6 +291,7 @@ func TestSizeIsWhatTheHeapShows(t *testing.T) {
 		estimate, shown := float64(w.Size()), float64(profiletest.Heap()-before)
 		t.Logf("%s: %.0f of %.0f bytes, %.2f", name, estimate, shown, estimate/shown)
 		require.InDelta(t, 1, estimate/shown, 0.3, name)
+		require.Less(t, estimate, 2000*float64(w.counts.Samples), name)
 		require.NotEmpty(t, w.resources)
 	}
 }

@@ -19,6 +19,7 @@ import (
 func TestConfig(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
 	require.NoError(t, cfg.Validate())
+	require.Equal(t, config.MemoryLimit()/4, cfg.MemoryLimit, "with two processors and the receiver's quarter, one is left")
 	require.NoError(t, confmap.NewFromStringMap(map[string]any{
 		"window": "2s", "acknowledge": "on_flush", "memory_limit": "64MiB", "snapshots": "sum",
 		"snapshot_sample_types": []any{"live"}, "drop_zero_samples": false,

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
@@ -60,11 +61,14 @@ func TestEmptyProfilesAreCounted(t *testing.T) {
 			empty := metric("empty_profiles", "")
 			require.Positive(t, empty)
 
-			require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.InOne(t, payloadtest.With(second(0, 0), "service.name", "idle"), payloadtest.With(second(100, 1), "service.name", "busy"))))
+			of := func(service string, value int64) pprofile.Profiles {
+				return payloadtest.With(second(100, value), "service.name", service)
+			}
+			require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.InOne(t, payloadtest.InOne(t, of("idle", 0), of("idle, too", 0)), of("busy", 1))))
 			require.NoError(t, p.Shutdown(t.Context()))
 			require.Equal(t, 1, next.attempts)
 			require.Equal(t, 1, payloadtest.Only(t, next.windows()[0]).Samples().Len())
-			require.Equal(t, empty+1, metric("empty_profiles", ""))
+			require.Equal(t, empty+2, metric("empty_profiles", ""))
 			require.False(t, bytes.Contains(profiletest.ProtoOfCopy(t, next.windows()[0]), []byte("idle")))
 		})
 	}
