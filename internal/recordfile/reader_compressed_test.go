@@ -73,14 +73,13 @@ func TestCompressedReadingIsLinear_E9(t *testing.T) {
 // TestDamagedNeighbours_E9: each of many damaged records one behind the other costs no
 // other one.
 func TestDamagedNeighbours_E9(t *testing.T) {
-	for _, compression := range []Compression{Gzip, Zstd} {
-		format := Format{Content: OTLPProto, Compression: compression}
+	for _, format := range []Format{{OTLPProto, Gzip}, {OTLPProto, Zstd}, {OTLPJSON, None}} {
 		var file []byte
 		const records, whole = 40, 5
 		for id := range records {
-			record := encodeRecord(t, format, newRecord(OTLPProto, id+1, 100<<10))
+			record := encodeRecord(t, format, newRecord(format.Content, id+1, 100<<10))
 			if id%whole != 0 {
-				record[len(record)-1] ^= 0x55 // of the checksum, or the length of gzip
+				record[len(record)-2] ^= 0x55 // of the checksum, the length of gzip, or the end of JSON
 			}
 			file = append(file, record...)
 		}
@@ -92,7 +91,7 @@ func TestDamagedNeighbours_E9(t *testing.T) {
 			}
 		}
 		r.Close()
-		require.Equal(t, records/whole, found, "compression %d", compression)
+		require.Equal(t, records/whole, found, formatName(format))
 	}
 }
 
