@@ -162,13 +162,13 @@ func (s sortedScope) time() uint64 {
 func (e *emitter) use(s *scope) (profiles []*mergedProfile) {
 	c := e.canonical
 	for key, p := range s.profiles {
-		samples := e.samplesOf(s, p)
+		samples := e.samplesOf(p)
 		if e.w.options.DropEmptyProfiles && len(samples) == 0 {
 			continue
 		}
 		profiles = append(profiles, p)
 		for _, k := range samples {
-			c.UseSample(k.stack, k.set, k.link)
+			c.UseSample(s.samples.Identity(k.row))
 		}
 		c.UseString(key.sampleType)
 		c.UseString(key.sampleUnit)

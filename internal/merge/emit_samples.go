@@ -10,34 +10,23 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// identity is what tells the samples of a Profile apart, in the tables of the window.
-type identity struct{ stack, set, link int32 }
-
-// sample is a sample to be written: its identity, its row and, for shapeValues, its position
-// in the column.
-type sample struct {
-	identity
-	row, position int32
-}
+// sample is a sample to be written: its row and, for shapeValues, its position in the column.
+type sample struct{ row, position int32 }
 
 // samplesOf returns the samples of p without those that are dropped for being zero, in memory that
 // the next call overwrites.
-func (e *emitter) samplesOf(s *scope, p *mergedProfile) []sample {
+func (e *emitter) samplesOf(p *mergedProfile) []sample {
 	e.samples = e.samples[:0]
-	add := func(row, position int32) {
-		stack, set, link := s.samples.Identity(row)
-		e.samples = append(e.samples, sample{identity{stack, set, link}, row, position})
-	}
 	if p.key.shape == shapeValues {
 		for i := range int32(p.column.Len()) {
 			if !e.w.options.DropZeroSamples || p.column.Sum(i) != 0 {
-				add(p.column.Row(i), i)
+				e.samples = append(e.samples, sample{p.column.Row(i), i})
 			}
 		}
 		return e.samples
 	}
 	for _, event := range p.events {
-		add(event.row, 0)
+		e.samples = append(e.samples, sample{row: event.row})
 	}
 	slices.SortFunc(e.samples, func(a, b sample) int { return cmp.Compare(a.row, b.row) })
 	e.samples = slices.Compact(e.samples)
@@ -63,13 +52,13 @@ func (e *emitter) rankSamples(s sortedScope) {
 	e.ranks = slices.Grow(e.ranks[:0], s.samples.Len())[:s.samples.Len()]
 	clear(e.ranks)
 	for _, p := range s.profiles {
-		for _, k := range e.samplesOf(s.scope, p) {
+		for _, k := range e.samplesOf(p) {
 			if e.ranks[k.row] != 0 {
 				continue
 			}
 			e.ranks[k.row] = 1 // not yet its rank
 			o := order{row: k.row}
-			o.stack, o.set, o.link = e.canonical.Ranks(k.stack, k.set, k.link)
+			o.stack, o.set, o.link = e.canonical.Ranks(s.samples.Identity(k.row))
 			if p.key.shape == shapeValues {
 				o.sum = p.column.Sum(k.position)
 			}
@@ -82,24 +71,26 @@ func (e *emitter) rankSamples(s sortedScope) {
 	}
 }
 
-func (e *emitter) emitIdentity(to pprofile.Sample, from identity) {
-	to.SetStackIndex(e.canonical.Stack(from.stack))
-	to.SetLinkIndex(e.canonical.Link(from.link))
-	if from.set != 0 {
-		e.attribute = e.canonical.AppendSet(e.attribute[:0], from.set)
+// emitSample appends a sample with the identity of a row of s.
+func (e *emitter) emitSample(dst pprofile.SampleSlice, s *scope, row int32) pprofile.Sample {
+	to := dst.AppendEmpty()
+	stack, set, link := s.samples.Identity(row)
+	to.SetStackIndex(e.canonical.Stack(stack))
+	to.SetLinkIndex(e.canonical.Link(link))
+	if set != 0 {
+		e.attribute = e.canonical.AppendSet(e.attribute[:0], set)
 		to.AttributeIndices().FromRaw(e.attribute)
 	}
+	return to
 }
 
 // emitValues writes the sums of p, in the order of the ranks.
 func (e *emitter) emitValues(to pprofile.Profile, s *scope, p *mergedProfile) {
-	samples := e.samplesOf(s, p)
+	samples := e.samplesOf(p)
 	slices.SortFunc(samples, func(a, b sample) int { return cmp.Compare(e.ranks[a.row], e.ranks[b.row]) })
 	to.Samples().EnsureCapacity(len(samples))
 	for _, from := range samples {
-		sample := to.Samples().AppendEmpty()
-		e.emitIdentity(sample, from.identity)
-		sample.Values().Append(p.column.Sum(from.position))
+		e.emitSample(to.Samples(), s, from.row).Values().Append(p.column.Sum(from.position))
 	}
 }
 
@@ -118,9 +109,7 @@ func (e *emitter) emitEvents(to pprofile.Profile, s *scope, p *mergedProfile) {
 		for stop < len(events) && events[stop].row == row {
 			stop++
 		}
-		stack, set, link := s.samples.Identity(row)
-		sample := to.Samples().AppendEmpty()
-		e.emitIdentity(sample, identity{stack, set, link})
+		sample := e.emitSample(to.Samples(), s, row)
 		sample.TimestampsUnixNano().EnsureCapacity(stop - start)
 		for _, event := range events[start:stop] {
 			sample.TimestampsUnixNano().Append(event.time)
