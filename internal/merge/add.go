@@ -325,10 +325,7 @@ func (t *target) merged(s shape) *mergedProfile {
 		if to == nil {
 			to = &mergedProfile{key: key, place: t.from.place}
 			t.scope.profiles[key] = to
-			t.size += entrySize
 		}
-		t.size -= to.retained()
-		t.samples -= to.column.Len()
 		to.include(t.from.from, t.from.place)
 		t.found[s] = to
 	}
@@ -340,8 +337,7 @@ func (t *target) done() {
 	parts := 0
 	for _, p := range t.found {
 		if p != nil {
-			t.size += p.retained()
-			t.samples += p.column.Len()
+			t.account(p)
 			parts++
 		}
 	}

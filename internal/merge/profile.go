@@ -37,6 +37,8 @@ type mergedProfile struct {
 	dropped  uint32
 	column   column
 	events   []event
+
+	size, samples int // that the window counts for it
 }
 
 // event is a timestamp of a sample and, for shapeBoth, its value.

@@ -37,8 +37,8 @@ func (a *addition) supersede(s *scope, key profileKey, p *Profile) bool {
 	s.latest[key] = latestSnapshot{time, payload, 1, samples}
 	for key.shape = range shapes {
 		if old := s.profiles[key]; old != nil {
-			a.size -= entrySize + old.retained()
-			a.samples -= old.column.Len()
+			a.size -= old.size
+			a.samples -= old.samples
 			delete(s.profiles, key)
 		}
 	}

@@ -112,6 +112,15 @@ func (w *Window) Size() int { return w.tables.Retained() + cap(w.key) + w.size }
 // Samples returns the number of merged samples, without those that have timestamps.
 func (w *Window) Samples() int { return w.samples }
 
+// account counts the bytes and samples of p in place of those at its last call.
+func (w *Window) account(p *mergedProfile) {
+	w.size -= p.size
+	w.samples -= p.samples
+	p.size, p.samples = entrySize+p.retained(), p.column.Len()
+	w.size += p.size
+	w.samples += p.samples
+}
+
 // Slots returns the number of slots that the merged Profiles are in.
 func (w *Window) Slots() int { return len(w.slots) }
 
