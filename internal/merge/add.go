@@ -53,6 +53,9 @@ func (w *Window) add(p *Payload, skip func(i int) bool, subtract bool) error {
 		before = profile
 		a.profile(into, profile)
 	}
+	if err := w.tables.Err(); err != nil {
+		panic(err) // HasRoom was wrong: what had no room has become the zero value
+	}
 	a.count()
 	remap.Forget()
 	remaps.Put(remap)

@@ -213,6 +213,17 @@ func TestFullTable_P1(t *testing.T) {
 	require.Equal(t, want, profiletest.ProtoOfCopy(t, w.Emit("")))
 }
 
+// Should a payload ever add more than its check has found, Add panics before it counts the payload.
+func TestFullTableDespiteTheCheck_P1(t *testing.T) {
+	w := NewWindow(defaultOptions())
+	w.tables = dictionary.New(200)
+	p, err := Check(payloadtest.ManyStacks(300, 0), w.options)
+	require.NoError(t, err)
+	p.growth = dictionary.Growth{}
+	require.Panics(t, func() { _ = w.Add(p, nil) })
+	require.Zero(t, w.Counts())
+}
+
 func TestWindowProfileIDs(t *testing.T) {
 	a, b := payloadtest.Interval(1, 1, 5), payloadtest.Interval(2, 1, 7)
 	payloadtest.Only(t, a).SetProfileID(pprofile.ProfileID{1})
