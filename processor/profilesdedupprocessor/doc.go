@@ -28,5 +28,5 @@
 // being exported, the payload made of it, the seen keys and the retry queue. A window is closed, and a
 // partition sent for the first time, only if the retry queue has room for it.
 //
-// If window is 0, each payload has a window of its own, which its caller's goroutine sends.
+// If window is 0, each payload has a window of its own, which its caller's goroutine sends (atonce.go).
 package profilesdedupprocessor

@@ -76,6 +76,12 @@ func (s *seenProfiles) acknowledge(part *partition, keys ...merge.Key) {
 	s.evict()
 }
 
+// accept acknowledges the keys of part that are pending.
+func (s *seenProfiles) accept(part *partition) {
+	pending := slices.DeleteFunc(part.keys, func(key merge.Key) bool { return s.pending[key] != part })
+	s.acknowledge(part, pending...)
+}
+
 // remove removes the keys of part, except those that were acknowledged again later with
 // another partition.
 func (s *seenProfiles) remove(part *partition) {

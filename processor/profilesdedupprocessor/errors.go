@@ -5,7 +5,6 @@ package profilesdedupprocessor
 
 import (
 	"errors"
-	"fmt"
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.uber.org/zap"
@@ -42,26 +41,31 @@ func (p *dedupProcessor) recoverTo(err *error, what error) {
 	}
 }
 
+// rejections are the errors with which a payload is not accepted, by the sentinel that they wrap, and whether the payload
+// itself is the cause. All others are those of an invalid payload.
+var rejections = []struct {
+	err       error
+	reason    reason
+	ofPayload bool
+}{
+	{errStopping, reasonShutdown, false},
+	{errMemoryLimit, reasonMemory, false},
+	{errMergePanicked, reasonPanic, false},
+	{errTooLarge, reasonTooLarge, true},
+	{merge.ErrTypes, reasonTypes, true},
+	{merge.ErrNoValues, reasonNoValues, true},
+}
+
 // reject counts a payload that is not accepted, and returns the error for its sender.
 func (p *dedupProcessor) reject(err error) error {
-	why := reasonInvalid
-	switch {
-	case errors.Is(err, errStopping):
-		why = reasonShutdown
-	case errors.Is(err, errMemoryLimit):
-		why = reasonMemory
-	case errors.Is(err, errMergePanicked):
-		why = reasonPanic
-	case errors.Is(err, merge.ErrNoValues):
-		why = reasonNoValues
-	case errors.Is(err, errTooLarge):
-		why = reasonTooLarge
-	case errors.Is(err, merge.ErrTypes):
-		why = reasonTypes
-		err = fmt.Errorf("profiles_dedup: %w", err)
+	why, ofPayload := reasonInvalid, true
+	for _, r := range rejections {
+		if errors.Is(err, r.err) {
+			why, ofPayload = r.reason, r.ofPayload
+		}
 	}
 	p.telemetry.add(p.telemetry.ProcessorProfilesDedupRejectedPayloads, 1, why)
-	if why == reasonInvalid || why == reasonNoValues || why == reasonTooLarge || why == reasonTypes {
+	if ofPayload {
 		return consumererror.NewPermanent(&clientError{err})
 	}
 	return err

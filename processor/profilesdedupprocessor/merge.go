@@ -11,7 +11,6 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 )
 
@@ -58,7 +57,10 @@ func (p *dedupProcessor) check(pd pprofile.Profiles) (payload *merge.Payload, er
 
 func (p *dedupProcessor) merge(w *window, payload *merge.Payload, skip []bool) (err error) {
 	defer p.recoverTo(&err, errMergePanicked)
-	return w.merged.Add(payload, func(i int) bool { return skip[i] })
+	if err := w.merged.Add(payload, func(i int) bool { return skip[i] }); err != nil {
+		return fmt.Errorf("profiles_dedup: %w", err)
+	}
+	return nil
 }
 
 // add merges a payload into the open window, without its duplicates, and returns the partitions that
@@ -68,28 +70,11 @@ func (p *dedupProcessor) add(ctx context.Context, payload *merge.Payload, bytes 
 	if err := p.checkSize(bytes, needed); err != nil {
 		return nil, err
 	}
-	var (
-		unique  uniqueProfiles
-		waits   partitionSet
-		timeout <-chan time.Time
-	)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for {
-		if p.stopping {
-			return nil, errStopping
-		}
-		p.closeIfDue()
-		unique, waits = p.seen.unique(payload)
-		if unique.profiles == 0 || p.open == nil || p.open.size+needed+sampleSize*unique.samples <= p.maxWindow() || p.closeWindow(reasonMemory) {
-			break
-		}
-		if timeout == nil {
-			timeout = time.After(roomTimeout)
-		}
-		if err := p.awaitClose(ctx, p.open, timeout); err != nil {
-			return nil, err
-		}
+	unique, waits, err := p.makeRoom(ctx, payload, needed)
+	if err != nil {
+		return nil, err
 	}
 	if unique.profiles > 0 {
 		w := p.open
@@ -110,11 +95,37 @@ func (p *dedupProcessor) add(ctx context.Context, payload *merge.Payload, bytes 
 			p.open = w
 			p.wakeUp() // the goroutine waits until its end
 		}
-		w.register(payload, unique.skip, p.seen, p.acknowledgesLater(), waits)
+		w.register(payload, unique.skip, p.seen, p.cfg.Acknowledge == acknowledgeOnFlush, waits)
 		p.closeIfDue()
 	}
 	p.telemetry.accepted(payload, unique.profiles, unique.samples, bytes)
 	return waits, nil
+}
+
+// makeRoom waits until a window has room for the Profiles of a payload that are not duplicates: the open one, or a new one if
+// there is none. It returns these Profiles and the partitions of pending duplicates. The caller holds mu.
+func (p *dedupProcessor) makeRoom(ctx context.Context, payload *merge.Payload, needed int) (unique uniqueProfiles, waits partitionSet, err error) {
+	var timeout <-chan time.Time
+	for {
+		if p.stopping {
+			return unique, nil, errStopping
+		}
+		p.closeIfDue()
+		unique, waits = p.seen.unique(payload)
+		w := p.open
+		if unique.profiles == 0 || w == nil || w.size+needed+sampleSize*unique.samples <= p.maxWindow() {
+			return unique, waits, nil
+		}
+		if p.closeWindow(reasonMemory) {
+			return unique, waits, nil
+		}
+		if timeout == nil {
+			timeout = time.After(roomTimeout)
+		}
+		if err := p.awaitClose(ctx, w, timeout); err != nil {
+			return unique, nil, err
+		}
+	}
 }
 
 // awaitClose waits until the open window w, which has no room for a payload, has been closed. It returns an error if
@@ -146,51 +157,6 @@ func await(ctx context.Context, waits partitionSet) (err error) {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-	}
-	return err
-}
-
-// sendAtOnce sends a payload in a window of its own and returns the answer of the next consumer. For
-// duplicates of Profiles that another caller is sending, it is the answer that this caller gets.
-func (p *dedupProcessor) sendAtOnce(ctx context.Context, payload *merge.Payload, bytes int) error {
-	w := p.newWindow()
-	p.mu.Lock()
-	if p.stopping {
-		p.mu.Unlock()
-		return p.reject(errStopping)
-	}
-	unique, waits := p.seen.unique(payload)
-	w.register(payload, unique.skip, p.seen, true, waits)
-	p.mu.Unlock()
-
-	var invalid error
-	if unique.profiles > 0 {
-		invalid = p.merge(w, payload, unique.skip)
-	}
-	p.telemetry.add(p.telemetry.ProcessorProfilesDedupSaturatedValues, w.merged.Counts().Saturated)
-	w.close()
-	for _, part := range w.unsent {
-		err := invalid
-		if err == nil {
-			err = p.send(ctx, part)
-		}
-		p.mu.Lock()
-		p.complete(part, err, "")
-		p.mu.Unlock()
-	}
-	if invalid != nil {
-		return p.reject(invalid)
-	}
-
-	profiles, samples, bytes := w.accepted(payload, unique.skip, bytes)
-	err := await(ctx, waits)
-	if len(waits) == 1 && len(w.unsent) == 1 { // it may say which part of the payload failed
-		err = ingest.ForCaller(w.unsent[0].err)
-	}
-	if err == nil {
-		p.telemetry.accepted(payload, profiles, samples, bytes)
-	} else if profiles > 0 {
-		p.telemetry.incoming(profiles, samples, bytes)
 	}
 	return err
 }

@@ -81,6 +81,15 @@ func (t *telemetry) incoming(profiles, samples, bytes int) {
 	t.add(t.ProcessorProfilesDedupIncomingBytes, bytes)
 }
 
+// merged counts Profiles that left a partition when it was merged: those that later snapshots replaced, and those without
+// samples.
+func (t *telemetry) merged(counts merge.Counts) {
+	if counts.Superseded > 0 {
+		t.add(t.ProcessorProfilesDedupDroppedProfiles, counts.Superseded, reasonSuperseded)
+	}
+	t.add(t.ProcessorProfilesDedupEmptyProfiles, counts.Empty)
+}
+
 // sizeOf is the size of pd as OTLP protobuf, in bytes.
 func sizeOf(pd pprofile.Profiles) int { return (&pprofile.ProtoMarshaler{}).ProfilesSize(pd) }
 

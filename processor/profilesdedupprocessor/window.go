@@ -12,7 +12,6 @@ import (
 	"github.com/cenkalti/backoff/v7"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 )
 
@@ -105,31 +104,6 @@ func (w *window) close() {
 	close(w.closed)
 }
 
-// accepted counts what the next consumer has accepted of the only payload of a window, which has so many bytes: of a
-// partition that was rejected in part, all but that part.
-func (w *window) accepted(payload *merge.Payload, skip []bool, of int) (profiles, samples, bytes int) {
-	bytes = of
-	for i := range payload.Profiles {
-		profile := &payload.Profiles[i]
-		if skip[i] {
-			continue
-		}
-		err := w.partitions[profile.Partition].err
-		if _, partial := ingest.NotAccepted(err); err == nil || partial {
-			profiles++
-			samples += profile.Samples
-		}
-	}
-	for _, part := range w.unsent {
-		if rest, partial := ingest.NotAccepted(part.err); partial {
-			profiles = max(0, profiles-rest.ProfileCount())
-			samples = max(0, samples-rest.SampleCount())
-			bytes = max(0, bytes-sizeOf(rest))
-		}
-	}
-	return profiles, samples, bytes
-}
-
 // partitionSet is a set of partitions, such as those that a caller waits for.
 type partitionSet map[*partition]bool
 
@@ -187,27 +161,25 @@ func (p *dedupProcessor) closeWindow(why reason) (closed bool) {
 	return true
 }
 
-// complete passes the outcome of a partition to the callers that wait for it, and logs and counts it
-// if it was dropped. Then its Profiles are removed from p.seen, so that a retry of them is accepted.
-// The caller holds mu.
-func (p *dedupProcessor) complete(part *partition, err error, why reason) {
-	switch {
-	case err != nil:
+// resolve passes the outcome of a partition to the callers that wait for it. After an error its Profiles are removed from
+// p.seen, so that a retry of them is accepted. The caller holds mu.
+func (p *dedupProcessor) resolve(part *partition, err error) {
+	if err == nil {
+		p.seen.accept(part)
+	} else {
 		p.seen.remove(part)
-	case p.acknowledgesLater():
-		p.seen.acknowledge(part, part.keys...)
 	}
-	p.retrySize -= part.size
-	part.keys, part.window, part.message, part.err = nil, nil, nil, err
+	part.keys, part.window, part.err = nil, nil, err
 	close(part.done)
-	if err != nil && p.cfg.Window == 0 {
-		return // its caller has it still
-	}
+}
+
+// complete resolves a partition of a closed window, and logs and counts it if it was dropped. The caller holds mu.
+func (p *dedupProcessor) complete(part *partition, err error, why reason) {
+	p.resolve(part, err)
+	p.retrySize -= part.size
+	part.message = nil
 	t, counts := p.telemetry, part.counts
-	if counts.Superseded > 0 { // by later snapshots
-		t.add(t.ProcessorProfilesDedupDroppedProfiles, counts.Superseded, reasonSuperseded)
-	}
-	t.add(t.ProcessorProfilesDedupEmptyProfiles, counts.Empty)
+	t.merged(counts)
 	if err == nil {
 		return
 	}
@@ -221,11 +193,6 @@ func (p *dedupProcessor) complete(part *partition, err error, why reason) {
 		zap.Int("payloads", counts.Payloads), zap.Int("profiles", counts.Profiles), zap.Int("samples", counts.Samples))...)
 	t.add(t.ProcessorProfilesDedupDroppedProfiles, counts.Profiles, why)
 	t.add(t.ProcessorProfilesDedupDroppedSamples, counts.Samples, why)
-}
-
-// acknowledgesLater reports whether callers get the outcome of the next consumer.
-func (p *dedupProcessor) acknowledgesLater() bool {
-	return p.cfg.Window == 0 || p.cfg.Acknowledge == acknowledgeOnFlush
 }
 
 // splitFields are the values of split_by in part, for logs.
