@@ -100,12 +100,17 @@ func (c *splunkConnector) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
 		}
 	}
 	batch := c.ingester.NewBatch(held)
-	var translated []*payload // in batch
+	var translated []*payload
 	pass := func() {
-		for i, err := range batch.Pass(ctx) {
+		results := make([]*ingest.Result, len(translated))
+		for i, p := range translated {
+			results[i] = p.translated
+		}
+		for i, err := range c.ingester.PassAll(ctx, results) {
 			report(translated[i], err)
 		}
 		translated = nil
+		held.Shrink(ingest.Work, 0)
 	}
 	for _, p := range c.collect(ctx, ld) {
 		err := c.translate(ctx, p, batch, held)

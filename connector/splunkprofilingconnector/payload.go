@@ -26,6 +26,8 @@ type payload struct {
 	service  string
 	records  []plog.LogRecord
 	size     int // of their bodies, in bytes
+
+	translated *ingest.Result
 }
 
 // maxTexts bounds the bodies that are text in a payload, in bytes, so that a large request
@@ -69,8 +71,8 @@ func (c *splunkConnector) collect(ctx context.Context, ld plog.Logs) []*payload 
 	return payloads
 }
 
-// translate adds a payload to a batch. Records that are text and cannot be read are reported and left out.
-func (c *splunkConnector) translate(ctx context.Context, p *payload, to *ingest.Batch, held *ingest.Reservation) (err error) {
+// translate translates a payload. Records that are text and cannot be read are reported and left out.
+func (c *splunkConnector) translate(ctx context.Context, p *payload, with *ingest.Batch, held *ingest.Reservation) (err error) {
 	defer ingest.Recover(c.logger, &err)
 	defer held.FreeBody()
 	var message []byte
@@ -87,7 +89,8 @@ func (c *splunkConnector) translate(ctx context.Context, p *payload, to *ingest.
 	}
 	data := p.form.payload(p.resource)
 	data.Data, data.TimeRange.End = message, timeOf(p.records[0])
-	return to.AddTranslated(ctx, data)
+	p.translated, err = with.TranslateOne(ctx, data)
+	return err
 }
 
 // memoryOfLine bounds the memory that a line of a call stack takes in addition to its text.

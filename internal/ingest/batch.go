@@ -15,18 +15,16 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
-// Batch takes the payloads of one request through their stages: Translate decompresses and translates those that were
-// added, Pass passes them on. An error of a payload ends its way and does not concern the others; Pass returns it.
+// Batch translates the payloads of one request. An error of a payload is in its Result and does not concern the others.
 type Batch struct {
 	in      *Ingester
 	held    *Reservation
 	arrived time.Time
 	seen    occurrences
-	results []*Result
-	done    int // of results: they are translated, or have an error
 }
 
 // Result is a payload of a Batch and what became of it.
@@ -52,43 +50,35 @@ func (r *Result) fields() []zap.Field {
 	return []zap.Field{zap.String("service", r.service), zap.String("profile", r.payload.ProfileType)}
 }
 
-// NewBatch returns a Batch without payloads, which uses a reservation.
+// NewBatch returns a Batch that uses a reservation.
 func (in *Ingester) NewBatch(held *Reservation) *Batch {
 	return &Batch{in: in, held: held, arrived: time.Now(), seen: occurrences{}}
 }
 
-// Add adds a payload.
-func (b *Batch) Add(p Payload) {
-	if p.Arrived.IsZero() {
-		p.Arrived = b.arrived
-	}
-	r := &Result{payload: p}
-	if name, ok := p.Resource.Get(AttributeServiceName); ok {
-		r.service = name.AsString()
-	}
-	b.results = append(b.results, r)
-}
-
-// AddTranslated adds a payload and translates it, beside those that have been. After an error the batch does not have it,
-// but the reservation may hold its work until it is released.
-func (b *Batch) AddTranslated(ctx context.Context, p Payload) error {
-	b.Add(p)
-	err := b.Translate(ctx, b.in.limit())
-	if err == nil {
-		err = b.results[b.done-1].Err
-	}
+// TranslateOne translates a payload. After an error the reservation may hold its work until it is released.
+func (b *Batch) TranslateOne(ctx context.Context, p Payload) (*Result, error) {
+	results, err := b.Translate(ctx, b.in.limit(), []Payload{p})
 	if err != nil {
-		b.done = len(b.results) - 1
-		b.results = b.results[:b.done]
+		return nil, err
 	}
-	return err
+	return results[0], results[0].Err
 }
 
-// Translate decompresses the payloads that were added since the last call to at most limit bytes in total, and translates
-// them. The reservation keeps the results. The error is one of memory or of ctx, and concerns all of them.
-func (b *Batch) Translate(ctx context.Context, limit int) error {
-	results := b.results[b.done:]
-	b.done = len(b.results)
+// Translate decompresses payloads to at most limit bytes in total, and translates them. The reservation keeps the results,
+// which are in the order of the payloads. The error is one of memory or of ctx, and concerns all of them.
+func (b *Batch) Translate(ctx context.Context, limit int, payloads []Payload) ([]*Result, error) {
+	results := make([]*Result, len(payloads))
+	for i, p := range payloads {
+		if p.Arrived.IsZero() {
+			p.Arrived = b.arrived
+		}
+		results[i] = &Result{payload: p, service: dictionary.TextOf(p.Resource, AttributeServiceName)}
+		payloads[i].Data = nil // its Result has it
+	}
+	return results, b.translateAll(ctx, results, limit)
+}
+
+func (b *Batch) translateAll(ctx context.Context, results []*Result, limit int) error {
 	if err := b.decompress(ctx, results, limit); err != nil {
 		return err
 	}
@@ -130,8 +120,8 @@ func (b *Batch) Translate(ctx context.Context, limit int) error {
 	return nil
 }
 
-// decompress decompresses payloads to at most limit bytes in total, and the labels of each recording to so many. It takes the sizes that they state at once, so that
-// a request does not wait for more while it holds some.
+// decompress decompresses payloads to at most limit bytes in total, and the labels of each recording to so many. It takes the
+// sizes that they state at once, so that a request does not wait for more while it holds some.
 func (b *Batch) decompress(ctx context.Context, results []*Result, limit int) error {
 	sizes, total := make([]int64, len(results)), int64(0)
 	for i, r := range results {
@@ -177,24 +167,17 @@ func (b *Batch) decompress(ctx context.Context, results []*Result, limit int) er
 	return nil
 }
 
-// Results returns those of the payloads, in the order in which they were added.
-func (b *Batch) Results() []*Result { return b.results }
-
-// Pass passes all payloads to the next consumer. It does so concurrently, so that a client
-// waits only once for a next consumer that collects payloads for a while before it
-// answers. The errors are in the order of the payloads. The batch and the work of the reservation are empty then.
-func (b *Batch) Pass(ctx context.Context) []error {
-	results := b.results
-	b.results, b.done = nil, 0
+// PassAll calls Pass for all results, concurrently: so a client waits only once for a next consumer that collects payloads
+// for a while before it answers. The errors are in the order of the results.
+func (in *Ingester) PassAll(ctx context.Context, results []*Result) []error {
 	errs := make([]error, len(results))
 	var running sync.WaitGroup
 	for i, r := range results {
 		if errs[i] = r.Err; r.Err == nil {
-			running.Go(func() { errs[i] = b.in.Pass(ctx, r) })
+			running.Go(func() { errs[i] = in.Pass(ctx, r) })
 		}
 	}
 	running.Wait()
-	b.held.Shrink(Work, 0)
 	return errs
 }
 

@@ -31,10 +31,10 @@ func TestErrorOfALaterPayloadNamesItsLimit(t *testing.T) {
 	} {
 		held := NewInFlight(64 << 20).Reserve(0)
 		b := New(Settings{}, nil).NewBatch(held)
-		b.results = []*Result{{payload: Payload{Data: plain(100)}}, {payload: row.later}}
-		require.NoError(t, b.decompress(t.Context(), b.results, limit))
-		require.NoError(t, b.results[0].Err, name)
-		require.EqualError(t, b.results[1].Err, row.err, name)
+		results := []*Result{{payload: Payload{Data: plain(100)}}, {payload: row.later}}
+		require.NoError(t, b.decompress(t.Context(), results, limit))
+		require.NoError(t, results[0].Err, name)
+		require.EqualError(t, results[1].Err, row.err, name)
 		held.Release()
 	}
 }
@@ -50,7 +50,7 @@ func TestMalformedPayloadDoesNotWaitForWork(t *testing.T) {
 		synctest.Wait()
 
 		_, err := New(Settings{Unmarshaler: &pproftranslator.Unmarshaler{Limits: pproftranslator.Limits{DecompressedSize: 1 << 20}}}, nil).
-			Prepare(t.Context(), Payload{Data: []byte("\x1f\x8bno gzip"), Resource: pcommon.NewMap()}, f.Reserve(time.Second))
+			NewBatch(f.Reserve(time.Second)).TranslateOne(t.Context(), Payload{Data: []byte("\x1f\x8bno gzip"), Resource: pcommon.NewMap()})
 		assert.Equal(t, OutcomeMalformed, Outcome(err), "%v", err)
 		one.Release()
 		other.Release()

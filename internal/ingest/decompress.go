@@ -171,7 +171,7 @@ func (r *Reservation) decompressWithin(ctx context.Context, buf []byte, limit in
 		}
 		switch compression {
 		case "gzip":
-			buf, err = r.gunzip(ctx, buf, limit, size)
+			buf, err = r.gunzip(buf, limit, size)
 		case "zstd":
 			buf, err = unzstd(buf, limit, size)
 		case "lz4":
@@ -186,13 +186,13 @@ func (r *Reservation) decompressWithin(ctx context.Context, buf []byte, limit in
 }
 
 // gunzip decompresses all members within size bytes that r holds.
-func (r *Reservation) gunzip(ctx context.Context, buf []byte, limit int, size int64) ([]byte, error) {
+func (r *Reservation) gunzip(buf []byte, limit int, size int64) ([]byte, error) {
 	reader := gzipReaders.Get().(*gzip.Reader)
 	defer gzipReaders.Put(reader)
 	if err := reader.Reset(bytes.NewReader(buf)); err != nil {
 		return nil, errors.New("gzip: the header is malformed")
 	}
-	return r.readGrowing(ctx, "gzip", reader, limit, size-gzipMemory)
+	return r.readGrowing("gzip", reader, limit, size-gzipMemory)
 }
 
 // unlz4 decompresses all frames. The blocks of the decoder count as work.
@@ -206,7 +206,7 @@ func (r *Reservation) unlz4(ctx context.Context, buf []byte, limit int, size int
 		return nil, err
 	}
 	defer free()
-	return r.readGrowing(ctx, "lz4", lz4.NewReader(bytes.NewReader(buf)), limit, size)
+	return r.readGrowing("lz4", lz4.NewReader(bytes.NewReader(buf)), limit, size)
 }
 
 // unzstd decompresses all frames within size bytes.
@@ -228,7 +228,7 @@ func unzstd(buf []byte, limit int, size int64) ([]byte, error) {
 
 // readGrowing reads a stream to its end, first into size bytes that r holds. A stream that is longer than it states takes
 // more if that is free.
-func (r *Reservation) readGrowing(ctx context.Context, name string, from io.Reader, limit int, size int64) ([]byte, error) {
+func (r *Reservation) readGrowing(name string, from io.Reader, limit int, size int64) ([]byte, error) {
 	out, err := readUpTo(from, make([]byte, 0, size))
 	for err == nil && len(out) == cap(out) && len(out) <= limit {
 		larger := min(2*cap(out), limit+1)

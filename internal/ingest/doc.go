@@ -11,9 +11,8 @@
 //  2. Batch.Translate decompresses the payloads of a request (decompress.go), estimates the work and takes it,
 //     translates them (translate.go, jfr.go), and describes them with the sender's information: resource,
 //     profile type, temporality, time, profile IDs (describe.go). The reservation then keeps the results.
-//  3. Batch.Pass calls the next consumer and returns its answers. The caller then calls Release.
-//
-// Prepare and Pass of an Ingester do the same for a single payload.
+//     Batch.TranslateOne does so for one payload.
+//  3. Pass calls the next consumer and returns its answer; PassAll does so for all payloads. The caller then calls Release.
 //
 // It promises:
 //

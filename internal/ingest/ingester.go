@@ -143,15 +143,6 @@ func (in *Ingester) observe(ctx context.Context) (context.Context, func(samples 
 // limit is the most bytes of a payload, decompressed.
 func (in *Ingester) limit() int { return in.settings.Unmarshaler.Limits.DecompressedSize }
 
-// Prepare decompresses and translates a single payload. The reservation keeps the result.
-func (in *Ingester) Prepare(ctx context.Context, p Payload, held *Reservation) (*Result, error) {
-	b := in.NewBatch(held)
-	if err := b.AddTranslated(ctx, p); err != nil {
-		return nil, err
-	}
-	return b.results[0], nil
-}
-
 // measure counts a payload whose translation has ended.
 func (in *Ingester) measure(ctx context.Context, r *Result, duration time.Duration) {
 	if metrics := in.settings.Metrics; r.size > 0 {

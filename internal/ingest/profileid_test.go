@@ -45,11 +45,9 @@ func newTestIngester(t *testing.T, next xconsumer.Profiles) *Ingester {
 func ids(t *testing.T, payloads ...Payload) (all []pprofile.ProfileID) {
 	t.Helper()
 	batch := newTestIngester(t, consumertest.NewNop()).NewBatch(NewInFlight(1 << 30).Reserve(0))
-	for _, p := range payloads {
-		batch.Add(p)
-	}
-	require.NoError(t, batch.Translate(t.Context(), 1<<30))
-	for _, translated := range batch.Results() {
+	results, err := batch.Translate(t.Context(), 1<<30, slices.Clone(payloads))
+	require.NoError(t, err)
+	for _, translated := range results {
 		require.NoError(t, translated.Err)
 		for profile := range sampletypes.ProfilesOf(translated.Profiles) {
 			all = append(all, profile.ProfileID())

@@ -86,10 +86,10 @@ func TestMissingTimesAreFilledIn(t *testing.T) {
 		{name: "a time in 1970", at: 5, wantAt: arrived},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			translated, err := newTestIngester(t, consumertest.NewNop()).Prepare(t.Context(), Payload{
+			translated, err := newTestIngester(t, consumertest.NewNop()).NewBatch(NewInFlight(64<<20).Reserve(0)).TranslateOne(t.Context(), Payload{
 				Data: timed(t, row.at, row.duration, append(row.timestamps, 0)...), Resource: pcommon.NewMap(),
 				TimeRange: row.given, Temporality: row.temporality, Modified: pcommon.Timestamp(row.modified), Arrived: time.Unix(0, arrived),
-			}, NewInFlight(64<<20).Reserve(0))
+			})
 			require.NoError(t, err)
 			for p := range sampletypes.ProfilesOf(translated.Profiles) {
 				assert.EqualValues(t, row.wantAt, p.Time(), "time")

@@ -180,7 +180,7 @@ func (r *Reader) ingest(ctx context.Context, file *filewatch.File, attributes ma
 	if payload.Data, err = r.readAll(ctx, file, opened, held); err != nil {
 		return err
 	}
-	prepared, err := r.ingester.Prepare(ctx, payload, held)
+	prepared, err := r.ingester.NewBatch(held).TranslateOne(ctx, payload)
 	if err != nil {
 		return err
 	}
@@ -227,7 +227,7 @@ func (r *Reader) ingestChunks(ctx context.Context, file *filewatch.File, recordi
 	accepted := 0
 	r.Progress(file, &accepted)
 	for n := 1; ; n++ {
-		prepared, err := r.ingester.Prepare(ctx, payload, held)
+		prepared, err := r.ingester.NewBatch(held).TranslateOne(ctx, payload)
 		if errors.Is(err, io.EOF) {
 			return first
 		}

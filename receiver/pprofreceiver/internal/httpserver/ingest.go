@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -29,19 +30,19 @@ func (s *Server) ingest(r *Request, path string, profiles []Profile) error {
 	if err := r.Reserve(description); err != nil {
 		return err
 	}
-	batch := s.ingester.NewBatch(r.reservation)
 	sender, _, _ := net.SplitHostPort(r.RemoteAddr)
+	payloads := make([]ingest.Payload, len(profiles))
 	for i := range profiles {
-		profiles[i].Sender = sender
-		batch.Add(profiles[i].Payload)
-		profiles[i].Data = nil // the batch has it
+		payloads[i], profiles[i].Data = profiles[i].Payload, nil
+		payloads[i].Sender = sender
 	}
-	if err := batch.Translate(ctx, int(r.limit)); err != nil {
+	translated, err := s.ingester.NewBatch(r.reservation).Translate(ctx, int(r.limit), payloads)
+	if err != nil {
 		return bodyError(ctx, err)
 	}
 	r.reservation.FreeBody()
 	var failures []error
-	for i, err := range batch.Pass(ctx) {
+	for i, err := range s.ingester.PassAll(ctx, translated) {
 		if err != nil {
 			failures = append(failures, fmt.Errorf("%s: %w", profiles[i].Name, err))
 		}

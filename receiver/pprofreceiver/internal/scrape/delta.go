@@ -110,21 +110,20 @@ func (d *deltaScrape) translate(ctx context.Context) (*ingest.Result, error) {
 		Sender:      d.job.target,
 	}
 	if !d.job.cumulative {
-		t, err := d.ingester.Prepare(ctx, payload, d.held)
+		t, err := d.ingester.NewBatch(d.held).TranslateOne(ctx, payload)
 		if err == nil && d.job.of.sinceLast {
 			err = d.setInterval(t)
 		}
 		return t, err
 	}
 	payload.Temporality, payload.KeepEmpty = ingest.Deltas(d.job.of.temporality), true
-	batch := d.ingester.NewBatch(d.held)
-	batch.Add(payload)
+	payloads := []ingest.Payload{payload}
 	if d.job.baseline != nil {
 		payload.Data, payload.Arrived = d.job.baseline.body, d.job.baseline.at
-		batch.Add(payload)
+		payloads = append(payloads, payload)
 	}
-	all := batch.Results()
-	if err := batch.Translate(ctx, len(all)*int(d.config.MaxDecompressedSize)); err != nil {
+	all, err := d.ingester.NewBatch(d.held).Translate(ctx, len(payloads)*int(d.config.MaxDecompressedSize), payloads)
+	if err != nil {
 		return nil, err
 	}
 	for _, t := range all {

@@ -117,7 +117,9 @@ func (p *Profiler) collect(ctx context.Context, profileType string) (err error) 
 	if err := held.TakeBody(ctx, int64(profile.Cap())); err != nil {
 		return err
 	}
-	prepared, err := p.ingester.Prepare(ctx, ingest.Payload{Data: profile.Bytes(), Resource: p.resource, ProfileType: profileType, Temporality: temporality}, held)
+	prepared, err := p.ingester.NewBatch(held).TranslateOne(ctx, ingest.Payload{
+		Data: profile.Bytes(), Resource: p.resource, ProfileType: profileType, Temporality: temporality,
+	})
 	if err != nil {
 		return err
 	}
