@@ -6,12 +6,15 @@ package compact_test
 import (
 	"errors"
 	"io/fs"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
@@ -102,7 +105,7 @@ func (f hookedFile) WriteAt(data []byte, at int64) (int, error) {
 	return f.File.WriteAt(data, at)
 }
 
-func (f hookedFile) Sync() error { return f.before("Sync") }
+func (f hookedFile) Sync() error { return f.before("SyncFile") }
 
 // lifetimes are the times at which a process compacts: it makes the hour, removes its inputs and its manifest, and does the same
 // for the day.
@@ -112,9 +115,10 @@ var lifetimes = []time.Duration{
 
 var errCrash = errors.New("the process was killed")
 
-// TestACrashAtAnyStepLosesAndDoublesNothing_E3: after a crash at each call of the file system, while files of both levels are made and
-// while their inputs are removed, readers see the same sums, and the next process finishes the work.
-func TestACrashAtAnyStepLosesAndDoublesNothing_E3(t *testing.T) {
+// TestACrashAtAnyStepLosesAndDoublesNothing_E3_E4: after a crash at each call of the file system, while files of both levels are made and
+// while their inputs are removed, readers see the same sums, and the next process finishes the work. What a step needs of those before
+// it is on the disk, should power fail.
+func TestACrashAtAnyStepLosesAndDoublesNothing_E3_E4(t *testing.T) {
 	from, to := begin.Add(-time.Hour), begin.Add(2*time.Hour)
 	stride, first := 4, int(profiletest.Seed(t)%4)
 	if full, _ := profiletest.Soak(t); full {
@@ -124,12 +128,22 @@ func TestACrashAtAnyStepLosesAndDoublesNothing_E3(t *testing.T) {
 		h := newHistory(t)
 		h.writeRandom(profiletest.NewRand(9), begin, 2)
 		want := h.sums("", from, to)
-		left := steps
+		left, unsynced := steps, map[string]bool{} // kinds of calls
 		h.start(func(o *compact.Options) {
-			o.OpenDir = hooked(func(string) error {
+			o.OpenDir = hooked(func(call string) error {
 				if left--; left < 0 {
 					return errCrash
 				}
+				kind, name, _ := strings.Cut(call, " ")
+				_, isManifest := archive.ManifestOf(name)
+				_, isFile := recordfile.ParseName(name)
+				assert.False(t, kind == "Rename" && strings.Contains(name, "/") && (unsynced["Create"] || unsynced["WriteAt"]), "a file and its manifest come before its name")
+				assert.False(t, kind == "Remove" && (isFile && unsynced["Rename"] || isManifest && unsynced["Remove"]), "a name comes before the removal of inputs, and that before the manifest's")
+				unsynced[kind] = true
+				if kind == "Sync" {
+					unsynced = map[string]bool{"WriteAt": unsynced["WriteAt"]}
+				}
+				unsynced["WriteAt"] = unsynced["WriteAt"] && kind != "SyncFile"
 				return nil
 			})
 		})
