@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -248,8 +249,8 @@ func (c *Catalog) Extent(ctx context.Context) (all Extent, err error) {
 	return all, nil
 }
 
-// Visit gets Profiles of a series. An error ends the scan.
-type Visit func(*recordfile.Key, []recordfile.Total) error
+// Visit gets Profiles of a series, sorted by their start. No further ones of the series start before next. An error ends the scan.
+type Visit func(key *recordfile.Key, profiles []recordfile.Total, next uint64) error
 
 // Scan calls visit for the Profiles of each selected series of a file that start in [from, to). Of those of
 // which a part is in the range it estimates that part.
@@ -261,7 +262,18 @@ func (c *Catalog) Scan(ctx context.Context, from, to time.Time, selects func(*re
 	start, end := from.UnixNano(), to.UnixNano()
 	found := &Found{Errors: slices.Clone(c.failed)}
 	files := c.between(start, end, true)
+	unread := slices.DeleteFunc(slices.Clone(files), func(f *file) bool { return !f.pending() })
+	for i := range unread { // so that it is known when the Profiles start
+		if _, err := c.useNext(ctx, unread, i); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortStableFunc(files, func(a, b *file) int { return cmp.Compare(a.profiles.First, b.profiles.First) })
 	for i, f := range files {
+		next := uint64(math.MaxUint64)
+		if i+1 < len(files) {
+			next = files[i+1].profiles.First
+		}
 		has, err := c.useNext(ctx, files, i)
 		if err != nil {
 			return nil, err
@@ -279,7 +291,8 @@ func (c *Catalog) Scan(ctx context.Context, from, to time.Time, selects func(*re
 				}
 			}
 			if len(profiles) > 0 {
-				if err := visit(&key, profiles); err != nil {
+				slices.SortStableFunc(profiles, func(a, b recordfile.Total) int { return cmp.Compare(a.Start, b.Start) })
+				if err := visit(&key, profiles, next); err != nil {
 					return nil, err
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
@@ -76,8 +77,11 @@ func (s *store) sum(from, to time.Time) (sums map[string]int64) {
 	s.t.Helper()
 	s.listAgain()
 	sums = map[string]int64{}
-	found, err := s.Scan(s.t.Context(), from, to, all, func(series *recordfile.Key, profiles []recordfile.Total) error {
+	least := map[recordfile.Key]uint64{}
+	found, err := s.Scan(s.t.Context(), from, to, all, func(series *recordfile.Key, profiles []recordfile.Total, next uint64) error {
 		for _, p := range profiles {
+			assert.GreaterOrEqual(s.t, p.Start, least[*series])
+			least[*series] = max(least[*series], min(p.Start, next))
 			sums[series.Service] += p.Sum
 		}
 		return nil
@@ -148,6 +152,22 @@ func TestProfilesAreFoundWhereverTheyWereWritten(t *testing.T) {
 }
 
 // TestFilesThatWereNotReadAreCounted: a request without time to read such files reads a record.
+// TestScanVisitsSeriesByTime: sum checks the order.
+func TestScanVisitsSeriesByTime(t *testing.T) {
+	s, now, random := newStore(t, 1000), time.Now(), rand.New(rand.NewPCG(1, 2))
+	s.ReadingTime = 0
+	for range 10 {
+		w := s.writer()
+		for range 3 {
+			require.NoError(t, w.Append(indexedRecord(t, "checkout", now.Add(-time.Duration(random.Int64N(int64(time.Hour)))), 1)))
+		}
+		require.NoError(t, w.Close())
+	}
+	for range 3 {
+		assert.Equal(t, map[string]int64{"checkout": 30}, s.sum(now.Add(-time.Hour), now))
+	}
+}
+
 func TestFilesThatWereNotReadAreCounted(t *testing.T) {
 	s, now := newStore(t, 1<<20), time.Now()
 	s.ReadingTime = -time.Hour
@@ -215,7 +235,7 @@ func TestARemovedOrReplacedFileIsNoticed_V1(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(files[0], []byte("damaged"), 0o600))
 	s.listAgain()
-	found, err := s.Scan(t.Context(), from, to, all, func(*recordfile.Key, []recordfile.Total) error { return nil })
+	found, err := s.Scan(t.Context(), from, to, all, func(*recordfile.Key, []recordfile.Total, uint64) error { return nil })
 	require.NoError(t, err)
 	require.Len(t, found.Errors, 1)
 	assert.Contains(t, found.Errors[0].Error(), files[0])

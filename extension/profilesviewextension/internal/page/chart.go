@@ -43,101 +43,89 @@ func roundUp(least time.Duration) time.Duration {
 
 // chart shows a kind of a service over time: the measured rate of intervals, or the level of snapshots.
 type chart struct {
+	*query.Selection
 	kind kind
-	// sent are the starts of all profiles of the service, also of other kinds.
-	sent    *[]uint64
-	points  []chartPoint
-	longest uint64 // of the Profiles, in nanoseconds
-	series  map[uint64]*seriesTimes
+	// bar is the length of a bar: the longest Profile fits into it, and a series that sends Profiles regularly has one in each.
+	bar time.Duration
+
+	sent   []bool              // by bar: a Profile of the service starts in it, perhaps of another kind
+	sums   []float64           // by bar, of intervals
+	spans  []sampletypes.Spans // by bar, of intervals
+	levels map[place]level     // the last snapshots
 }
 
-type chartPoint struct {
-	start, covered uint64
-	series         *seriesTimes
-	sum            float64
+// place is a series in a bar.
+type place struct {
+	series uint64
+	bar    int
 }
 
-// seriesTimes tell how often a series has a Profile.
-type seriesTimes struct {
-	first, last uint64
-	count       int
+type level struct {
+	start uint64
+	sum   float64
 }
 
-func (c *chart) add(s *recordfile.Key, profiles []recordfile.Total) {
-	times := c.series[s.Snapshot]
-	if times == nil {
-		times = &seriesTimes{first: math.MaxUint64}
-		c.series[s.Snapshot] = times
-	}
+// barSize and levelSize estimate the bytes of a bar, with its part of the path, and of a level with its place in the map.
+const (
+	barSize   = 128
+	levelSize = 80
+)
+
+func newChart(t *total, sel *query.Selection) *chart {
+	length := sel.To.Sub(sel.From)
+	bar := roundUp(max(length/maxBuckets, min(t.longest, length), min(t.interval*3/2, length/minBuckets)))
+	bars := (length + bar - 1) / bar
+	return &chart{sel, t.kind, bar, make([]bool, bars), make([]float64, bars), make([]sampletypes.Spans, bars), map[place]level{}}
+}
+
+// add adds the Profiles that a catalog.Visit gets, also those of other kinds, and returns how many bytes more it takes.
+func (c *chart) add(s *recordfile.Key, profiles []recordfile.Total, next uint64) (size int64) {
+	shown := kindOf(s) == c.kind
 	for i := range profiles {
 		p := &profiles[i]
-		times.first, times.last, times.count = min(times.first, p.Start), max(times.last, p.Start), times.count+1
-		c.longest = max(c.longest, p.End-p.Start)
-		c.points = append(c.points, chartPoint{p.Start, p.Covered, times, float64(p.Sum)})
-	}
-}
-
-// bucket returns the length of a bar: the longest Profile fits into it, and a series that sends Profiles
-// regularly has one in each.
-func (c *chart) bucket(length time.Duration) time.Duration {
-	least := max(length/maxBuckets, time.Duration(min(c.longest, uint64(length))))
-	for _, s := range c.series {
-		if s.count > 1 {
-			interval := time.Duration(s.last-s.first) / time.Duration(s.count-1)
-			least = max(least, min(interval*3/2, length/minBuckets))
+		bar := int((p.Start - uint64(c.From.UnixNano())) / uint64(c.bar))
+		c.sent[bar] = true
+		switch at := (place{s.Snapshot, bar}); {
+		case shown && c.kind.Snapshot:
+			held, known := c.levels[at]
+			if !known {
+				size += levelSize
+			}
+			if p.Start >= held.start {
+				c.levels[at] = level{p.Start, float64(p.Sum)}
+			}
+		case shown:
+			spans := &c.spans[bar]
+			size -= int64(spans.Retained())
+			spans.Since = min(p.Start, next)
+			spans.Add(p.Start, p.Start+p.Covered)
+			size += int64(spans.Retained())
+			c.sums[bar] += float64(p.Sum)
 		}
 	}
-	return roundUp(least)
+	return size
 }
 
-// values returns the bars of [from, to), in which all Profiles start, NaN for a gap, and the length of a bar.
-func (c *chart) values(sel *query.Selection) ([]float64, time.Duration) {
-	from, length := uint64(sel.From.UnixNano()), sel.To.Sub(sel.From)
-	bucket := c.bucket(length)
-	values := slices.Repeat([]float64{math.NaN()}, int((length+bucket-1)/bucket))
-	at := func(start uint64) int { return int((start - from) / uint64(bucket)) }
-	if c.kind.Snapshot {
-		c.addLevels(values, at)
-		return values, bucket
+// values returns the bars, NaN for a gap.
+func (c *chart) values() []float64 {
+	values := slices.Repeat([]float64{math.NaN()}, len(c.sent))
+	for at, level := range c.levels {
+		if math.IsNaN(values[at.bar]) {
+			values[at.bar] = 0
+		}
+		values[at.bar] += level.sum
 	}
-	for _, start := range *c.sent {
-		values[at(start)] = 0
-	}
-	spans := make([]sampletypes.Spans, len(values))
-	for _, p := range c.points {
-		i := at(p.start)
-		values[i] += p.sum
-		spans[i].Add(p.start, p.start+p.covered)
-	}
-	for i := range values {
-		measured := spans[i].Length()
+	for i, sent := range c.sent {
+		if !sent || c.kind.Snapshot {
+			continue
+		}
+		measured := time.Duration(c.spans[i].Length())
 		if measured == 0 { // the profiles state no duration
-			measured = uint64(min(bucket, length-time.Duration(i)*bucket))
+			measured = min(c.bar, c.To.Sub(c.From)-time.Duration(i)*c.bar)
 		}
-		values[i] /= time.Duration(measured).Seconds()
+		values[i] = c.sums[i] / measured.Seconds()
 	}
-	return values, bucket
-}
-
-// addLevels adds the last point of each series in a bucket.
-func (c *chart) addLevels(values []float64, at func(uint64) int) {
-	type place struct {
-		series *seriesTimes
-		bucket int
-	}
-	levels := map[place]chartPoint{}
-	for _, p := range c.points {
-		i := place{p.series, at(p.start)}
-		if held, found := levels[i]; !found || p.start >= held.start {
-			levels[i] = p
-		}
-	}
-	for at, p := range levels {
-		if math.IsNaN(values[at.bucket]) {
-			values[at.bucket] = 0
-		}
-		values[at.bucket] += p.sum
-	}
+	return values
 }
 
 // drawing is a chart as a page shows it.
@@ -157,8 +145,8 @@ type tick struct {
 	Text string
 }
 
-func (c *chart) draw(sel *query.Selection) *drawing {
-	values, bucket := c.values(sel)
+func (c *chart) draw() *drawing {
+	values := c.values()
 	highest := 0.0
 	for _, v := range values {
 		if !math.IsNaN(v) {
@@ -178,9 +166,9 @@ func (c *chart) draw(sel *query.Selection) *drawing {
 	}
 	text := c.kind.value(highest)
 	return &drawing{
-		Label:   fmt.Sprintf("%s by %s, highest %s", c.kind.SampleType, webui.Length(bucket), text),
-		Highest: text, Bars: len(values), Path: path.String(), Ticks: ticks(sel.From, sel.From.Add(time.Duration(len(values))*bucket)),
-		From: sel.From.UnixMilli(), To: sel.To.UnixMilli(), Step: bucket.Milliseconds(),
+		Label:   fmt.Sprintf("%s by %s, highest %s", c.kind.SampleType, webui.Length(c.bar), text),
+		Highest: text, Bars: len(values), Path: path.String(), Ticks: ticks(c.From, c.From.Add(time.Duration(len(values))*c.bar)),
+		From: c.From.UnixMilli(), To: c.To.UnixMilli(), Step: c.bar.Milliseconds(),
 	}
 }
 

@@ -107,13 +107,14 @@ func (p *Page) overview(w http.ResponseWriter, r *http.Request) error {
 		})
 	}
 	selected := &scope{Selection: params.selected, selects: shown, by: by}
-	totals, found, err := p.totals(r.Context(), selected)
+	room := p.room()
+	totals, found, err := p.totals(r.Context(), selected, room)
 	if err != nil {
 		return err
 	}
 	var base []*total
 	if params.base != nil {
-		if base, _, err = p.totals(r.Context(), &scope{Selection: params.base, selects: shown, by: by}); err != nil {
+		if base, _, err = p.totals(r.Context(), &scope{Selection: params.base, selects: shown, by: by}, room); err != nil {
 			return err
 		}
 	}
@@ -137,7 +138,7 @@ func (p *Page) overview(w http.ResponseWriter, r *http.Request) error {
 	}
 	o.addServices(totals, base)
 	o.paginate(values.Get("page"))
-	if err := p.addCharts(r.Context(), selected, o.Services); err != nil {
+	if err := p.addCharts(r.Context(), selected, o.Services, room); err != nil {
 		return err
 	}
 	writePage(w, http.StatusOK, "overview", o)
@@ -356,31 +357,28 @@ func (o *overview) paginate(number string) {
 }
 
 // addCharts draws the charts of the services.
-func (p *Page) addCharts(ctx context.Context, selected *scope, services []*service) error {
-	charts, sent := map[kind]*chart{}, map[string]*[]uint64{}
+func (p *Page) addCharts(ctx context.Context, selected *scope, services []*service, room *room) error {
+	charts := map[string][]*chart{}
 	for _, s := range services {
-		sent[s.Name] = &[]uint64{}
 		for _, r := range s.Rows {
-			charts[r.kind] = &chart{kind: r.kind, sent: sent[s.Name], series: map[uint64]*seriesTimes{}}
+			c := newChart(r.total, selected.Selection)
+			if err := room.take(barSize * int64(len(c.sent))); err != nil {
+				return err
+			}
+			charts[s.Name] = append(charts[s.Name], c)
 		}
 	}
-	shown := func(s *recordfile.Key) bool { return sent[s.Service] != nil }
-	_, err := p.scan(ctx, selected, shown, func(s *recordfile.Key, profiles []recordfile.Total) error {
-		starts := sent[s.Service]
-		if starts == nil { // of another page
-			return nil
+	shown := func(s *recordfile.Key) bool { return charts[s.Service] != nil }
+	_, err := p.scan(ctx, selected, shown, func(s *recordfile.Key, profiles []recordfile.Total, next uint64) error {
+		size := int64(0)
+		for _, c := range charts[s.Service] { // none of another page
+			size += c.add(s, profiles, next)
 		}
-		for i := range profiles {
-			*starts = append(*starts, profiles[i].Start)
-		}
-		if c := charts[kindOf(s)]; c != nil {
-			c.add(s, profiles)
-		}
-		return nil
+		return room.take(size)
 	})
 	for _, s := range services {
-		for _, r := range s.Rows {
-			r.Chart = charts[r.kind].draw(selected.Selection)
+		for i, r := range s.Rows {
+			r.Chart = charts[s.Name][i].draw()
 		}
 	}
 	return err

@@ -743,7 +743,7 @@ func TestTotalsThatTakeTooMuchMemoryAreRejected_V9(t *testing.T) {
 	for _, path := range []string{"/", "/api/services", "/trace/" + exampleTrace} {
 		w := s.get(path)
 		assert.Equal(t, http.StatusUnprocessableEntity, w.Code, path)
-		assert.Contains(t, w.Body.String(), "the totals of more than 7 services and sample types take more than 3 MiB of memory", path)
+		assert.Contains(t, w.Body.String(), "the totals of 8 services and sample types take more than 3 MiB of memory", path)
 	}
 	assert.Len(t, s.services("type=1"), 1)
 }

@@ -41,7 +41,7 @@ func (t spanTotals) add(ctx context.Context, record *archive.Record, pd pprofile
 			if len(t) == maxSpanSums || ctx.Err() != nil {
 				return ctx.Err()
 			}
-			t[id] = all.beside()
+			t[id] = newTotals(all.room)
 		}
 		return t[id].addPayload(record, pd)
 	})

@@ -67,12 +67,28 @@ type total struct {
 	// which one was taken that is in Sum: the last ones may end after the range.
 	Covered, Measured time.Duration
 
-	spans     sampletypes.Spans
-	snapshots map[uint64]recordfile.Total // the last one, by series
+	longest, interval time.Duration // of a Profile, and between those of a series
+
+	spans  sampletypes.Spans
+	series map[uint64]*series // by Snapshot of the key
 }
 
-func (t *total) add(s *recordfile.Key, profiles []recordfile.Total) {
+// series is what a total keeps of a series.
+type series struct {
+	first, last uint64 // start of a Profile
+	count       int
+	snapshot    recordfile.Total // the last one
+}
+
+func (t *total) add(s *recordfile.Key, profiles []recordfile.Total, next uint64) {
+	of := t.series[s.Snapshot]
+	if of == nil {
+		of = &series{first: math.MaxUint64}
+		t.series[s.Snapshot] = of
+	}
 	for _, p := range profiles {
+		of.first, of.last, of.count = min(of.first, p.Start), max(of.last, p.Start), of.count+1
+		t.longest = max(t.longest, time.Duration(min(p.End-p.Start, math.MaxInt64)))
 		if t.Profiles == 0 || p.Start < t.First {
 			t.First = p.Start
 		}
@@ -81,26 +97,37 @@ func (t *total) add(s *recordfile.Key, profiles []recordfile.Total) {
 		if s.Snapshot == 0 {
 			t.Samples += p.Samples
 			t.Sum = sampletypes.AddSaturated(t.Sum, p.Sum)
+			t.spans.Since = min(p.Start, next)
 			t.spans.Add(p.Start, p.Start+p.Covered)
-		} else if held, known := t.snapshots[s.Snapshot]; !known || p.Latest >= held.Latest {
-			t.snapshots[s.Snapshot] = p
+		} else if p.Latest >= of.snapshot.Latest {
+			of.snapshot = p
 		}
 	}
 }
 
+// retained estimates the bytes that are freed when the total is finished.
+func (t *total) retained() int64 {
+	const seriesSize = 256 // with its place in the map
+	return int64(t.spans.Retained() + seriesSize*len(t.series))
+}
+
 // finish computes the values that depend on all Profiles.
 func (t *total) finish(to time.Time) {
-	for _, snapshot := range t.snapshots {
-		t.Samples += snapshot.Samples
-		t.Sum = sampletypes.AddSaturated(t.Sum, snapshot.Sum)
-	}
-	for _, s := range t.spans.Union() {
-		t.Measured += time.Duration(s.End - s.Start)
-		if end := min(s.End, uint64(to.UnixNano())); end > s.Start {
-			t.Covered += time.Duration(end - s.Start)
+	for _, s := range t.series {
+		t.Samples += s.snapshot.Samples
+		t.Sum = sampletypes.AddSaturated(t.Sum, s.snapshot.Sum)
+		if s.count > 1 {
+			t.interval = max(t.interval, time.Duration(s.last-s.first)/time.Duration(s.count-1))
 		}
 	}
-	t.spans, t.snapshots = sampletypes.Spans{}, nil
+	t.Measured = time.Duration(t.spans.Length())
+	t.Covered = t.Measured
+	for _, s := range t.spans.Union() {
+		if end := uint64(to.UnixNano()); s.End > end {
+			t.Covered -= time.Duration(s.End - max(s.Start, end))
+		}
+	}
+	t.spans, t.series = sampletypes.Spans{}, nil
 }
 
 // totals are those of all kinds.
@@ -109,37 +136,42 @@ type totals struct {
 	room *room
 }
 
-// room is the memory that totals take.
+// room is the memory that totals and charts take.
 type room struct {
 	totals      int
 	size, limit int64 // in bytes
 }
 
-// newTotals returns totals that take the memory of a query.
-func (p *Page) newTotals() *totals {
-	return &totals{map[kind]*total{}, &room{limit: p.options().MaxMemory}}
+// take returns an error if there is no room for size more bytes.
+func (r *room) take(size int64) error {
+	if r.size += size; r.size > r.limit {
+		return fmt.Errorf("the totals of %d services and sample types take more than %d MiB of memory, the part of max_memory that a query has: "+
+			"select less, by service, type or time", r.totals, r.limit>>20)
+	}
+	return nil
 }
 
-// beside returns further totals that share the memory.
-func (t *totals) beside() *totals { return &totals{map[kind]*total{}, t.room} }
+func newTotals(room *room) *totals { return &totals{map[kind]*total{}, room} }
+
+// room is the memory of a query.
+func (p *Page) room() *room { return &room{limit: p.options().MaxMemory} }
 
 // totalSize estimates the bytes of a total with its row of a page or of JSON, and its place in a map.
 const totalSize = 1 << 10
 
-// add returns an error if there are more kinds than memory.
-func (t *totals) add(s *recordfile.Key, profiles []recordfile.Total) error {
+// add is a catalog.Visit. It returns an error if there is no room.
+func (t *totals) add(s *recordfile.Key, profiles []recordfile.Total, next uint64) error {
 	k := kindOf(s)
-	if t.of[k] == nil {
-		if t.room.size += totalSize + 4*int64(len(k.Service)+len(k.Type)+len(k.SampleType)+len(k.Unit)); t.room.size > t.room.limit {
-			return fmt.Errorf("the totals of more than %d services and sample types take more than %d MiB of memory, the part of max_memory that a query has: "+
-				"select less, by service, type or time", t.room.totals, t.room.limit>>20)
-		}
+	of, size := t.of[k], int64(0)
+	if of == nil {
 		t.room.totals++
 		const gap = uint64(100 * time.Millisecond) // profilers restart between two intervals
-		t.of[k] = &total{kind: k, spans: sampletypes.Spans{Gap: gap}, snapshots: map[uint64]recordfile.Total{}}
+		of, size = &total{kind: k, spans: sampletypes.Spans{Gap: gap}, series: map[uint64]*series{}}, totalSize+4*s.TextSize()
+		t.of[k] = of
 	}
-	t.of[k].add(s, profiles)
-	return nil
+	before := of.retained()
+	of.add(s, profiles, next)
+	return t.room.take(size + of.retained() - before)
 }
 
 // addPayload adds the Profiles of a payload of a record.
@@ -149,7 +181,7 @@ func (t *totals) addPayload(record *archive.Record, pd pprofile.Profiles) error 
 		return record.Fail(err)
 	}
 	for i := range summaries {
-		if err := t.add(&summaries[i].Key, []recordfile.Total{catalog.TotalOf(&summaries[i])}); err != nil {
+		if err := t.add(&summaries[i].Key, []recordfile.Total{catalog.TotalOf(&summaries[i])}, 0); err != nil {
 			return err
 		}
 	}
@@ -159,6 +191,7 @@ func (t *totals) addPayload(record *archive.Record, pd pprofile.Profiles) error 
 // sorted finishes the totals and sorts them by service, type and sample type.
 func (t *totals) sorted(to time.Time) []*total {
 	for _, total := range t.of {
+		t.room.size -= total.retained()
 		total.finish(to)
 	}
 	return slices.SortedFunc(maps.Values(t.of), compareTotals)
@@ -175,9 +208,9 @@ type scope struct {
 	found *catalog.Found
 }
 
-// totals returns those of all kinds, by service, type and sample type.
-func (p *Page) totals(ctx context.Context, s *scope) ([]*total, *catalog.Found, error) {
-	byKind := p.newTotals()
+// totals returns those of all kinds, by service, type and sample type. They take room.
+func (p *Page) totals(ctx context.Context, s *scope, room *room) ([]*total, *catalog.Found, error) {
+	byKind := newTotals(room)
 	found, err := p.scan(ctx, s, s.selects, byKind.add)
 	if err != nil {
 		return nil, nil, err
@@ -197,7 +230,7 @@ func (p *Page) scan(ctx context.Context, s *scope, selects func(*recordfile.Key)
 		}
 	}
 	for key, profiles := range s.read {
-		if err := visit(&key, profiles); err != nil {
+		if err := visit(&key, profiles, 0); err != nil {
 			return nil, err
 		}
 	}
@@ -206,7 +239,7 @@ func (p *Page) scan(ctx context.Context, s *scope, selects func(*recordfile.Key)
 
 // read reads the files of a scope.
 func (p *Page) read(ctx context.Context, s *scope) (err error) {
-	if s.found, err = p.catalog.Scan(ctx, s.From, s.To, s.selects, func(*recordfile.Key, []recordfile.Total) error { return nil }); err != nil {
+	if s.found, err = p.catalog.Scan(ctx, s.From, s.To, s.selects, func(*recordfile.Key, []recordfile.Total, uint64) error { return nil }); err != nil {
 		return err
 	}
 	var missed catalog.Missing

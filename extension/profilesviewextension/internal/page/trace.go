@@ -53,7 +53,7 @@ func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	byKind, spans := p.newTotals(), spanTotals{}
+	byKind, spans := newTotals(p.room()), spanTotals{}
 	err = source.Each(r.Context(), sel, func(record *archive.Record, pd pprofile.Profiles) error {
 		if err := byKind.addPayload(record, pd); err != nil {
 			return err
