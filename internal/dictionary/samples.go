@@ -10,11 +10,8 @@ import "slices"
 // of an attribute set.
 type Samples struct {
 	stacks, sets, links []int32 // by number
-	// firsts holds, by stack, the number plus one of its first identity, for stacks that
-	// are dense. Other identities are in index.
-	firsts []int32
-	index  Index
-	next   int32 // the likely number of the next identity: Profiles have them in about the same order
+	index               Index
+	next                int32 // the likely number of the next identity: Profiles have them in about the same order
 }
 
 // Number returns the number of an identity, which is new if it is the Len before
@@ -33,52 +30,16 @@ func (s *Samples) has(n, stack, set, link int32) bool {
 }
 
 func (s *Samples) find(stack, set, link int32) int32 {
-	if int(stack) >= len(s.firsts) {
-		s.reach(stack)
-	}
-	dense := int(stack) < len(s.firsts)
-	if dense {
-		n := s.firsts[stack] - 1
-		if n < 0 {
-			n = s.add(stack, set, link)
-			s.firsts[stack] = n + 1
-			return n
-		}
-		if s.sets[n] == set && s.links[n] == link {
-			return n
-		}
-	}
 	hash := hashSample(stack, set, link)
 	n, slot := s.index.Find(hash, func(n int32) bool { return s.has(n, stack, set, link) })
-	if n >= 0 {
-		return n
+	if n < 0 {
+		n = int32(len(s.stacks))
+		s.stacks = append(s.stacks, stack) // one by one, without write barriers
+		s.sets = append(s.sets, set)
+		s.links = append(s.links, link)
+		s.index.Insert(slot, hash, n)
 	}
-	n = s.add(stack, set, link)
-	s.index.Insert(slot, hash, n)
 	return n
-}
-
-func (s *Samples) add(stack, set, link int32) int32 {
-	s.stacks = append(s.stacks, stack) // one by one, without write barriers
-	s.sets = append(s.sets, set)
-	s.links = append(s.links, link)
-	return int32(len(s.stacks) - 1)
-}
-
-// reach extends firsts to stack if that is not far beyond the number of identities: a
-// scope that has few of the stacks of a large window must not take memory for all.
-func (s *Samples) reach(stack int32) {
-	old, size := len(s.firsts), int(stack)+1
-	if size > 4*len(s.stacks)+64 {
-		return
-	}
-	size = max(size, min(2*old, cap(s.firsts)))
-	s.firsts = append(s.firsts, make([]int32, size-old)...)
-	for n, other := range s.stacks {
-		if int(other) >= old && int(other) < len(s.firsts) && s.firsts[other] == 0 {
-			s.firsts[other] = int32(n + 1)
-		}
-	}
 }
 
 func hashSample(stack, set, link int32) uint32 {
@@ -97,17 +58,17 @@ func (s *Samples) Len() int { return len(s.stacks) }
 // Grow makes room for n more identities at once.
 func (s *Samples) Grow(n int) {
 	s.stacks, s.sets, s.links = slices.Grow(s.stacks, n), slices.Grow(s.sets, n), slices.Grow(s.links, n)
-	s.firsts = slices.Grow(s.firsts, n)
+	s.index.Grow(n)
 }
 
 // Reset removes all identities and keeps the memory.
 func (s *Samples) Reset() {
-	s.stacks, s.sets, s.links, s.firsts = s.stacks[:0], s.sets[:0], s.links[:0], s.firsts[:0]
+	s.stacks, s.sets, s.links = s.stacks[:0], s.sets[:0], s.links[:0]
 	s.index.Reset()
 	s.next = 0
 }
 
 // Retained is the memory that s holds on to, in bytes.
 func (s *Samples) Retained() int {
-	return 4*(cap(s.stacks)+cap(s.sets)+cap(s.links)+cap(s.firsts)) + s.index.Retained()
+	return 4*(cap(s.stacks)+cap(s.sets)+cap(s.links)) + s.index.Retained()
 }
