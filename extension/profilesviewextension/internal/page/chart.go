@@ -48,82 +48,103 @@ type chart struct {
 	// bar is the length of a bar: the longest Profile fits into it, and a series that sends Profiles regularly has one in each.
 	bar time.Duration
 
-	sent   []bool              // by bar: a Profile of the service starts in it, perhaps of another kind
-	sums   []float64           // by bar, of intervals
-	spans  []sampletypes.Spans // by bar, of intervals
-	levels map[place]level     // the last snapshots
+	// The following are by bar.
+	sent  []bool // a Profile starts in it: of intervals, one of the service, perhaps of another kind
+	sums  []float64
+	spans []sampletypes.Spans // of intervals
+
+	levels map[uint64][]level // by series: in bars that may get further snapshots
 }
 
-// place is a series in a bar.
-type place struct {
-	series uint64
-	bar    int
-}
-
+// level is the last snapshot of a series in a bar.
 type level struct {
+	bar   int
 	start uint64
 	sum   float64
 }
 
-// barSize and levelSize estimate the bytes of a bar, with its part of the path, and of a level with its place in the map.
+// barSize and levelSize estimate the bytes of a bar, with its part of the path, and of a level with its part of the map.
 const (
 	barSize   = 128
-	levelSize = 80
+	levelSize = 128
 )
 
 func newChart(t *total, sel *query.Selection) *chart {
 	length := sel.To.Sub(sel.From)
 	bar := roundUp(max(length/maxBuckets, min(t.longest, length), min(t.interval*3/2, length/minBuckets)))
 	bars := (length + bar - 1) / bar
-	return &chart{sel, t.kind, bar, make([]bool, bars), make([]float64, bars), make([]sampletypes.Spans, bars), map[place]level{}}
+	return &chart{sel, t.kind, bar, make([]bool, bars), make([]float64, bars), make([]sampletypes.Spans, bars), map[uint64][]level{}}
+}
+
+// at returns the bar of a time.
+func (c *chart) at(start uint64) int {
+	from := uint64(c.From.UnixNano())
+	return int((max(start, from) - from) / uint64(c.bar))
 }
 
 // add adds the Profiles that a catalog.Visit gets, also those of other kinds, and returns how many bytes more it takes.
 func (c *chart) add(s *recordfile.Key, profiles []recordfile.Total, next uint64) (size int64) {
 	shown := kindOf(s) == c.kind
+	if c.kind.Snapshot {
+		if shown {
+			size = c.addLevels(s.Snapshot, profiles, next)
+		}
+		return size
+	}
 	for i := range profiles {
 		p := &profiles[i]
-		bar := int((p.Start - uint64(c.From.UnixNano())) / uint64(c.bar))
-		c.sent[bar] = true
-		switch at := (place{s.Snapshot, bar}); {
-		case shown && c.kind.Snapshot:
-			held, known := c.levels[at]
-			if !known {
-				size += levelSize
-			}
-			if p.Start >= held.start {
-				c.levels[at] = level{p.Start, float64(p.Sum)}
-			}
-		case shown:
-			spans := &c.spans[bar]
-			size -= int64(spans.Retained())
-			spans.Since = min(p.Start, next)
-			spans.Add(p.Start, p.Start+p.Covered)
-			size += int64(spans.Retained())
-			c.sums[bar] += float64(p.Sum)
+		bar := c.at(p.Start)
+		if c.sent[bar] = true; !shown {
+			continue
 		}
+		spans := &c.spans[bar]
+		size -= int64(spans.Retained())
+		spans.Since = min(p.Start, next)
+		spans.Add(p.Start, p.Start+p.Covered)
+		size += int64(spans.Retained())
+		c.sums[bar] += float64(p.Sum)
 	}
 	return size
+}
+
+// addLevels is add for the snapshots of a series.
+func (c *chart) addLevels(series uint64, profiles []recordfile.Total, next uint64) int64 {
+	levels := c.levels[series]
+	before := len(levels)
+	for i := range profiles {
+		p := &profiles[i]
+		bar := c.at(p.Start)
+		at := slices.IndexFunc(levels, func(l level) bool { return l.bar == bar })
+		if at < 0 {
+			at, levels = len(levels), append(levels, level{bar: bar})
+		}
+		if held := levels[at]; p.Start >= held.start {
+			c.sent[bar], levels[at] = true, level{bar, p.Start, float64(p.Sum)}
+			c.sums[bar] += float64(p.Sum) - held.sum
+		}
+	}
+	levels = slices.DeleteFunc(levels, func(l level) bool { return l.bar < c.at(next) })
+	if c.levels[series] = levels; len(levels) == 0 {
+		delete(c.levels, series)
+	}
+	return int64(levelSize * (len(levels) - before))
 }
 
 // values returns the bars, NaN for a gap.
 func (c *chart) values() []float64 {
 	values := slices.Repeat([]float64{math.NaN()}, len(c.sent))
-	for at, level := range c.levels {
-		if math.IsNaN(values[at.bar]) {
-			values[at.bar] = 0
-		}
-		values[at.bar] += level.sum
-	}
 	for i, sent := range c.sent {
-		if !sent || c.kind.Snapshot {
+		if !sent {
+			continue
+		}
+		if values[i] = c.sums[i]; c.kind.Snapshot {
 			continue
 		}
 		measured := time.Duration(c.spans[i].Length())
 		if measured == 0 { // the profiles state no duration
 			measured = min(c.bar, c.To.Sub(c.From)-time.Duration(i)*c.bar)
 		}
-		values[i] = c.sums[i] / measured.Seconds()
+		values[i] /= measured.Seconds()
 	}
 	return values
 }

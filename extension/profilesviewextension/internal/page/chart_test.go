@@ -61,6 +61,7 @@ func TestBarsAreThoseOfASlowComputation(t *testing.T) {
 		total := sums.sorted(sel.To)[0]
 		c := newChart(total, sel)
 		visit(func(f []recordfile.Total, next uint64) { c.add(&key, f, next) })
+		require.Empty(t, c.levels)
 
 		covered := func(from, to uint64) (seconds int, sum, last float64) {
 			var is [200]bool
@@ -115,7 +116,7 @@ func TestOverviewTakesMemoryByBarsNotByProfiles_V2(t *testing.T) {
 	assert.Contains(t, s.page("/?from=-7d"), "3.00 cores")
 
 	var instances []sent
-	for i := range 200 {
+	for i := range 400 {
 		instances = append(instances, heap("checkout", string(rune('a'+i)), s.now.Add(-time.Minute), 1))
 	}
 	s.writeIndexed(payload(t, instances...))

@@ -107,7 +107,7 @@ func (t *total) add(s *recordfile.Key, profiles []recordfile.Total, next uint64)
 
 // retained estimates the bytes that are freed when the total is finished.
 func (t *total) retained() int64 {
-	const seriesSize = 256 // with its place in the map
+	const seriesSize = 160 // with its place in the map
 	return int64(t.spans.Retained() + seriesSize*len(t.series))
 }
 
