@@ -298,7 +298,7 @@ func (w *Writer) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
 	var key []byte
 	add := func(table byte, k []byte) {
 		key = k
-		digest.Write(AppendUint([]byte{table}, uint64(len(k))))
+		digest.Write(appendUint([]byte{table}, uint64(len(k))))
 		digest.Write(k)
 	}
 
@@ -308,8 +308,8 @@ func (w *Writer) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
 		for n := len(stack) - 1; n >= 0; n-- {
 			stack[n] = w.locations.placeOf(stack[n])
 		}
-		add('s', AppendIndices(key[:0], stack))
-		WriteStack(to, stack)
+		add('s', appendIndices(key[:0], stack))
+		writeStack(to, stack)
 	})
 	writeTable(&w.locations, dst.LocationTable(), func(i int32, to pprofile.Location) {
 		l := &w.location
@@ -346,7 +346,7 @@ func (w *Writer) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
 	})
 	writeTable(&w.links, dst.LinkTable(), func(i int32, to pprofile.Link) {
 		add('k', append(key[:0], w.from.links.at(i)...))
-		WriteLink(to, w.from.links.at(i))
+		writeLink(to, w.from.links.at(i))
 	})
 	var all []byte
 	ends := make([]uint32, 0, len(w.strings.order))
@@ -355,7 +355,7 @@ func (w *Writer) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
 		all = append(all, w.from.strings.at(i)...)
 		ends = append(ends, uint32(len(all)))
 	}
-	WriteStrings(dst, all, ends)
+	writeStrings(dst, all, ends)
 }
 
 // writeTable appends the used entries of one table to dst, in the new order.

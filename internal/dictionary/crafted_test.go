@@ -13,7 +13,7 @@ import (
 )
 
 // probesOf is how many slots are looked at to find an entry, on average.
-func probesOf(x *Index) float64 {
+func probesOf(x *index) float64 {
 	n, total := uint32(len(x.slots)), 0
 	for at, s := range x.slots {
 		if s != 0 {
@@ -24,7 +24,7 @@ func probesOf(x *Index) float64 {
 }
 
 // requireSpread adds entries to tables: crafted ones take at most three times the probes of random ones.
-func requireSpread[E any](t *testing.T, table func() (*Index, func(E)), random func(int) E, crafted map[string]func(int) E) {
+func requireSpread[E any](t *testing.T, table func() (*index, func(E)), random func(int) E, crafted map[string]func(int) E) {
 	t.Helper()
 	probes := func(of func(int) E) float64 {
 		index, add := table()
@@ -46,7 +46,7 @@ const manyEntries = 1 << 14
 func TestCraftedEntriesDoNotCollide_P6(t *testing.T) {
 	const n = manyEntries
 	r := rand.New(rand.NewPCG(6, 6))
-	requireSpread(t, func() (*Index, func(string)) {
+	requireSpread(t, func() (*index, func(string)) {
 		tables := New(0)
 		return &tables.strings.index, func(s string) { tables.String(s) }
 	}, func(int) string { return fmt.Sprintf("%016x", r.Uint64()) }, map[string]func(int) string{
@@ -59,7 +59,7 @@ func TestCraftedEntriesDoNotCollide_P6(t *testing.T) {
 		},
 		"zeros": func(i int) string { return fmt.Sprintf("%0128d", i) },
 	})
-	requireSpread(t, func() (*Index, func([]int32)) {
+	requireSpread(t, func() (*index, func([]int32)) {
 		table := &table{}
 		return &table.index, func(stack []int32) { table.intern(n, bytesOf(stack)) }
 	}, func(int) []int32 { return []int32{r.Int32(), r.Int32(), r.Int32()} }, map[string]func(int) []int32{
@@ -69,7 +69,7 @@ func TestCraftedEntriesDoNotCollide_P6(t *testing.T) {
 		"long zeros":  func(i int) []int32 { return make([]int32, i%1024+1) },
 		"consecutive": func(i int) []int32 { return []int32{int32(i), int32(i + 1)} },
 	})
-	requireSpread(t, func() (*Index, func([]Line)) {
+	requireSpread(t, func() (*index, func([]Line)) {
 		tables := New(0)
 		tables.StartWriting(pprofile.NewProfiles().Dictionary())
 		return &tables.locations.index, func(lines []Line) { tables.Location(&Location{Lines: lines}) }
@@ -83,7 +83,7 @@ func TestCraftedEntriesDoNotCollide_P6(t *testing.T) {
 			return lines
 		},
 	})
-	requireSpread(t, func() (*Index, func([3]int32)) {
+	requireSpread(t, func() (*index, func([3]int32)) {
 		samples := &Samples{}
 		return &samples.index, func(id [3]int32) { samples.Number(id[0], id[1], id[2]) }
 	}, func(int) [3]int32 { return [3]int32{r.Int32N(4), r.Int32(), r.Int32()} }, map[string]func(int) [3]int32{

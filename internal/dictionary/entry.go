@@ -47,11 +47,11 @@ type Mapping struct {
 
 // AppendKey appends the key of m.
 func (m *Mapping) AppendKey(key []byte) []byte {
-	key = AppendUint(key, m.MemoryStart)
-	key = AppendUint(key, m.MemoryLimit)
-	key = AppendUint(key, m.FileOffset)
+	key = appendUint(key, m.MemoryStart)
+	key = appendUint(key, m.MemoryLimit)
+	key = appendUint(key, m.FileOffset)
 	key = appendIndex(key, m.Filename)
-	return AppendIndices(key, m.Attributes)
+	return appendIndices(key, m.Attributes)
 }
 
 // Decode reads a key. It reuses the memory of m.Attributes.
@@ -91,15 +91,15 @@ type Location struct {
 
 // AppendKey appends the key of l.
 func (l *Location) AppendKey(key []byte) []byte {
-	key = AppendUint(key, uint64(len(l.Lines)))
+	key = appendUint(key, uint64(len(l.Lines)))
 	for _, line := range l.Lines {
 		key = appendIndex(key, line.Function)
 		key = appendInt(key, line.Line)
 		key = appendInt(key, line.Column)
 	}
 	key = appendIndex(key, l.Mapping)
-	key = AppendUint(key, l.Address)
-	return AppendIndices(key, l.Attributes)
+	key = appendUint(key, l.Address)
+	return appendIndices(key, l.Attributes)
 }
 
 // Decode reads a key. It reuses the memory of l.Lines and l.Attributes.
@@ -157,27 +157,27 @@ func (a *Attribute) Write(dst pprofile.KeyValueAndUnit) {
 	a.Value.Write(dst.Value())
 }
 
-// AppendLink appends the key of a link.
-func AppendLink(key []byte, traceID [16]byte, spanID [8]byte) []byte {
+// appendLink appends the key of a link.
+func appendLink(key []byte, traceID [16]byte, spanID [8]byte) []byte {
 	return append(append(key, traceID[:]...), spanID[:]...)
 }
 
-// WriteLink fills dst with the link of this key.
-func WriteLink(dst pprofile.Link, key []byte) {
+// writeLink fills dst with the link of this key.
+func writeLink(dst pprofile.Link, key []byte) {
 	dst.SetTraceID([16]byte(key[:16]))
 	dst.SetSpanID([8]byte(key[16:]))
 }
 
-// WriteStack fills dst, which is empty.
-func WriteStack(dst pprofile.Stack, locations []int32) {
+// writeStack fills dst, which is empty.
+func writeStack(dst pprofile.Stack, locations []int32) {
 	if len(locations) > 0 {
 		dst.LocationIndices().FromRaw(locations)
 	}
 }
 
-// WriteStrings fills the string table of dst with the parts of content. One allocation
+// writeStrings fills the string table of dst with the parts of content. One allocation
 // holds all of them.
-func WriteStrings(dst pprofile.ProfilesDictionary, content []byte, ends []uint32) {
+func writeStrings(dst pprofile.ProfilesDictionary, content []byte, ends []uint32) {
 	all := string(content)
 	table := dst.StringTable()
 	table.EnsureCapacity(len(ends))

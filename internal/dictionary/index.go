@@ -5,9 +5,9 @@ package dictionary
 
 import "slices"
 
-// Index finds the numbers of entries that are kept elsewhere by their hashes: open addressing, linear
+// index finds the numbers of entries that are kept elsewhere by their hashes: open addressing, linear
 // probing. The zero value has none.
-type Index struct {
+type index struct {
 	// A slot holds the hash of an entry above its number plus one; 0 is free.
 	slots []uint64
 	used  int
@@ -17,7 +17,7 @@ const minSlots = 8
 
 // Find returns the number of the entry with this hash for which equals returns true, or
 // -1 and the slot where it belongs.
-func (x *Index) Find(hash uint32, equals func(number int32) bool) (number int32, slot uint32) {
+func (x *index) Find(hash uint32, equals func(number int32) bool) (number int32, slot uint32) {
 	if len(x.slots) == 0 {
 		x.slots = make([]uint64, minSlots)
 	}
@@ -46,7 +46,7 @@ func after(at uint32, slots []uint64) uint32 {
 }
 
 // Insert puts the entry with this number into the slot that Find returned.
-func (x *Index) Insert(slot, hash uint32, number int32) {
+func (x *index) Insert(slot, hash uint32, number int32) {
 	x.slots[slot] = uint64(hash)<<32 | uint64(uint32(number)+1)
 	if x.used++; x.used*4 > len(x.slots)*3 {
 		x.resize(len(x.slots) * 3 / 2)
@@ -54,14 +54,14 @@ func (x *Index) Insert(slot, hash uint32, number int32) {
 }
 
 // Grow makes room for more entries. It takes less memory than Insert.
-func (x *Index) Grow(more int) {
+func (x *index) Grow(more int) {
 	if size := (x.used+more)*3/2 + 1; size > len(x.slots) {
 		x.resize(max(size, len(x.slots)*3/2, minSlots))
 	}
 }
 
 // resize uses the memory that x has if that is enough.
-func (x *Index) resize(size int) {
+func (x *index) resize(size int) {
 	old := x.slots
 	if size <= cap(old) {
 		old = slices.Clone(old)
@@ -82,7 +82,7 @@ func (x *Index) resize(size int) {
 
 // Reset removes all entries. It keeps the memory and starts with few slots, so that
 // the next Reset clears no more slots than were used.
-func (x *Index) Reset() {
+func (x *index) Reset() {
 	x.slots = x.slots[:min(len(x.slots), minSlots)]
 	clear(x.slots)
 	x.used = 0
@@ -90,4 +90,4 @@ func (x *Index) Reset() {
 
 // Retained is the memory that x holds on to, in bytes, or will after it has grown next, when an entry takes two
 // slots. So the size of a window does not jump when its indexes grow.
-func (x *Index) Retained() int { return 8 * max(cap(x.slots), 2*x.used) }
+func (x *index) Retained() int { return 8 * max(cap(x.slots), 2*x.used) }

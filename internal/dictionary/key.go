@@ -5,20 +5,20 @@ package dictionary
 
 import "encoding/binary"
 
-// AppendUint appends v as a varint.
-func AppendUint(key []byte, v uint64) []byte {
+// appendUint appends v as a varint.
+func appendUint(key []byte, v uint64) []byte {
 	if v < 0x80 { // most are
 		return append(key, byte(v))
 	}
 	return binary.AppendUvarint(key, v)
 }
 
-func appendInt(key []byte, v int64) []byte { return AppendUint(key, uint64(v)<<1^uint64(v>>63)) }
+func appendInt(key []byte, v int64) []byte { return appendUint(key, uint64(v)<<1^uint64(v>>63)) }
 
-func appendIndex(key []byte, i int32) []byte { return AppendUint(key, uint64(uint32(i))) }
+func appendIndex(key []byte, i int32) []byte { return appendUint(key, uint64(uint32(i))) }
 
-// AppendIndices appends indices as they are in the keys of mappings and locations, and in digests.
-func AppendIndices(key []byte, indices []int32) []byte {
+// appendIndices appends indices as they are in the keys of mappings and locations, and in digests.
+func appendIndices(key []byte, indices []int32) []byte {
 	for _, i := range indices {
 		key = appendIndex(key, i)
 	}

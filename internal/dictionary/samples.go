@@ -10,7 +10,7 @@ import "slices"
 // of an attribute set.
 type Samples struct {
 	stacks, sets, links []int32 // by number
-	index               Index
+	index               index
 	next                int32 // the likely number of the next identity: Profiles have them in about the same order
 }
 

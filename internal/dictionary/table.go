@@ -12,7 +12,7 @@ import (
 // table holds distinct entries. It numbers them from 0 in the order in which they are added.
 type table struct {
 	entries
-	index Index
+	index index
 	// next is the likely number of the next entry: payloads have entries in about the order of earlier ones.
 	// Looking there first makes the addition of a profile that is not new 3 times as fast.
 	next int32

@@ -96,7 +96,7 @@ func (t *Tables) StartWriting(dst pprofile.ProfilesDictionary) {
 }
 
 // WriteStrings writes the string table, once, at the end.
-func (t *Tables) WriteStrings() { WriteStrings(t.dst, t.strings.content, t.strings.ends) }
+func (t *Tables) WriteStrings() { writeStrings(t.dst, t.strings.content, t.strings.ends) }
 
 // Release ends StartWriting.
 func (t *Tables) Release() { t.dst, t.writes = pprofile.ProfilesDictionary{}, false }
@@ -271,10 +271,10 @@ func (t *Tables) Location(l *Location) int32 {
 
 // Link interns a link. Both ids all zero is no link, index 0.
 func (t *Tables) Link(traceID [16]byte, spanID [8]byte) int32 {
-	t.key = AppendLink(t.key[:0], traceID, spanID)
+	t.key = appendLink(t.key[:0], traceID, spanID)
 	i, write := t.intern(&t.links, t.key, 0)
 	if write {
-		WriteLink(t.dst.LinkTable().AppendEmpty(), t.links.at(i))
+		writeLink(t.dst.LinkTable().AppendEmpty(), t.links.at(i))
 	}
 	return i
 }
@@ -301,7 +301,7 @@ func (t *Tables) Stack(locations []int32) int32 {
 	table := t.dst.StackTable()
 	i, added := t.stacks.number(t.limit, hashOf(bytesOf(locations)), nil, func(n int32) bool { return equalIndices(table.At(int(n)).LocationIndices(), locations) })
 	if added {
-		WriteStack(table.AppendEmpty(), locations)
+		writeStack(table.AppendEmpty(), locations)
 	}
 	return t.index(i, added, &t.stacks, size)
 }
