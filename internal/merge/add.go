@@ -153,10 +153,10 @@ func (w *Window) resource(profile *Profile) *resource {
 	r := w.resources[string(key)]
 	if r == nil {
 		r = &resource{
-			resource: pcommon.NewResource(), schemaURL: dictionary.ValidUTF8(from.from.SchemaUrl()),
+			pdata: pcommon.NewResource(), schemaURL: dictionary.ValidUTF8(from.from.SchemaUrl()),
 			partition: from.partition, scopes: map[string]*scope{},
 		}
-		copyWithout(r.resource.Attributes(), source.Attributes(), drop)
+		copyWithout(r.pdata.Attributes(), source.Attributes(), drop)
 		w.resources[string(key)] = r
 		w.size += entrySize + 4*len(key)
 		if w.partitions[r.partition] == nil {
@@ -165,7 +165,7 @@ func (w *Window) resource(profile *Profile) *resource {
 		}
 	}
 	w.size += r.entities.Add(source, drop)
-	r.resource.SetDroppedAttributesCount(max(r.resource.DroppedAttributesCount(), source.DroppedAttributesCount()))
+	r.pdata.SetDroppedAttributesCount(max(r.pdata.DroppedAttributesCount(), source.DroppedAttributesCount()))
 	return r
 }
 
@@ -199,16 +199,16 @@ func (w *Window) scope(profile *Profile) *scope {
 	s, scoped := r.scopes[string(key)], from.from.Scope()
 	if s == nil {
 		s = &scope{
-			scope: pcommon.NewInstrumentationScope(), schemaURL: dictionary.ValidUTF8(from.from.SchemaUrl()),
+			pdata: pcommon.NewInstrumentationScope(), schemaURL: dictionary.ValidUTF8(from.from.SchemaUrl()),
 			types: from.types, slot: profile.slot,
 			content: string(key[:content]), profiles: map[profileKey]*mergedProfile{},
 		}
 		if latest {
 			s.latest = map[profileKey]latestSnapshot{}
 		}
-		copyWithout(s.scope.Attributes(), scoped.Attributes(), sampleTypeAttributes)
-		s.scope.SetName(dictionary.ValidUTF8(scoped.Name()))
-		s.scope.SetVersion(dictionary.ValidUTF8(scoped.Version()))
+		copyWithout(s.pdata.Attributes(), scoped.Attributes(), sampleTypeAttributes)
+		s.pdata.SetName(dictionary.ValidUTF8(scoped.Name()))
+		s.pdata.SetVersion(dictionary.ValidUTF8(scoped.Version()))
 		r.scopes[string(key)] = s
 		w.size += scopeSize(len(key))
 	}
@@ -216,7 +216,7 @@ func (w *Window) scope(profile *Profile) *scope {
 		w.slots[profile.slot] = struct{}{}
 		w.size += slotSize
 	}
-	s.scope.SetDroppedAttributesCount(max(s.scope.DroppedAttributesCount(), scoped.DroppedAttributesCount()))
+	s.pdata.SetDroppedAttributesCount(max(s.pdata.DroppedAttributesCount(), scoped.DroppedAttributesCount()))
 	return s
 }
 

@@ -99,9 +99,9 @@ func (e *emitter) emit(resources []*resource) (pd pprofile.Profiles, empty int) 
 	pd = pprofile.NewProfiles()
 	for _, r := range e.sorted {
 		rp := pd.ResourceProfiles().AppendEmpty()
-		rp.Resource().SetDroppedAttributesCount(r.resource.resource.DroppedAttributesCount())
+		rp.Resource().SetDroppedAttributesCount(r.pdata.DroppedAttributesCount())
 		r.entities.CopyTo(rp.Resource())
-		dictionary.CopyMap(rp.Resource().Attributes(), r.resource.resource.Attributes())
+		dictionary.CopyMap(rp.Resource().Attributes(), r.pdata.Attributes())
 		rp.SetSchemaUrl(r.schemaURL)
 		for _, s := range r.scopes {
 			e.emitScope(rp.ScopeProfiles().AppendEmpty(), s)
@@ -180,9 +180,9 @@ func (e *emitter) use(s *scope) (profiles []*mergedProfile) {
 }
 
 func (e *emitter) emitScope(sp pprofile.ScopeProfiles, s sortedScope) {
-	sp.Scope().SetName(s.scope.scope.Name())
-	sp.Scope().SetVersion(s.scope.scope.Version())
-	sp.Scope().SetDroppedAttributesCount(s.scope.scope.DroppedAttributesCount())
+	sp.Scope().SetName(s.pdata.Name())
+	sp.Scope().SetVersion(s.pdata.Version())
+	sp.Scope().SetDroppedAttributesCount(s.pdata.DroppedAttributesCount())
 	sp.SetSchemaUrl(s.schemaURL)
 
 	slices.SortFunc(s.profiles, e.compareProfiles)

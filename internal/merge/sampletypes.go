@@ -47,7 +47,7 @@ func (s *scope) number(tables *dictionary.Tables, p *mergedProfile) int {
 // attributes returns the attributes of s for Profiles with the numbers order.
 func (s *scope) attributes(order []int) pcommon.Map {
 	attributes := pcommon.NewMap()
-	s.scope.Attributes().CopyTo(attributes)
+	s.pdata.Attributes().CopyTo(attributes)
 	if s.types != nil {
 		sampletypes.Write(attributes, s.types, order)
 	}

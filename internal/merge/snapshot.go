@@ -52,7 +52,7 @@ func sumOf(scopes []*scope) *scope {
 		return scopes[0]
 	}
 	sum := &scope{
-		scope: scopes[0].scope, schemaURL: scopes[0].schemaURL, types: scopes[0].types, slot: scopes[0].slot,
+		pdata: scopes[0].pdata, schemaURL: scopes[0].schemaURL, types: scopes[0].types, slot: scopes[0].slot,
 		profiles: map[profileKey]*mergedProfile{},
 	}
 	for _, s := range scopes {

@@ -51,7 +51,7 @@ type partition struct {
 }
 
 type resource struct {
-	resource  pcommon.Resource
+	pdata     pcommon.Resource
 	schemaURL string
 	partition string
 	scopes    map[string]*scope
@@ -59,7 +59,7 @@ type resource struct {
 }
 
 type scope struct {
-	scope     pcommon.InstrumentationScope
+	pdata     pcommon.InstrumentationScope
 	schemaURL string
 	types     []sampletypes.Type // of the pprofs that the profiles are of; nil if unknown
 	slot      slot
