@@ -18,9 +18,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
-// ErrInvalid marks a payload that is rejected for its content.
-var ErrInvalid = errors.New("invalid profiles: payload rejected")
-
 // ErrNoValues marks an invalid payload whose samples are empty. In the format before OTLP 1.10, values have the field
 // number of today's attributes.
 var ErrNoValues = errors.New("have neither values nor timestamps: the sender probably uses the OTLP profiles format before 1.10; upgrade it")
@@ -82,7 +79,7 @@ type incomingScope struct {
 func Check(pd pprofile.Profiles, options *Options) (*Payload, error) {
 	p := &Payload{}
 	if err := p.check(pd, options); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+		return nil, fmt.Errorf("invalid profiles: payload rejected: %w", err)
 	}
 	return p, nil
 }
