@@ -203,7 +203,10 @@ func TestCompactedFilesReplaceTheirInputs(t *testing.T) {
 		Into:      []compact.Level{{Into: time.Hour, Resolution: time.Minute}},
 		Compacted: func(compact.Result) {}, Skipped: func(paths []string, err error) { t.Error(paths, err) },
 	}).Run(t.Context()))
-	uploadOf(s.URL, dir).run(t, never)
+	u, stored := uploadOf(s.URL, dir), time.Time{}
+	u.Uploaded = func(string, int64) { stored = u.Now() }
+	u.run(t, never)
+	assert.Greater(t, u.Now().Sub(stored), 2*time.Minute, "readers may still have a list with the replaced files")
 	same()
 	remote, _ := open(t, 1<<20, s.Path("host/1"))
 	require.Len(t, remote, 1)
