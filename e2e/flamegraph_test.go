@@ -59,6 +59,10 @@ func manyStacks(seed uint64, scale float64) *profile.Profile {
 	for _, name := range hostileNames {
 		sample(6000, add(name, name), common[0])
 	}
+	first, second := add("first", "a.go"), add("second", "a.go")
+	sample(60_000, add("wide", "a.go"), first)
+	sample(0.001, add("narrow", "a.go"), first)
+	sample(59_000, add("behind the narrow one", "a.go"), second)
 	return p
 }
 
@@ -186,7 +190,7 @@ func TestFlameGraphOfManyStacks_V3(t *testing.T) {
 
 	f.compare(1, roots, all)
 	names := strings.Join(f.row(2), "\n\n")
-	for _, name := range hostileNames {
+	for _, name := range append(slices.Clone(hostileNames), "behind the narrow one") {
 		assert.Contains(t, names, strings.ReplaceAll(name, "\x00", "␀"))
 	}
 	b.check("flamegraph-many", true)

@@ -345,7 +345,8 @@ function boxes(pane, depth, width, box, small) {
 			const start = (starts[level[i]] - from) * pixels, size = weights[level[i]] * pixels;
 			if (size >= smallBox || start > end + smallest || start >= width) break;
 			end = Math.max(end, start + size);
-			i = size < smallest ? Math.max(i + 1, firstFrom(pane.tree, level, starts[level[i]] + smallest / pixels, i)) : i + 1;
+			// Of the nodes that start within a narrow one's place, the last may be wide.
+			i = size < smallest ? Math.max(i + 1, firstFrom(pane.tree, level, starts[level[i]] + smallest / pixels, i) - 1) : i + 1;
 		}
 		if (end - left >= smallest) small(left, Math.min(width, end) - left);
 		if (i < level.length && level[i] === node) i++;
@@ -402,12 +403,14 @@ function drawBox(context, pane, node, left, top, size) {
 	const room = Math.floor((size - 8) / charWidth);
 	if (room < 3) return;
 	context.fillStyle = isMatch ? '#fff' : change === 7 ? colors.muted : colors.fg;
-	context.fillText(fitting(shown(data.names[frame].slice(0, 400)), room), left + 4, top + rowHeight / 2);
+	context.fillText(fitting(shown(data.names[frame]), room), left + 4, top + rowHeight / 2);
 }
 
-// fitting shortens a name to what fits: without the path of its package, or else at its end.
+// fitting shortens a name to what fits: without its type arguments, the path of its package, or else at its end.
 function fitting(text, room) {
 	if (/[^\u0020-\u024f…]/.test(text)) room = Math.floor(room / 2); // wide characters
+	const start = text.indexOf('[', 1), end = text.lastIndexOf(']');
+	if (text.length > room && 0 < start && start < end) text = text.slice(0, start + 1) + '…' + text.slice(end);
 	if (text.length > room) text = text.slice(text.lastIndexOf('/') + 1);
 	return text.length > room ? text.slice(0, Math.max(1, room - 1)) + '…' : text;
 }
@@ -449,7 +452,8 @@ function showTable() {
 	const key = columns[sorted][2], table = byID('functions'), most = 50;
 	const found = [];
 	for (let f = 1; f < data.names.length; f++) if ((!matched || matched[f]) && data.names[f] !== '(other)') found.push(f);
-	found.sort((a, b) => key(b) - key(a) || a - b);
+	const total = data.functionTotal[0];
+	found.sort((a, b) => key(b) - key(a) || total[b] - total[a] || a - b);
 	const heads = columns.map(([name, , order], i) => {
 		const head = cell('th', order ? button(name, () => { sorted = i; showTable(); }) : name, name === '%');
 		head.scope = 'col';
