@@ -54,6 +54,13 @@ func TestDisconnectedClientIsLogged(t *testing.T) {
 	require.Eventually(t, func() bool { return b.logs.FilterMessage(warning).FilterField(zap.String("error", says)).Len() == 1 }, time.Minute, time.Millisecond)
 }
 
+func TestPipelineThatDoesNotAnswerIsUnavailableInTime(t *testing.T) {
+	b := startTestReceiver(t, "server: {endpoint: 'localhost:0', write_timeout: 1s}", newGate(t, consumertest.NewNop()))
+	r := b.push("?service.name=a", profiletest.Pprof(t, samplePprof("/bin/app", 3)))
+	assert.Equal(t, http.StatusServiceUnavailable, r.status)
+	assert.Contains(t, r.body, "within nine tenths of write_timeout, retry")
+}
+
 // Each section says that it has started, and its metrics have the ID of the receiver.
 func TestMetricsTellReceiversApart(t *testing.T) {
 	served := profiletest.Gzip(t, profiletest.Pprof(t, samplePprof("/bin/app", 1)))

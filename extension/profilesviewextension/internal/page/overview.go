@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
@@ -191,6 +190,11 @@ func (o *overview) addServices(totals, base []*total) {
 	o.Services = byService(totals, func(t *total) *row { return newRow(o.params, t, baseOf[t.kind]) })
 	for _, s := range o.Services {
 		s.Query = o.narrowed(s.Name).with(nil, "q")
+		for _, r := range s.Rows {
+			if r.isCPU() {
+				s.cpu += r.measured(o.selected)
+			}
+		}
 		standing := s.order()
 		for _, r := range standing {
 			o.Profiles += r.Profiles
@@ -222,9 +226,6 @@ func byService(totals []*total, newRow func(*total) *row) (services []*service) 
 		}
 		s := services[len(services)-1]
 		s.last = max(s.last, t.Last)
-		if t.isCPU() {
-			s.cpu += float64(t.Sum) / max(time.Second, t.Measured).Seconds()
-		}
 		s.Rows = append(s.Rows, newRow(t))
 	}
 	return services

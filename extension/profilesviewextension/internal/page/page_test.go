@@ -392,7 +392,7 @@ func TestOverviewNamesDamagedFilesAndShowsTheRest_V1(t *testing.T) {
 	assert.Contains(t, page, "9.00 cores")
 	assert.Contains(t, page, "damaged.pb: is not a profile")
 	byLabel := s.page("/?label=service.instance.id%3D")
-	assert.Contains(t, byLabel, "<summary>1 files or records cannot be read")
+	assert.Contains(t, byLabel, "<summary>1 part of the files cannot be read")
 	assert.Contains(t, byLabel, "damaged.pb: is not a profile")
 	assert.Contains(t, byLabel, "checkout")
 }
@@ -444,6 +444,16 @@ func TestOverviewOfLateProfilesHasNoLinkThatFails(t *testing.T) {
 	s := newSite(t)
 	s.write(payload(t, cpu("cart", time.Unix(0, -1), 1e9)))
 	assert.Contains(t, s.page("/"), "There are profiles of other times.</p>")
+}
+
+func TestServicesAreSortedByTheShownRate(t *testing.T) {
+	s := newSite(t)
+	brief := cpu("brief", s.now.Add(-time.Minute), 2e9)
+	brief.duration = 0 // counts for the whole range
+	s.write(payload(t, brief, cpu("busy", s.now.Add(-time.Minute), 9e9)))
+	page := s.page("/?from=-1h")
+	assert.Less(t, strings.LastIndex(page, "busy"), strings.LastIndex(page, "brief"))
+	assert.Contains(t, page, "0.90 cores")
 }
 
 func TestOverviewOfAServiceCountsNoProfilesOfOthers(t *testing.T) {

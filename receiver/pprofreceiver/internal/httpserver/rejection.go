@@ -79,8 +79,8 @@ func rejectionOf(err error) *Rejection {
 		return &Rejection{http.StatusRequestEntityTooLarge, "limit", err.Error()}
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &Rejection{http.StatusRequestTimeout, "timeout", "the body did not arrive in time"}
-	case errors.Is(err, context.Canceled):
-		return &Rejection{http.StatusServiceUnavailable, "cancelled", "cancelled: the client disconnected, or the receiver stops"}
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return &Rejection{http.StatusServiceUnavailable, "cancelled", "cancelled: the client disconnected, the receiver stops, or it took too long"}
 	}
 	return &Rejection{http.StatusBadRequest, "malformed", err.Error()}
 }

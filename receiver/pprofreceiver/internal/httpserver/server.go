@@ -191,9 +191,18 @@ func (s *Server) handler(p Protocol) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.handlers.Add(1)
 		defer s.handlers.Add(-1)
+		if limit := s.config.HTTP.WriteTimeout; limit > 0 { // later, no response reaches the client
+			ctx, cancel := context.WithTimeout(r.Context(), limit*9/10)
+			defer cancel()
+			r = r.WithContext(ctx)
+		}
 		if err := s.serve(p, w, r); err != nil {
-			rejection := rejectionOf(err)
-			if rejection.reason == reasonRetryable && r.Context().Err() != nil {
+			rejection, ended := rejectionOf(err), r.Context().Err()
+			switch {
+			case rejection.reason != reasonRetryable || ended == nil:
+			case errors.Is(ended, context.DeadlineExceeded):
+				rejection.message = "the pipeline did not accept the profile within nine tenths of write_timeout, retry"
+			default:
 				rejection.message = "the client disconnected, or the receiver stopped, before the pipeline accepted the profile"
 			}
 			s.reject(w, r, p, rejection)
