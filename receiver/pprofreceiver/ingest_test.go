@@ -85,7 +85,7 @@ func TestIngestFoldedStacks(t *testing.T) {
 		text, err := foldedtranslator.Marshaler{}.MarshalProfiles(pd)
 		require.NoError(t, err)
 		assert.Equal(t, row.want, p.Type+" "+p.Unit+" "+strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", " "), row.query)
-		assert.EqualValues(t, uint64(1700000000e9), p.Time)
+		assert.Equal(t, uint64(1700000000e9), p.Time)
 		if p.Type != "inuse_objects" && p.Type != "goroutines" { // snapshots have none
 			assert.Equal(t, uint64(10e9), p.Duration)
 		}

@@ -234,7 +234,7 @@ func TestTypesAndTimesOfPushedProfiles(t *testing.T) {
 	} {
 		p := samplePprof("/bin/app", 1)
 		p.TimeNanos, p.DurationNanos, p.SampleType, p.Sample[0].Value = 0, 0, nil, nil
-		for _, name := range strings.Fields(row.types) {
+		for name := range strings.FieldsSeq(row.types) {
 			p.SampleType = append(p.SampleType, &profile.ValueType{Type: name, Unit: "count"})
 			p.Sample[0].Value = append(p.Sample[0].Value, int64(len(p.SampleType)))
 		}
@@ -245,7 +245,7 @@ func TestTypesAndTimesOfPushedProfiles(t *testing.T) {
 			assert.Equal(t, row.kind, v.kind, "row %d", i)
 			assert.Equal(t, "count", v.unit, "row %d: the unit is that of the values", i)
 			assert.Equal(t, want[v.value-1], strings.TrimSuffix(cmp.Or(v.temporality, "-")+","+v.display, ","), "row %d: %s", i, v.sampleType)
-			if uint64(v.time) > end { // the request states none
+			if v.time > end { // the request states none
 				continue
 			}
 			assert.EqualValues(t, start, v.time, "row %d: %s", i, v.sampleType)
