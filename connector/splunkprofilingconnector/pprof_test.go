@@ -138,7 +138,6 @@ func TestMemoryOfPprof(t *testing.T) {
 		limit, err := memoryOfPprof(data)
 		require.NoError(t, err, name)
 		allocated := profiletest.AllocatedBy(func() { _, _ = completePprof(data, true, true) })
-		t.Logf("%s: %d bytes, at most %d, %d allocated", name, len(data), limit, allocated)
 		assert.True(t, profiletest.RaceEnabled || allocated <= uint64(limit), name)
 	}
 }

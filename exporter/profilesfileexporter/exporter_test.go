@@ -38,25 +38,16 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
-// ways are all ways to write.
-func ways() map[string]*Config {
-	all := map[string]*Config{}
+// forEachWay runs a test for all ways to write.
+func forEachWay(t *testing.T, test func(t *testing.T, cfg *Config)) {
 	for _, format := range []string{formatProto, formatJSON} {
 		for _, compression := range []string{compressionNone, compressionGzip, compressionZstd} {
-			cfg := createDefaultConfig().(*Config)
-			cfg.Format, cfg.Compression = format, compression
-			all[format+" "+compression] = cfg
+			t.Run(format+" "+compression, func(t *testing.T) {
+				cfg := createDefaultConfig().(*Config)
+				cfg.Directory, cfg.Format, cfg.Compression = filepath.Join(t.TempDir(), "profiles"), format, compression
+				test(t, cfg)
+			})
 		}
-	}
-	return all
-}
-
-func forEachWay(t *testing.T, test func(t *testing.T, cfg *Config)) {
-	for name, cfg := range ways() {
-		t.Run(name, func(t *testing.T) {
-			cfg.Directory = filepath.Join(t.TempDir(), "profiles")
-			test(t, cfg)
-		})
 	}
 }
 
@@ -131,8 +122,7 @@ func expandRecord(t testing.TB, cfg *Config, record []byte) []expand.Profile {
 		pd, err := (&pprofile.JSONUnmarshaler{DisallowUnknownFields: true}).UnmarshalProfiles(record)
 		require.NoError(t, err)
 		profiletest.RequireConforms(t, pd)
-		expanded := profiletest.Expand(t, pd)
-		return expanded
+		return profiletest.Expand(t, pd)
 	}
 	require.NoError(t, proto.Unmarshal(record, new(profilespb.ProfilesData)))
 	profiletest.RequireConformsBytes(t, record)
@@ -160,8 +150,7 @@ func TestWhatGoesInComesOut(t *testing.T) {
 			}
 			require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
 			if i%2 == 0 {
-				after := profiletest.Expand(t, pd)
-				require.Empty(t, expand.Diff(expanded, after), "what others share is changed")
+				require.Empty(t, expand.Diff(expanded, profiletest.Expand(t, pd)), "what others share is changed")
 			}
 		}
 		require.NoError(t, e.Shutdown(t.Context()))

@@ -96,8 +96,7 @@ func TestGrouped_E8(t *testing.T) {
 		for i := range payloads {
 			pd := generateGroups(t, seed+uint64(i))
 			for key, only := range byGroup(pd) {
-				expanded := profiletest.Expand(t, only)
-				want[groupDirectories[key]] = append(want[groupDirectories[key]], expanded)
+				want[groupDirectories[key]] = append(want[groupDirectories[key]], profiletest.Expand(t, only))
 			}
 			before := profiletest.Expand(t, pd)
 			several := len(byGroup(pd)) > 1
@@ -106,8 +105,7 @@ func TestGrouped_E8(t *testing.T) {
 			}
 			require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
 			if several || i%2 == 0 {
-				after := profiletest.Expand(t, pd)
-				require.Empty(t, expand.Diff(before, after), "the caller's data is changed")
+				require.Empty(t, expand.Diff(before, profiletest.Expand(t, pd)), "the caller's data is changed")
 			}
 		}
 		require.NoError(t, e.Shutdown(t.Context()))

@@ -46,8 +46,7 @@ func valuesOf(t *testing.T, cfg *Config, dir string) (values []int64) {
 	of := *cfg
 	of.Directory = dir
 	for _, record := range plainRecords(t, &of) {
-		pd := profiletest.Unmarshal(t, record)
-		values = append(values, valuesIn(pd)...)
+		values = append(values, valuesIn(profiletest.Unmarshal(t, record))...)
 	}
 	return values
 }

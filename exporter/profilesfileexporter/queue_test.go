@@ -58,8 +58,7 @@ func numbersIn(t testing.TB, dir string) map[string][]int {
 			return nil
 		}
 		for _, record := range recordsOf(t, path) {
-			pd := profiletest.Unmarshal(t, record)
-			for _, rp := range pd.ResourceProfiles().All() {
+			for _, rp := range profiletest.Unmarshal(t, record).ResourceProfiles().All() {
 				service, _ := rp.Resource().Attributes().Get("service.name")
 				number, _ := rp.Resource().Attributes().Get("number")
 				numbers[service.Str()] = append(numbers[service.Str()], int(number.Int()))

@@ -36,13 +36,6 @@ func sum(t testing.TB, telemetry *componenttest.Telemetry, name, reason string) 
 	return total
 }
 
-func must[T any](result T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return result
-}
-
 func TestReasons(t *testing.T) {
 	for want, err := range map[string]error{
 		"no_space":       fmt.Errorf("write: %w", &os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}),
@@ -70,7 +63,7 @@ func TestCopiesNothing(t *testing.T) {
 	mayBeReference := func(key string, v pcommon.Value) bool {
 		return key == "" || v.AsString() == "" || v.Type() == pcommon.ValueTypeMap || v.Type() == pcommon.ValueTypeSlice
 	}
-	record := must((&pprofile.ProtoMarshaler{}).MarshalProfiles(pd))
+	record := profiletest.Proto(t, pd)
 	for _, groupBy := range [][]string{nil, {"service.name"}} {
 		cfg := createDefaultConfig().(*Config)
 		cfg.Directory, cfg.Compression, cfg.Sync, cfg.GroupBy = t.TempDir(), compressionNone, syncNone, groupBy
@@ -78,7 +71,7 @@ func TestCopiesNothing(t *testing.T) {
 		e, _ := startExporter(t, cfg)
 		var fresh []pprofile.Profiles
 		for range 40 {
-			own := must((&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(record))
+			own := profiletest.Unmarshal(t, record)
 			own.ResourceProfiles().RemoveIf(func(pprofile.ResourceProfiles) bool { return groupBy != nil && own.ResourceProfiles().Len() > 1 })
 			for _, rp := range own.ResourceProfiles().All() {
 				rp.Resource().Attributes().RemoveIf(mayBeReference)
@@ -98,9 +91,8 @@ func TestCopiesNothing(t *testing.T) {
 				}
 			})) / 19
 		}
-		marshal := allocated(func() { _ = must((&pprofile.ProtoMarshaler{}).MarshalProfiles(next())) })
+		marshal := allocated(func() { profiletest.Proto(t, next()) })
 		export := allocated(func() { require.NoError(t, e.ConsumeProfiles(t.Context(), next())) })
-		t.Logf("record of %d bytes: marshalling takes %d, exporting %d", len(record), marshal, export)
 		assert.Less(t, export, 2*marshal, "a copy takes as much again as marshalling, or more")
 		require.NoError(t, e.Shutdown(t.Context()))
 	}

@@ -24,19 +24,17 @@ type Storage struct {
 	values map[string][]byte
 }
 
-// StorageID is the ID of the extension of StorageHost.
+// StorageID is the ID of the extension of Storage.Host.
 var StorageID = component.MustNewID("file_storage")
 
-// StorageHost is a host with one extension, StorageID.
-type StorageHost struct{ storage.Extension }
+// Host is a host with extensions.
+type Host map[component.ID]component.Component
 
 // GetExtensions is that of component.Host.
-func (h StorageHost) GetExtensions() map[component.ID]component.Component {
-	return map[component.ID]component.Component{StorageID: h.Extension}
-}
+func (h Host) GetExtensions() map[component.ID]component.Component { return h }
 
 // Host returns a host with this extension.
-func (s *Storage) Host() component.Host { return StorageHost{s} }
+func (s *Storage) Host() component.Host { return Host{StorageID: s} }
 
 // Values returns the stored values.
 func (s *Storage) Values() map[string][]byte {

@@ -8,7 +8,6 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"io"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 )
 
@@ -139,14 +139,11 @@ func TestFilesMadeToExhaustMemoryAreErrors(t *testing.T) {
 	for name, file := range exhausting() {
 		t.Run(name, func(t *testing.T) {
 			const limit = 16 << 20
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
 			o := symbols.Options{Directory: t.TempDir(), MaxMemory: limit, MaxFileSize: 256 << 20}
-			err := symbols.Build(t.Context(), symbols.Files{Program: bytes.NewReader(file)}, o, io.Discard)
-			runtime.ReadMemStats(&after)
-			require.Error(t, err)
-			t.Logf("%v, allocated %d KiB", err, (after.TotalAlloc-before.TotalAlloc)>>10)
-			assert.LessOrEqual(t, after.TotalAlloc-before.TotalAlloc, uint64(4*limit), "allocated in total, what was collected among it")
+			allocated := profiletest.AllocatedBy(func() {
+				require.Error(t, symbols.Build(t.Context(), symbols.Files{Program: bytes.NewReader(file)}, o, io.Discard))
+			})
+			assert.LessOrEqual(t, allocated, uint64(4*limit), "allocated in total, what was collected among it")
 		})
 	}
 }

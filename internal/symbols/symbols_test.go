@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 )
 
@@ -185,9 +186,7 @@ func addressesOf(t *testing.T, program string, step uint64) (addresses []uint64)
 func requireFrames(t *testing.T, program string, step uint64, tables ...*symbols.Table) {
 	t.Helper()
 	addresses := addressesOf(t, program, step)
-	inlined := 0
 	for i, want := range oracle(t, program, addresses) {
-		inlined += max(0, len(want)-1)
 		for _, table := range tables {
 			got, err := table.Frames(nil, addresses[i])
 			require.NoError(t, err)
@@ -199,7 +198,6 @@ func requireFrames(t *testing.T, program string, step uint64, tables ...*symbols
 			require.Equal(t, want, got, "%#x", addresses[i])
 		}
 	}
-	t.Logf("%d addresses, %d inlined calls", len(addresses), inlined)
 }
 
 func TestFramesEqualThoseOfLLVMSymbolizer(t *testing.T) {
@@ -415,9 +413,7 @@ func requireNoPanic(t *testing.T, files symbols.Files) {
 // damaged returns copies of a file, of which some are cut and the others have bytes that are changed, half of them near the
 // starts and middles of the sections that are read.
 func damaged(t *testing.T, data []byte) (all [][]byte) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := profiletest.NewRand(profiletest.Seed(t))
 	f, err := elf.NewFile(bytes.NewReader(data))
 	require.NoError(t, err)
 	var places []uint64

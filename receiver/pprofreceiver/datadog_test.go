@@ -52,7 +52,7 @@ const goEvent = `{
 
 // The labels of Datadog's libraries get OpenTelemetry's names.
 func TestDatadogLabels(t *testing.T) {
-	p := samplePprof("/bin/app", 3)
+	p := profiletest.CPUPprof("/bin/app", 3)
 	p.Sample[0].Label = map[string][]string{"thread name": {"worker"}, "trace id": {"0102030405060708090a0b0c0d0e0f10"}, "trace endpoint": {"GET /"}}
 	p.Sample[0].NumLabel = map[string][]int64{
 		"thread id": {42}, "span id": {0x0102030405060708}, "local root span id": {7}, "end_timestamp_ns": {p.TimeNanos + 1},
@@ -73,7 +73,7 @@ func TestDatadogLabels(t *testing.T) {
 
 // A label keeps its name if the new name exists, or if something else uses its string.
 func TestRenamedAttributesDoNotCollide(t *testing.T) {
-	both, elsewhere := samplePprof("/bin/app", 3), samplePprof("/bin/app", 3)
+	both, elsewhere := profiletest.CPUPprof("/bin/app", 3), profiletest.CPUPprof("/bin/app", 3)
 	both.Sample[0].Label = map[string][]string{"thread name": {"a"}, "thread.name": {"b"}}
 	elsewhere.Sample[0].Label = map[string][]string{"thread name": {"a"}}
 	elsewhere.Function[0].Name = "thread name"
@@ -83,7 +83,7 @@ func TestRenamedAttributesDoNotCollide(t *testing.T) {
 }
 
 func TestDatadogRejections(t *testing.T) {
-	good := attached("cpu.pprof", profiletest.Pprof(t, samplePprof("/bin/app", 3)))
+	good := attached("cpu.pprof", profiletest.Pprof(t, profiletest.CPUPprof("/bin/app", 3)))
 	var many []formPart
 	for i := range httpserver.MaxEntries + 1 {
 		many = append(many, attached(fmt.Sprint(i, ".pprof"), good.Body))
@@ -116,7 +116,7 @@ func TestDatadogRejections(t *testing.T) {
 
 // An invalid profile does not affect the others of its request, and the response names it.
 func TestOthersOfTheRequestAreKept_R4(t *testing.T) {
-	good := profiletest.Pprof(t, samplePprof("/bin/app", 3))
+	good := profiletest.Pprof(t, profiletest.CPUPprof("/bin/app", 3))
 	for name, bad := range map[string]struct {
 		body   []byte
 		status int
@@ -127,7 +127,7 @@ func TestOthersOfTheRequestAreKept_R4(t *testing.T) {
 		"half a JFR": {[]byte("FLR\x00"), 400},
 		"a bomb":     {profiletest.Gzip(t, make([]byte, 4<<20)), 413},
 	} {
-		next := newSink(t)
+		next := &sink{t: t}
 		b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 2MiB}", next)
 		got := b.sendForm(httpserver.DatadogPath, attached("cpu.pprof", good), attached("heap.pprof", bad.body), attached("block.pprof", good), attached("mutex.pprof", []byte("also bad")), event("{}"))
 		assert.Equal(t, bad.status, got.status, "%s: %s", name, got.body)
@@ -144,7 +144,7 @@ func TestOthersOfTheRequestAreKept_R4(t *testing.T) {
 
 // If one profile is to be retried, the response says so, whatever the outcome of the others.
 func TestRetryPrecedesOtherRejections(t *testing.T) {
-	good := profiletest.Pprof(t, samplePprof("/bin/app", 3))
+	good := profiletest.Pprof(t, profiletest.CPUPprof("/bin/app", 3))
 	later, never := errors.New("not now"), consumererror.NewPermanent(errors.New("never"))
 	for status, errs := range map[int]map[string]error{ // by profile type
 		http.StatusServiceUnavailable:  {"cpu": never, "heap": later},

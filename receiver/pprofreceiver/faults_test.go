@@ -31,7 +31,7 @@ import (
 
 // numbered is samplePprof with a label that is unique.
 func numbered(value int64) *profile.Profile {
-	p := samplePprof("/bin/app", value)
+	p := profiletest.CPUPprof("/bin/app", value)
 	p.Sample[0].Label = map[string][]string{"id": {strconv.FormatInt(value, 10)}}
 	return p
 }
@@ -61,7 +61,7 @@ func TestEveryPrefixAndFlippedBits_R1(t *testing.T) {
 	for _, w := range protocols {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
-			b := startTestReceiver(t, serverYAML, newSink(t))
+			b := startTestReceiver(t, serverYAML, &sink{t: t})
 			sent := 0
 			answered := func(what string, body []byte) {
 				sent++
@@ -124,7 +124,7 @@ func bombs(t *testing.T) map[string][]byte {
 
 // Bombs are rejected with the memory of the limit, not of the bomb.
 func TestBombsAreRejected_R2(t *testing.T) {
-	b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB}\nmax_in_flight: 32MiB", newSink(t))
+	b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB}\nmax_in_flight: 32MiB", &sink{t: t})
 	for _, w := range protocols {
 		for name, bomb := range bombs(t) {
 			t.Run(w.name+", "+name, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestConsumeContract_R10(t *testing.T) {
 		} {
 			t.Run(w.name+", "+name, func(t *testing.T) {
 				t.Parallel()
-				next := newSink(t)
+				next := &sink{t: t}
 				var mu sync.Mutex
 				errs := 0
 				random := rand.New(rand.NewPCG(seed, 0))
@@ -219,7 +219,7 @@ func TestConsumeContract_R10(t *testing.T) {
 // With many clients in all protocols, the sum is exact.
 func TestSumIsExactWithManyClients_R12(t *testing.T) {
 	const clients = 64
-	next := newSink(t)
+	next := &sink{t: t}
 	var calls atomic.Int64
 	b := startTestReceiver(t, serverYAML, consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
 		switch call := calls.Add(1); {
@@ -246,7 +246,7 @@ func TestPanicIsAnswered_R13(t *testing.T) {
 	for _, w := range append(slices.Clone(protocols), several) {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
-			next := newSink(t)
+			next := &sink{t: t}
 			var calls atomic.Int64
 			b := startTestReceiver(t, serverYAML, consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
 				if calls.Add(1) == 1 {
@@ -254,10 +254,10 @@ func TestPanicIsAnswered_R13(t *testing.T) {
 				}
 				return next.ConsumeProfiles(ctx, pd)
 			}))
-			body := profiletest.Pprof(t, samplePprof("/bin/app", 1))
+			body := profiletest.Pprof(t, profiletest.CPUPprof("/bin/app", 1))
 			got := b.sendBy(w, body)
 			assert.Equal(t, http.StatusInternalServerError, got.status)
-			b.assertPanicLogged(1)
+			b.assertPanicLogged()
 			if w.name == several.name {
 				assert.Len(t, next.AllProfiles(), 1, "the other profile is accepted")
 			}
@@ -278,10 +278,10 @@ func TestPanicIsAnswered_R13(t *testing.T) {
 // Secrets are in no log, response or metric, in any protocol and for any outcome.
 func TestSecretsAreNotShown_R16(t *testing.T) {
 	const secret = "s3cret"
-	good := profiletest.Pprof(t, samplePprof("/bin/app", 1))
+	good := profiletest.Pprof(t, profiletest.CPUPprof("/bin/app", 1))
 	for _, next := range []error{nil, errors.New("not now")} {
 		b := newTestReceiver(t, "server: {endpoint: 127.0.0.1:0, auth: {authenticator: doorman, request_params: [password]}}", consumertest.NewErr(next))
-		require.NoError(t, b.Start(t.Context(), hostWith{doormanID: doorman{}}))
+		require.NoError(t, b.Start(t.Context(), profiletest.Host{doormanID: doorman{}}))
 		headers := []string{"DD-API-KEY", secret, "Authorization", "Bearer " + secret, "Cookie", secret, "X-Scope-OrgID", secret}
 		var answers []answer
 		for _, w := range protocols {
@@ -314,14 +314,14 @@ func TestSecretsAreNotShown_R16(t *testing.T) {
 
 // Repairs are counted. A timestamp outside the time of a profile is kept.
 func TestRepairsAreCounted_R7_R9(t *testing.T) {
-	p := samplePprof("/bin/app", 1)
+	p := profiletest.CPUPprof("/bin/app", 1)
 	start := time.Now()
 	p.TimeNanos, p.DurationNanos = -5, -6
 	p.Function[0].Name = "bad \xff name"
 	p.Function[0].SystemName = "bad \xff name"
 	p.Sample = append(p.Sample, &profile.Sample{Location: p.Location, Value: []int64{2, 2}, NumLabel: map[string][]int64{"end_timestamp_ns": {5}}})
 	for _, w := range protocols {
-		next := newSink(t)
+		next := &sink{t: t}
 		b := startTestReceiver(t, serverYAML, next)
 		require.Equal(t, w.success, b.sendBy(w, profiletest.Pprof(t, p)).status)
 		profiletest.Injected(t, "1 profiles to repair")
@@ -334,7 +334,7 @@ func TestRepairsAreCounted_R7_R9(t *testing.T) {
 
 func TestRejectionsOfTheHTTPServer(t *testing.T) {
 	b := newTestReceiver(t, "server: {endpoint: 127.0.0.1:0, auth: {authenticator: doorman}}", consumertest.NewNop())
-	require.NoError(t, b.Start(t.Context(), hostWith{doormanID: doorman{}}))
+	require.NoError(t, b.Start(t.Context(), profiletest.Host{doormanID: doorman{}}))
 	defer func() { require.NoError(t, b.Shutdown(context.Background())) }()
 	for _, w := range protocols {
 		got := b.sendBy(w, nil)

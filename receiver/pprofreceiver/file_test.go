@@ -51,7 +51,7 @@ func TestFileConfig(t *testing.T) {
 // modification.
 func writeProfile(t *testing.T, path string, value int64, modified time.Time) {
 	t.Helper()
-	writeFile(t, path, profiletest.Gzip(t, profiletest.Pprof(t, samplePprof("/bin/app", value))), modified)
+	writeFile(t, path, profiletest.Gzip(t, profiletest.Pprof(t, profiletest.CPUPprof("/bin/app", value))), modified)
 }
 
 func writeFile(t *testing.T, path string, content []byte, modified time.Time) {
@@ -103,13 +103,13 @@ func TestOddFiles_R17(t *testing.T) {
 		"text.pb.gz":  []byte("no profile"),
 		"large.pb.gz": make([]byte, 1<<20+1),
 		"bomb.pb.gz":  profiletest.Gzip(t, make([]byte, 1<<20+1)),
-		"half.pb.gz":  profiletest.Gzip(t, profiletest.Pprof(t, samplePprof("/bin/app", 9)))[:40],
+		"half.pb.gz":  profiletest.Gzip(t, profiletest.Pprof(t, profiletest.CPUPprof("/bin/app", 9)))[:40],
 		"x.pb.gz.tmp": []byte("x"),
 	} {
 		writeFile(t, filepath.Join(dir, name), content, old)
 	}
 	writeProfile(t, filepath.Join(dir, "good.pb.gz"), 1, old)
-	next := newSink(t)
+	next := &sink{t: t}
 	b := newTestReceiver(t, fileYAML(dir, ", max_decompressed_size: 1MiB"), next)
 	b.files.Poll(t.Context())
 	b.files.Poll(t.Context())
@@ -132,7 +132,7 @@ func TestPathAttributesDoNotMatch(t *testing.T) {
 	for i, name := range []string{"services/checkout/1.gz", "2.gz", "other/3.gz"} {
 		writeProfile(t, filepath.Join(dir, name), int64(i+1), old.Add(time.Duration(i)*time.Second))
 	}
-	next := newSink(t)
+	next := &sink{t: t}
 	const expression = "/services/(?P<service_name>[^/]+)/"
 	b := newTestReceiver(t, "resource_attributes: {service.name: common}\n"+fileYAML(dir, ", path_attributes: '"+expression+"'"), next)
 	b.files.Poll(t.Context())
@@ -158,7 +158,7 @@ func TestTriedAgain_R17(t *testing.T) {
 		for i := range 5 {
 			writeProfile(t, filepath.Join(dir, fmt.Sprintf("%d.pb.gz", i)), int64(i), old.Add(time.Duration(i)*time.Minute))
 		}
-		next := newSink(t)
+		next := &sink{t: t}
 		faults := map[int64]func() error{ // by value, once
 			1: func() error { explode(); return nil },
 			2: func() error {
@@ -184,15 +184,15 @@ func TestTriedAgain_R17(t *testing.T) {
 		}
 		assert.ElementsMatch(t, []int64{0, 1, 4}, values(next.AllProfiles()))
 		assert.Equal(t, map[string]int64{"success": 4, "panic": 1, "rejected": 1, "unreadable": 1}, b.fileOutcomes())
-		b.assertPanicLogged(1)
+		b.assertPanicLogged()
 		profiletest.Injected(t, "1 panics, 1 permanent errors, 1 failures to read")
 	})
 }
 
 func TestStorageIsAnExtension(t *testing.T) {
-	b := newTestReceiver(t, fileYAML(t.TempDir(), ", storage: file_storage"), newSink(t))
+	b := newTestReceiver(t, fileYAML(t.TempDir(), ", storage: file_storage"), &sink{t: t})
 	assert.ErrorContains(t, b.Start(t.Context(), componenttest.NewNopHost()), "extension \"file_storage\" not found")
-	assert.ErrorContains(t, b.Start(t.Context(), hostWith{profiletest.StorageID: doorman{}}), "extension \"file_storage\" is not a storage extension")
+	assert.ErrorContains(t, b.Start(t.Context(), profiletest.Host{profiletest.StorageID: doorman{}}), "extension \"file_storage\" is not a storage extension")
 }
 
 const legacyHeap = "heap profile: 1: 2048 [3: 8192] @ heap_v2/524288\n 1: 2048 [3: 8192] @ 0x401000 0x402000\n"
@@ -201,7 +201,7 @@ const legacyHeap = "heap profile: 1: 2048 [3: 8192] @ heap_v2/524288\n 1: 2048 [
 func TestFilesFromBeforeProtobuf(t *testing.T) {
 	directory, modified := t.TempDir(), time.Now().Add(-time.Hour)
 	writeFile(t, filepath.Join(directory, "b.prof"), profiletest.Gzip(t, []byte(legacyHeap)), modified)
-	next := newSink(t)
+	next := &sink{t: t}
 	newTestReceiver(t, "file: {include: ['"+directory+"/*.prof']}", next).files.Poll(t.Context())
 	want, err := profile.ParseData([]byte(legacyHeap))
 	require.NoError(t, err)

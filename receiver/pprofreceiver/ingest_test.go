@@ -17,7 +17,7 @@ import (
 )
 
 func TestIngestRejections(t *testing.T) {
-	good := profiletest.Pprof(t, samplePprof("/bin/app", 3))
+	good := profiletest.Pprof(t, profiletest.CPUPprof("/bin/app", 3))
 	profilePart := formPart{"profile", "profile.pprof", good}
 	many := strings.Repeat("a=b,", 300)
 	testExchanges(t, exchange{}, []exchange{
@@ -57,7 +57,7 @@ func TestIngestNames(t *testing.T) {
 		"":                                            {"service.name": "unknown_service:app"},
 	} {
 		pd := passedOn(t, "", func(b *testReceiver) answer {
-			return b.post("/ingest?format=pprof&name="+url.QueryEscape(name), profiletest.Pprof(t, samplePprof("/bin/app", 1)))
+			return b.post("/ingest?format=pprof&name="+url.QueryEscape(name), profiletest.Pprof(t, profiletest.CPUPprof("/bin/app", 1)))
 		})
 		resource := pd.ResourceProfiles().At(0).Resource().Attributes().AsRaw()
 		delete(resource, "process.executable.name")

@@ -114,7 +114,7 @@ func TestRecordingsOfJVMsThatStillWriteAreReadOnce_J3(t *testing.T) {
 	}
 	writeFile(t, filepath.Join(directory, "killed.jfr"), unfinished, time.Now().Add(-time.Hour))
 	writeFile(t, filepath.Join(directory, "set-back.jfr"), append(bytes.Clone(unfinished), 0), time.Now().Add(time.Hour)) // as if the clock was set back
-	next := newSink(t)
+	next := &sink{t: t}
 	b := newTestReceiver(t, "resource_attributes: {service.name: cart}\nfile: {include: ['"+directory+"/*.jfr'], poll_interval: 10ms}", next)
 	b.files.Poll(t.Context())
 	time.Sleep(20 * time.Millisecond)
@@ -151,7 +151,7 @@ func TestRecordingsOfJVMsInFilesArePassedChunkByChunk_R17(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		directory := t.TempDir()
 		writeFile(t, filepath.Join(directory, "cart.jfr"), recording, time.Now().Add(-time.Hour))
-		next := newSink(t)
+		next := &sink{t: t}
 		var times []uint64
 		rejections := 2
 		b := newTestReceiver(t, "resource_attributes: {service.name: cart}\nfile: {include: ['"+directory+"/*.jfr'], max_decompressed_size: "+

@@ -32,9 +32,9 @@ import (
 
 // Each status, with its body and headers.
 func TestStatuses_R10(t *testing.T) {
-	good := profiletest.Pprof(t, samplePprof("/bin/app", 3))
+	good := profiletest.Pprof(t, profiletest.CPUPprof("/bin/app", 3))
 	zeros := bytes.Repeat([]byte{0}, 3<<20) // more than max_decompressed_size below
-	badStack := samplePprof("/bin/app", 1)
+	badStack := profiletest.CPUPprof("/bin/app", 1)
 	badStack.Sample[0].Value = []int64{1, 2, 3}
 	pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(good)
 	require.NoError(t, err)
@@ -100,7 +100,7 @@ func TestStatuses_R10(t *testing.T) {
 // Without a Content-Length, a body that is too large is noticed while it is read.
 func TestBodyLimit(t *testing.T) {
 	b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_request_body_size: 1000}", consumertest.NewNop())
-	assert.Equal(t, 204, b.push("", profiletest.Pprof(t, samplePprof("/bin/app", 3))).status)
+	assert.Equal(t, 204, b.push("", profiletest.Pprof(t, profiletest.CPUPprof("/bin/app", 3))).status)
 	chunked, err := b.send(http.MethodPost, "/v1/pprof", struct{ *bytes.Reader }{bytes.NewReader(make([]byte, 5000))})
 	require.NoError(t, err)
 	assert.Equal(t, http.StatusRequestEntityTooLarge, chunked.status)
@@ -109,7 +109,7 @@ func TestBodyLimit(t *testing.T) {
 
 // A pushed profile is passed on completely, with the attributes that its request states.
 func TestPushedProfilesAreComplete(t *testing.T) {
-	p := samplePprof("/bin/app", 3)
+	p := profiletest.CPUPprof("/bin/app", 3)
 	body := profiletest.Pprof(t, p)
 	ingestQuery := url.Values{
 		"name":    {"check out{region=eu,__session_id__=abc,otel.scope.name=com.grafana.pyroscope/go,otel.scope.version=v1.4.3,process.runtime.name=go}"},
@@ -155,7 +155,7 @@ func TestPushedProfilesAreComplete(t *testing.T) {
 			skipped: map[string]int64{"metrics": 1, "trace": 1, "other": 1},
 		},
 	} {
-		next := newSink(t)
+		next := &sink{t: t}
 		b := startTestReceiver(t, serverYAML+"resource_attributes: {deployment.environment.name: test, host.name: from-config}", next)
 		got := test.send(b)
 		require.Less(t, got.status, 300, "%s: %s", name, got.body)
@@ -232,7 +232,7 @@ func TestTypesAndTimesOfPushedProfiles(t *testing.T) {
 		{ingest("", ""), "things", "-", ""},
 		{ingest("", `{"other":{"cumulative":true}}`), "things", "-", ""},
 	} {
-		p := samplePprof("/bin/app", 1)
+		p := profiletest.CPUPprof("/bin/app", 1)
 		p.TimeNanos, p.DurationNanos, p.SampleType, p.Sample[0].Value = 0, 0, nil, nil
 		for name := range strings.FieldsSeq(row.types) {
 			p.SampleType = append(p.SampleType, &profile.ValueType{Type: name, Unit: "count"})
@@ -270,7 +270,7 @@ func TestServiceName(t *testing.T) {
 		{name: "nothing", want: "unknown_service"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			pd := pushed(t, row.config, row.query, samplePprof(row.binary, 1))
+			pd := pushed(t, row.config, row.query, profiletest.CPUPprof(row.binary, 1))
 			name, _ := pd.ResourceProfiles().At(0).Resource().Attributes().Get("service.name")
 			assert.Equal(t, row.want, name.AsString())
 		})
@@ -278,9 +278,9 @@ func TestServiceName(t *testing.T) {
 }
 
 func TestEmptyProfileIsCounted_R5(t *testing.T) {
-	p := samplePprof("/bin/app", 1)
+	p := profiletest.CPUPprof("/bin/app", 1)
 	p.Sample = nil
-	next := newSink(t)
+	next := &sink{t: t}
 	b := startTestReceiver(t, serverYAML, next)
 	require.Equal(t, 204, b.push("", profiletest.Pprof(t, p)).status)
 	require.Equal(t, 204, b.push("", profiletest.Pprof(t, &profile.Profile{TimeNanos: 1})).status)
@@ -314,7 +314,7 @@ func TestLinksOfLabels(t *testing.T) {
 		{name: "no number", labels: map[string][]string{"trace id": {trace}, "span id": {"7x"}}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			p := samplePprof("/bin/app", 1)
+			p := profiletest.CPUPprof("/bin/app", 1)
 			p.Sample[0].Label, p.Sample[0].NumLabel = row.labels, row.numbers
 			sample := profiletest.Expand(t, pushed(t, row.config, "", p))[0].Samples[0]
 			assert.Equal(t, row.link, sample.Link)
@@ -354,7 +354,7 @@ func curlData(file []byte) []byte {
 // not become a large attribute.
 func TestAttributeLengthsAreBounded_R8(t *testing.T) {
 	within, over := strings.Repeat("x", httpserver.MaxAttributeLength), strings.Repeat("x", httpserver.MaxAttributeLength+1)
-	body := profiletest.Pprof(t, samplePprof("/bin/app", 1))
+	body := profiletest.Pprof(t, profiletest.CPUPprof("/bin/app", 1))
 	b := startTestReceiver(t, serverYAML, consumertest.NewNop())
 	for by, send := range map[string]func(name, value string) answer{
 		"query": func(name, value string) answer { return b.push("?"+url.Values{name: {value}}.Encode(), body) },
@@ -380,7 +380,7 @@ func TestAttributeLengthsAreBounded_R8(t *testing.T) {
 
 // An attribute that a request states once counts for each profile that gets it.
 func TestAttributesCountForEachProfile_R8(t *testing.T) {
-	raw := profiletest.Pprof(t, samplePprof("/bin/app", 3))
+	raw := profiletest.Pprof(t, profiletest.CPUPprof("/bin/app", 3))
 	long := strings.Repeat("x", httpserver.MaxAttributeLength)
 	b := startTestReceiver(t, serverYAML, consumertest.NewNop())
 	push := func(samples int, series ...[]byte) answer {
@@ -410,9 +410,9 @@ func TestAttributesCountForEachProfile_R8(t *testing.T) {
 // before them are accepted.
 func TestBombsOfOneRequestShareTheLimit_R2(t *testing.T) {
 	for name, bomb := range bombs(t) {
-		next := newSink(t)
+		next := &sink{t: t}
 		b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB}\nmax_in_flight: 64MiB", next)
-		good := profiletest.Gzip(t, profiletest.Pprof(t, samplePprof("/bin/app", 3)))
+		good := profiletest.Gzip(t, profiletest.Pprof(t, profiletest.CPUPprof("/bin/app", 3)))
 		parts := []formPart{event("{}"), attached("cpu.pprof", good)}
 		many := min(100, 3<<20/len(bomb)) // within the limit of a body
 		for i := range many {
@@ -454,7 +454,7 @@ func (b *testReceiver) connect(body []byte, headers ...string) answer {
 
 // Errors have Connect's codes and form.
 func TestConnectCodes_R10(t *testing.T) {
-	good := profiletest.Pprof(t, samplePprof("/bin/app", 3))
+	good := profiletest.Pprof(t, profiletest.CPUPprof("/bin/app", 3))
 	request := profiletest.PushRequest(profiletest.RawSeries(good, "service_name", "checkout"))
 	zeros := make([]byte, 3<<20)
 	testExchanges(t, exchange{path: httpserver.PushPath, contentType: "application/proto"}, []exchange{

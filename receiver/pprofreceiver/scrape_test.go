@@ -5,7 +5,6 @@ package pprofreceiver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -17,7 +16,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,59 +31,34 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// pipes is a network in memory, for tests in a bubble of synctest. All addresses lead to one
-// server.
-type pipes struct {
-	accepted chan net.Conn
-	closed   chan struct{}
-	open     atomic.Int64 // connections that the server has not closed
-}
+// pipes is a network in memory, for tests in a bubble of synctest. All addresses lead to one server.
+type pipes chan net.Conn
 
-func newPipes() *pipes {
-	return &pipes{accepted: make(chan net.Conn), closed: make(chan struct{})}
-}
-
-func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+func (p pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	client, server := net.Pipe()
 	select {
-	case p.accepted <- server:
+	case p <- server:
 		return client, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
-	case <-p.closed:
-		return nil, errors.New("the network is down")
 	}
 }
 
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case conn := <-p.accepted:
-		p.open.Add(1)
-		return &serverPipe{Conn: conn, closed: sync.OnceFunc(func() { p.open.Add(-1) })}, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
+func (p pipes) Accept() (net.Conn, error) {
+	if conn, open := <-p; open {
+		return conn, nil
 	}
+	return nil, net.ErrClosed
 }
 
-func (p *pipes) Close() error   { close(p.closed); return nil }
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes"} }
-
-// serverPipe is a connection that calls closed when the server closes it.
-type serverPipe struct {
-	net.Conn
-	closed func()
-}
-
-func (c *serverPipe) Close() error {
-	c.closed()
-	return c.Conn.Close()
-}
+func (p pipes) Close() error   { close(p); return nil }
+func (p pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes"} }
 
 // serveOver serves the requests of b's scraper, for any host. The caller calls stop, in the same
 // bubble.
 func serveOver(t *testing.T, b *testReceiver, handler http.Handler) (stop func()) {
 	t.Helper()
-	network := newPipes()
+	network := make(pipes)
 	server := &http.Server{Handler: handler}
 	served := make(chan error)
 	go func() { served <- server.Serve(network) }()
@@ -151,15 +124,13 @@ func hijack(w http.ResponseWriter, text string) {
 	_ = conn.Close()
 }
 
-// badTargets are targets that serve no valid profile, with the outcome of each.
-func badTargets(profile []byte) map[string]struct {
+// badTarget is a target that serves no valid profile.
+type badTarget struct {
 	outcome string
 	serve   http.HandlerFunc
-} {
-	type bad = struct {
-		outcome string
-		serve   http.HandlerFunc
-	}
+}
+
+func badTargets(profile []byte) map[string]badTarget {
 	drip := func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/octet-stream")
 		for r.Context().Err() == nil {
@@ -171,7 +142,7 @@ func badTargets(profile []byte) map[string]struct {
 			}
 		}
 	}
-	return map[string]bad{
+	return map[string]badTarget{
 		"hangs": {"timeout", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }},
 		"hangs-inside": {"timeout", func(w http.ResponseWriter, r *http.Request) {
 			_, _ = w.Write(profile[:9])
@@ -234,7 +205,7 @@ func TestBadTargets_R14_R16(t *testing.T) {
 			cycles  = 10
 			timeout = 30 * time.Second
 		)
-		profile := profiletest.Gzip(t, profiletest.Pprof(t, samplePprof("/bin/app", 3)))
+		profile := profiletest.Gzip(t, profiletest.Pprof(t, profiletest.CPUPprof("/bin/app", 3)))
 		bad := badTargets(profile)
 		kinds := slices.Sorted(maps.Keys(bad))
 		serves := map[string]http.HandlerFunc{}
@@ -251,7 +222,7 @@ func TestBadTargets_R14_R16(t *testing.T) {
 			}
 			hosts, endpoints = append(hosts, host), append(endpoints, host+"?token=s3cret")
 		}
-		next := newSink(t)
+		next := &sink{t: t}
 		keys := "profiles: [goroutine]\nmax_decompressed_size: 2MiB\nheaders: {Authorization: s3cret}\n"
 		b := newTestReceiver(t, targetsYAML(keys, endpoints...)+"\nmax_in_flight: 4MiB", next)
 		var mu sync.Mutex
@@ -309,7 +280,7 @@ func TestBadTargets_R14_R16(t *testing.T) {
 // A scrape that hangs does not delay Shutdown.
 func TestScrapeStopsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newTestReceiver(t, targetsYAML("profiles: [cpu, heap]", "a", "b"), newSink(t))
+		b := newTestReceiver(t, targetsYAML("profiles: [cpu, heap]", "a", "b"), &sink{t: t})
 		asked := make(chan struct{}, 4)
 		defer serveOver(t, b, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			asked <- struct{}{}
@@ -347,14 +318,14 @@ func (c *counters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.Sample[0].Value = p.Sample[0].Value[:2]
 		p.DefaultSampleType = ""
 	case strings.HasSuffix(r.URL.Path, "/profile"), strings.HasSuffix(r.URL.Path, "/goroutine"):
-		p = samplePprof("/bin/app", 1)
+		p = profiletest.CPUPprof("/bin/app", 1)
 	}
 	respond(w, "application/octet-stream", profiletest.Gzip(c.t, profiletest.Pprof(c.t, p)))
 }
 
 func TestScrape(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		next := newSink(t)
+		next := &sink{t: t}
 		b := newTestReceiver(t, "resource_attributes: {host.name: here, service.name: common}\n"+`
 remote:
   profiles: [cpu, heap, mutex]
@@ -407,7 +378,7 @@ func TestGoroutineLeaksAreScrapedFromTargetsThatHaveThem(t *testing.T) {
 		respond(w, "application/octet-stream", leaks)
 	})
 	synctest.Test(t, func(t *testing.T) {
-		next := newSink(t)
+		next := &sink{t: t}
 		b := newTestReceiver(t, targetsYAML("profiles: [goroutineleak]", "new", "old"), next)
 		defer serveOver(t, b, serve)()
 		require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
@@ -421,7 +392,7 @@ func TestGoroutineLeaksAreScrapedFromTargetsThatHaveThem(t *testing.T) {
 		assert.Zero(t, b.logs.FilterMessageSnippet("Scrape failed").Len())
 	})
 	synctest.Test(t, func(t *testing.T) { // the only profile of endpoint
-		b := newTestReceiver(t, "remote: {endpoint: http://old/debug/pprof/goroutineleak}", newSink(t))
+		b := newTestReceiver(t, "remote: {endpoint: http://old/debug/pprof/goroutineleak}", &sink{t: t})
 		defer serveOver(t, b, serve)()
 		b.runFor(time.Minute)
 		assert.Equal(t, map[string]int64{"status": 1}, b.counts(scrapes, "outcome"))
@@ -437,7 +408,7 @@ func TestScrapeOfOneURL(t *testing.T) {
 		"/custom/profiles/mine?x=1":   {"/custom/profiles/mine?x=1", "", ""},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			next := newSink(t)
+			next := &sink{t: t}
 			b := newTestReceiver(t, "remote: {endpoint: 'http://a"+query+"'}", next)
 			target := &counters{t: t}
 			defer serveOver(t, b, target)()
@@ -454,7 +425,7 @@ func TestScrapeOfOneURL(t *testing.T) {
 // A panic of the pipeline ends neither the process nor the scraping.
 func TestScrapeCarriesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		next := newSink(t)
+		next := &sink{t: t}
 		calls := 0
 		b := newTestReceiver(t, targetsYAML("profiles: [goroutine]", "a"), consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
 			if calls++; calls == 1 {
@@ -467,7 +438,7 @@ func TestScrapeCarriesOn(t *testing.T) {
 		assert.Len(t, next.AllProfiles(), 1)
 		assert.Equal(t, map[string]int64{"success": 1, "panic": 1}, b.counts(scrapes, "outcome"))
 		assert.Equal(t, 1, b.logs.FilterMessage("Scrape succeeded again").Len())
-		b.assertPanicLogged(1)
+		b.assertPanicLogged()
 	})
 }
 
@@ -488,13 +459,13 @@ func TestCredentialsStay_R15(t *testing.T) {
 			http.Redirect(w, r, r.URL.Path+"/moved", http.StatusTemporaryRedirect)
 		case strings.HasSuffix(r.URL.Path, "/moved"):
 			seen <- r.Header
-			respond(w, "application/octet-stream", profiletest.Pprof(t, samplePprof("/bin/app", 1)))
+			respond(w, "application/octet-stream", profiletest.Pprof(t, profiletest.CPUPprof("/bin/app", 1)))
 		default:
 			http.Redirect(w, r, thief.URL+r.URL.Path, http.StatusPermanentRedirect)
 		}
 	}))
 	defer target.Close()
-	next := newSink(t)
+	next := &sink{t: t}
 	b := startTestReceiver(t, `
 remote:
   collection_interval: 20ms

@@ -66,11 +66,11 @@ func newGate(t *testing.T, next xconsumer.Profiles) *gate {
 // A slow consumer fills max_in_flight. Then requests are rejected with 429.
 func TestInFlightLimit(t *testing.T) {
 	t.Parallel()
-	next := newSink(t)
+	next := &sink{t: t}
 	slow := newGate(t, next)
 	b := newTestReceiver(t, serverYAML+"max_in_flight: 4MiB", slow)
 	b.start()
-	p := samplePprof("/bin/app", 1)
+	p := profiletest.CPUPprof("/bin/app", 1)
 	p.Comments = []string{strings.Repeat("x", 300<<10)}
 	body := profiletest.Gzip(t, profiletest.Pprof(t, p))
 
@@ -91,17 +91,17 @@ func TestInFlightLimit(t *testing.T) {
 
 	close(slow.open)
 	assert.Equal(t, 204, (<-first).status)
-	assert.Equal(t, 204, b.push("", profiletest.Pprof(t, samplePprof("/bin/app", 1))).status)
+	assert.Equal(t, 204, b.push("", profiletest.Pprof(t, profiletest.CPUPprof("/bin/app", 1))).status)
 	assert.Equal(t, 4, next.SampleCount())
 }
 
 func TestShutdownFinishesRequests(t *testing.T) {
-	next := newSink(t)
+	next := &sink{t: t}
 	slow := newGate(t, next)
 	b := newTestReceiver(t, serverYAML, slow)
 	require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
 	answered := make(chan answer)
-	body := profiletest.Pprof(t, samplePprof("/bin/app", 1))
+	body := profiletest.Pprof(t, profiletest.CPUPprof("/bin/app", 1))
 	go func() { answered <- b.push("", body) }()
 	<-slow.entered
 
@@ -128,7 +128,7 @@ func TestTakenPort(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, taken.Close()) }()
 	endpoint := taken.Addr().String()
-	b := newTestReceiver(t, fmt.Sprintf("server: {endpoint: %s}\nself: {}\nremote: {endpoint: 'http://localhost/heap'}\n", endpoint)+fileYAML(t.TempDir(), ""), newSink(t))
+	b := newTestReceiver(t, fmt.Sprintf("server: {endpoint: %s}\nself: {}\nremote: {endpoint: 'http://localhost/heap'}\n", endpoint)+fileYAML(t.TempDir(), ""), &sink{t: t})
 	require.NoError(t, b.Shutdown(t.Context()), "before the start")
 	require.ErrorContains(t, b.Start(t.Context(), componenttest.NewNopHost()), endpoint)
 	require.NoError(t, b.Shutdown(t.Context()))
@@ -148,10 +148,6 @@ func (doorman) Authenticate(ctx context.Context, sources map[string][]string) (c
 	}
 	return ctx, errors.New("who are you?")
 }
-
-type hostWith map[component.ID]component.Component
-
-func (h hostWith) GetExtensions() map[component.ID]component.Component { return h }
 
 var doormanID = component.MustNewID("doorman")
 
@@ -177,9 +173,9 @@ func TestTLS(t *testing.T) {
 	require.NoError(t, err)
 	certFile := profiletest.WriteFile(t, "cert.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}))
 	keyFile := profiletest.WriteFile(t, "key.pem", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))
-	body := profiletest.Pprof(t, samplePprof("/bin/app", 1))
+	body := profiletest.Pprof(t, profiletest.CPUPprof("/bin/app", 1))
 	for _, mutual := range []string{"", ", client_ca_file: " + certFile} {
-		b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, tls: {cert_file: "+certFile+", key_file: "+keyFile+mutual+"}}", newSink(t))
+		b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, tls: {cert_file: "+certFile+", key_file: "+keyFile+mutual+"}}", &sink{t: t})
 		assert.Equal(t, http.StatusBadRequest, b.push("", body).status, "without TLS")
 		response, err := other.Client().Post(strings.Replace(b.url("/v1/pprof"), "http:", "https:", 1), "", bytes.NewReader(body))
 		if mutual != "" {

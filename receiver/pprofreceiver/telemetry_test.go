@@ -23,7 +23,7 @@ import (
 
 // The first accepted profile of each service is logged, and the first without service.name of each sender.
 func TestFirstProfilesAreLogged(t *testing.T) {
-	p := samplePprof("/bin/app", 3)
+	p := profiletest.CPUPprof("/bin/app", 3)
 	b := startTestReceiver(t, serverYAML, consumertest.NewNop())
 	for _, query := range []string{"", "?service.name=a", "", "?service.name=a", "?service.name=b"} {
 		require.Equal(t, http.StatusNoContent, b.push(query, profiletest.Pprof(t, p)).status)
@@ -48,7 +48,7 @@ func TestFirstProfilesAreLogged(t *testing.T) {
 func TestDisconnectedClientIsLogged(t *testing.T) {
 	b := startTestReceiver(t, serverYAML, newGate(t, consumertest.NewNop()))
 	client := http.Client{Timeout: 100 * time.Millisecond}
-	_, err := client.Post(b.url("/v1/pprof?service.name=a"), "application/octet-stream", bytes.NewReader(profiletest.Pprof(t, samplePprof("/bin/app", 3)))) //nolint:bodyclose // there is no response
+	_, err := client.Post(b.url("/v1/pprof?service.name=a"), "application/octet-stream", bytes.NewReader(profiletest.Pprof(t, profiletest.CPUPprof("/bin/app", 3)))) //nolint:bodyclose // there is no response
 	require.Error(t, err)
 	const warning, says = "Rejected requests: pipeline_retryable", "the client disconnected, or the receiver stopped, before the pipeline accepted the profile"
 	require.Eventually(t, func() bool { return b.logs.FilterMessage(warning).FilterField(zap.String("error", says)).Len() == 1 }, time.Minute, time.Millisecond)
@@ -63,7 +63,7 @@ func TestPipelineThatDoesNotAnswerIsUnavailableInTime(t *testing.T) {
 
 // Each section says that it has started, and its metrics have the ID of the receiver.
 func TestMetricsTellReceiversApart(t *testing.T) {
-	served := profiletest.Gzip(t, profiletest.Pprof(t, samplePprof("/bin/app", 1)))
+	served := profiletest.Gzip(t, profiletest.Pprof(t, profiletest.CPUPprof("/bin/app", 1)))
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write(served)
 	}))
@@ -71,11 +71,11 @@ func TestMetricsTellReceiversApart(t *testing.T) {
 	dir := t.TempDir()
 	writeProfile(t, filepath.Join(dir, "a.pb.gz"), 1, time.Now().Add(-time.Hour))
 	b := startTestReceiver(t, serverYAML+fileYAML(dir, "")+
-		"remote: {targets: [{endpoint: '"+target.URL+"', profiles: [heap]}], collection_interval: 30ms}\n", newSink(t))
+		"remote: {targets: [{endpoint: '"+target.URL+"', profiles: [heap]}], collection_interval: 30ms}\n", &sink{t: t})
 	for _, message := range []string{"Started pprof HTTP server", "Started scraping", "Started reading files"} {
 		assert.Equal(t, 1, b.logs.FilterMessage(message).Len(), message)
 	}
-	strange, empty := samplePprof("/bin/app", 1), samplePprof("/bin/app", 1)
+	strange, empty := profiletest.CPUPprof("/bin/app", 1), profiletest.CPUPprof("/bin/app", 1)
 	strange.TimeNanos, empty.Sample = -1, nil
 	require.Equal(t, 204, b.push("", profiletest.Pprof(t, strange)).status)
 	require.Equal(t, 204, b.push("", profiletest.Pprof(t, empty)).status)

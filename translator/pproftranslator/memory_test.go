@@ -38,14 +38,6 @@ func ofTinySamples(n, types int, value uint64) message {
 	return m
 }
 
-func heap() int64 {
-	runtime.GC()
-	runtime.GC()
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return int64(stats.HeapAlloc)
-}
-
 // What Memory says is what a translation takes, and up to twice as much: of the files of the corpus, of
 // profiles of distinct samples, and of tiny entries. The result takes what its report says.
 func TestMemoryIsThatOfTheTranslation_M1(t *testing.T) {
@@ -64,19 +56,16 @@ func TestMemoryIsThatOfTheTranslation_M1(t *testing.T) {
 	for name, data := range profiles {
 		limits := Limits{Expansion: 100}
 		expected := (&Unmarshaler{Limits: limits}).Memory(data)
-		before := heap()
+		before := profiletest.Heap()
 		d := &decoder{tables: dictionary.New(0), limits: limits.withDefaults()}
 		d.reset(data)
 		pd, report, err := d.translate()
 		require.NoError(t, err)
-		alive := heap() - before
+		alive := profiletest.Heap() - before
 		runtime.KeepAlive(d)
-		profile := heap() - before
+		profile := profiletest.Heap() - before
 		runtime.KeepAlive(pd)
 		runtime.KeepAlive(data)
-		t.Logf("%s: %d bytes, expected %.2f times, alive %.2f, result expected %.2f, alive %.2f: ratio %.2f", name, len(data),
-			float64(expected)/float64(len(data)), float64(alive)/float64(len(data)),
-			float64(report.Bytes)/float64(len(data)), float64(profile)/float64(len(data)), float64(expected)/float64(alive))
 		noise := int64(16 << 10)
 		if profiletest.RaceEnabled { // the race detector makes objects larger
 			noise += alive / 10
@@ -93,9 +82,8 @@ func TestMemoryIsThatOfTheTranslation_M1(t *testing.T) {
 func requireItsMemory(t *testing.T, data message) (allocated int, err error) {
 	t.Helper()
 	expected := (&Unmarshaler{}).Memory(data)
-	heap() // without decoders of before
+	profiletest.Heap() // without decoders of before
 	allocated = int(profiletest.AllocatedBy(func() { _, _, err = (&Unmarshaler{}).UnmarshalReport(data) }))
-	t.Logf("%d bytes, expected %d, allocated %d, %v", len(data), expected, allocated, err)
 	require.LessOrEqual(t, int64(allocated), 3*max(expected, int64(len(data)))+1<<20)
 	return allocated, err
 }

@@ -57,7 +57,6 @@ func TestPushRequestJSONAllocatesWhatIsReserved_R3(t *testing.T) {
 	} {
 		body := []byte(message)
 		allocated := profiletest.AllocatedBy(func() { _, _ = readPushRequestJSON(body) })
-		t.Logf("%s: %d KiB of a message of %d KiB, %d KiB reserved", name, allocated>>10, len(body)>>10, memoryOfJSON(body)>>10)
 		profiletest.Injected(t, "1 requests in JSON")
 		most := memoryOfJSON(body) + 64<<10
 		if name == "escaped labels" { // each is copied twice, of which one is garbage at once
