@@ -136,8 +136,7 @@ func textRecord(stack string, set ...func(plog.LogRecord)) func(plog.LogRecord) 
 // gzipped is a body. google/pprof writes it without checking it.
 func gzipped(t *testing.T, p *profile.Profile) string {
 	t.Helper()
-	buf := profiletest.Gzip(t, profiletest.Pprof(t, p))
-	return base64.StdEncoding.EncodeToString(buf)
+	return base64.StdEncoding.EncodeToString(profiletest.Gzip(t, profiletest.Pprof(t, p)))
 }
 
 // stacks are the stacks of a profile without sample types: main called by start, and start.
@@ -293,7 +292,6 @@ func TestCallStacksOfAScopeShareAProfile(t *testing.T) {
 
 func TestOneBadRecordIsRejectedAlone_J5(t *testing.T) {
 	h := newHarness(t, func(c *Config) { c.MaxDecompressedSize = 1 << 20 })
-	other := func(r plog.LogRecord) { r.Body().SetStr("GET /") }
 	ld := logs("shop",
 		pprofRecord("cpu", "this is not base64"),
 		pprofRecord("cpu", base64.StdEncoding.EncodeToString([]byte("not gzip"))),
@@ -306,8 +304,7 @@ func TestOneBadRecordIsRejectedAlone_J5(t *testing.T) {
 		func(r plog.LogRecord) { pprofRecord("cpu", "")(r); r.Body().SetInt(3) },
 		pprofRecord("cpu", javaCPU(t)),
 		textRecord("at a.b(c:1)"))
-	plain := ld.ResourceLogs().At(0).ScopeLogs().AppendEmpty()
-	other(plain.LogRecords().AppendEmpty())
+	ld.ResourceLogs().At(0).ScopeLogs().AppendEmpty().LogRecords().AppendEmpty().Body().SetStr("GET /")
 	require.NoError(t, h.connector.ConsumeLogs(t.Context(), ld))
 	assert.Equal(t, map[string]int64{"malformed": 6, "unsupported": 2, "too_large": 1, "accepted": 2, "not_profiling": 1}, h.outcomes())
 	assert.Len(t, h.received, 2)

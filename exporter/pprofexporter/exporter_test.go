@@ -4,7 +4,6 @@
 package pprofexporter
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -31,6 +30,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/pprofservertest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
@@ -72,13 +72,9 @@ func (r *running) rejected(t *testing.T) map[string]int64 {
 // payload makes a payload of a pprof as the pprof receiver does.
 func payload(t *testing.T, p *profile.Profile, profileType string, resource ...string) pprofile.Profiles {
 	t.Helper()
-	var data bytes.Buffer
-	require.NoError(t, pproftranslator.WritePprof(&data, p))
-	pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(data.Bytes())
+	pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(profiletest.Pprof(t, p))
 	require.NoError(t, err)
-	for i := 0; i < len(resource); i += 2 {
-		pd.ResourceProfiles().At(0).Resource().Attributes().PutStr(resource[i], resource[i+1])
-	}
+	payloadtest.With(pd, resource...)
 	if profileType != "" {
 		pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().PutStr(sampletypes.ProfileTypeAttribute, profileType)
 	}

@@ -31,10 +31,7 @@ import (
 
 func write(t *testing.T, path, content string) {
 	t.Helper()
-	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
-	old := time.Now().Add(-time.Hour)
-	require.NoError(t, os.Chtimes(path, old, old))
+	profiletest.WriteAt(t, path, []byte(content), time.Now().Add(-time.Hour))
 }
 
 func content(f *File) (string, error) {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
@@ -56,6 +57,14 @@ func ReadRecords(tb testing.TB, path string) (records [][]byte) {
 		records, plain = append(records, plain[4:end]), plain[end:]
 	}
 	return records
+}
+
+// WriteAt writes a file with this time of modification, and its directories.
+func WriteAt(tb testing.TB, path string, content []byte, modified time.Time) {
+	tb.Helper()
+	require.NoError(tb, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(tb, os.WriteFile(path, content, 0o600))
+	require.NoError(tb, os.Chtimes(path, modified, modified))
 }
 
 // WriteFile writes a file of this name into a directory of its own, and returns its path.

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -77,13 +78,17 @@ func compile(t *testing.T) *native {
 		}
 	}
 	require.NotZero(t, n.walk.Value)
-	file, err := os.Open(n.program)
-	require.NoError(t, err)
-	defer file.Close()
-	info, err := symbols.ReadInfo(file)
-	require.NoError(t, err)
-	n.buildID = info.BuildID
+	n.buildID = buildIDOf(t, n.program)
 	return n
+}
+
+func buildIDOf(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	info, err := symbols.ReadInfo(bytes.NewReader(data))
+	require.NoError(t, err)
+	return info.BuildID
 }
 
 // callSite returns the address after the call of leaf in walk.
@@ -94,10 +99,8 @@ func (n *native) callSite(t *testing.T) uint64 {
 	lines := strings.Split(string(out), "\n")
 	for i, line := range lines {
 		if strings.Contains(line, "call") && strings.Contains(line, "<_ZN4Tree4leafEi>") {
-			var address uint64
-			for _, c := range strings.TrimSpace(strings.Split(lines[i+1], ":")[0]) {
-				address = address<<4 | uint64(strings.IndexRune("0123456789abcdef", c))
-			}
+			address, err := strconv.ParseUint(strings.TrimSpace(strings.Split(lines[i+1], ":")[0]), 16, 64)
+			require.NoError(t, err)
 			return address
 		}
 	}
@@ -237,8 +240,7 @@ func TestWhatCannotBeSymbolizedStaysAsItIs(t *testing.T) {
 	data, err := os.ReadFile(n.program)
 	require.NoError(t, err)
 	copy(data[len(data)/3:], make([]byte, len(data)/2))
-	require.NoError(t, os.MkdirAll(filepath.Join(damaged, ".build-id", n.buildID[:2]), 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(damaged, ".build-id", n.buildID[:2], n.buildID[2:]+".debug"), data, 0o600))
+	profiletest.WriteAt(t, filepath.Join(damaged, ".build-id", n.buildID[:2], n.buildID[2:]+".debug"), data, time.Now())
 	store, _ := newStore(t, func(o *symbolize.Options) { o.Directories = []string{n.dir} })
 	broken, e := newStore(t, func(o *symbolize.Options) { o.Directories = []string{damaged} })
 	for name, c := range map[string]struct {
@@ -272,18 +274,21 @@ func TestWhatCannotBeSymbolizedStaysAsItIs(t *testing.T) {
 	assert.ErrorContains(t, e.errs[0], n.buildID[2:]+".debug")
 }
 
+// serve runs a server until the test ends, and returns its URL.
+func serve(t *testing.T, handler http.HandlerFunc) string {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
 // TestDebuginfodServersAreAsked: away, 404, another file, half a file, a file that is too large.
 func TestDebuginfodServersAreAsked(t *testing.T) {
 	n := compile(t)
 	debugFile, err := os.ReadFile(n.debug)
 	require.NoError(t, err)
 	other := bytes.ReplaceAll(debugFile, []byte("GNU\x00"), []byte("GNV\x00"))
-	serve := func(handler http.HandlerFunc) string {
-		server := httptest.NewServer(handler)
-		t.Cleanup(server.Close)
-		return server.URL
-	}
-	good := serve(func(w http.ResponseWriter, r *http.Request) {
+	good := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/buildid/"+n.buildID+"/debuginfo" {
 			http.NotFound(w, r)
 			return
@@ -291,14 +296,14 @@ func TestDebuginfodServersAreAsked(t *testing.T) {
 		_, _ = w.Write(debugFile)
 	})
 	answer := func(data []byte) string {
-		return serve(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(data) })
+		return serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(data) })
 	}
 	away := httptest.NewServer(nil)
 	away.Close()
 	for name, c := range map[string]struct{ server, err string }{
-		"404":         {serve(http.NotFound), ""},
+		"404":         {serve(t, http.NotFound), ""},
 		"away":        {away.URL, "connection refused"},
-		"500":         {serve(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) }), "500 Internal Server Error"},
+		"500":         {serve(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) }), "500 Internal Server Error"},
 		"other file":  {answer(other), "its build ID is"},
 		"half a file": {answer(debugFile[:len(debugFile)/2]), "debuginfo of 127.0.0.1"},
 		"text":        {answer([]byte("<html>")), "is not an ELF file"},
@@ -364,19 +369,13 @@ func TestFilesThatShareDebugInformationNeedBoth(t *testing.T) {
 	requireSymbolized(t, both)
 	assert.Equal(t, []error{nil}, errs)
 
-	shared, err := os.Open(filepath.Join(dir, "alt"))
-	require.NoError(t, err)
-	defer shared.Close()
-	info, err := symbols.ReadInfo(shared)
-	require.NoError(t, err)
-	served := map[string]string{"/buildid/" + n.buildID + "/debuginfo": "first", "/buildid/" + info.BuildID + "/debuginfo": "alt"}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	served := map[string]string{"/buildid/" + n.buildID + "/debuginfo": "first", "/buildid/" + buildIDOf(t, filepath.Join(dir, "alt")) + "/debuginfo": "alt"}
+	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if assert.Contains(t, served, r.URL.Path) {
 			http.ServeFile(w, r, filepath.Join(dir, served[r.URL.Path]))
 		}
-	}))
-	t.Cleanup(server.Close)
-	store, _ := newStore(t, func(o *symbolize.Options) { o.Servers = []string{server.URL} })
+	})
+	store, _ := newStore(t, func(o *symbolize.Options) { o.Servers = []string{server} })
 	downloaded := n.payload(t, n.buildID)
 	symbolize.Profiles(t.Context(), store, downloaded, symbolize.DemangleShort)
 	requireSymbolized(t, downloaded)
@@ -387,16 +386,15 @@ func TestPayloadsDoNotWaitForSlowServers(t *testing.T) {
 	debugFile, err := os.ReadFile(n.debug)
 	require.NoError(t, err)
 	asked, answer := make(chan bool, 10), make(chan bool)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		asked <- true
 		select {
 		case <-answer:
 			_, _ = w.Write(debugFile)
 		case <-r.Context().Done():
 		}
-	}))
-	t.Cleanup(server.Close)
-	store, _ := newStore(t, func(o *symbolize.Options) { o.Servers = []string{server.URL} })
+	})
+	store, _ := newStore(t, func(o *symbolize.Options) { o.Servers = []string{server} })
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		<-asked
@@ -413,9 +411,8 @@ func TestPayloadsDoNotWaitForSlowServers(t *testing.T) {
 // TestFilesOfDirectoriesDoNotWaitForServers: a server that hangs holds up the files that it is asked for only.
 func TestFilesOfDirectoriesDoNotWaitForServers(t *testing.T) {
 	n := compile(t)
-	stuck := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
-	t.Cleanup(stuck.Close)
-	store, e := newStore(t, func(o *symbolize.Options) { o.Directories, o.Servers = []string{n.dir}, []string{stuck.URL} })
+	stuck := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	store, e := newStore(t, func(o *symbolize.Options) { o.Directories, o.Servers = []string{n.dir}, []string{stuck} })
 	pd := n.payload(t, n.buildID, "0000000000000000")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -476,10 +473,9 @@ func TestCacheIsLimitedAndDamagedTablesAreMadeAgain(t *testing.T) {
 	symbolize.Profiles(t.Context(), open(1<<30), pd, symbolize.DemangleShort)
 	requireSymbolized(t, pd)
 
-	old := time.Now().Add(-time.Hour)
-	require.NoError(t, os.WriteFile(filepath.Join(cache, "aaaaaaaa.symbols"), make([]byte, 1<<20), 0o600))
-	require.NoError(t, os.Chtimes(filepath.Join(cache, "aaaaaaaa.symbols"), old, old))
+	old := filepath.Join(cache, "aaaaaaaa.symbols")
+	profiletest.WriteAt(t, old, make([]byte, 1<<20), time.Now().Add(-time.Hour))
 	open(1 << 19)
 	require.FileExists(t, table)
-	require.NoFileExists(t, filepath.Join(cache, "aaaaaaaa.symbols"))
+	require.NoFileExists(t, old)
 }

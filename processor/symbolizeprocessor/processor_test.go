@@ -5,7 +5,6 @@ package symbolizeprocessor
 
 import (
 	"math/big"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -44,8 +43,7 @@ func TestPayloadsPassAndAreCounted(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Directories, cfg.Cache.Directory, cfg.Timeout = []string{t.TempDir()}, t.TempDir(), time.Minute
 	const damaged = "00112233445566778899"
-	require.NoError(t, os.MkdirAll(filepath.Join(cfg.Directories[0], ".build-id", damaged[:2]), 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(cfg.Directories[0], ".build-id", damaged[:2], damaged[2:]+".debug"), []byte("\x7fELF"), 0o600))
+	profiletest.WriteAt(t, filepath.Join(cfg.Directories[0], ".build-id", damaged[:2], damaged[2:]+".debug"), []byte("\x7fELF"), time.Now())
 	sink := new(consumertest.ProfilesSink)
 	p, err := NewFactory().(xprocessor.Factory).CreateProfiles(t.Context(), set, cfg, sink)
 	require.NoError(t, err)

@@ -23,7 +23,7 @@ import (
 
 func (b *testReceiver) sendForm(path string, parts ...formPart) answer {
 	b.t.Helper()
-	body, headers := form(b.t, parts...)
+	body, headers := profiletest.Form(b.t, parts...)
 	return b.post(path, body, headers...)
 }
 
@@ -36,11 +36,11 @@ func attachmentPassedOn(t *testing.T, file string, p *profile.Profile) pprofile.
 }
 
 func attached(file string, body []byte) formPart {
-	return formPart{file, file, body}
+	return part(file, file, body)
 }
 
 func event(document string) formPart {
-	return formPart{"event", "event.json", []byte(document)}
+	return part("event", "event.json", []byte(document))
 }
 
 const goEvent = `{
@@ -92,7 +92,7 @@ func TestDatadogRejections(t *testing.T) {
 	for range 2*httpserver.MaxEntries + 1 {
 		tooMany = append(tooMany, attached("metrics.json", nil))
 	}
-	whole, formType := form(t, good, event("{}"))
+	whole, formType := profiletest.Form(t, good, event("{}"))
 	testExchanges(t, exchange{path: httpserver.DatadogPath}, []exchange{
 		{name: "no event", parts: []formPart{good}, status: 400, says: "no part named event"},
 		{name: "a JFR that is none", parts: []formPart{attached("main.jfr.lz4", []byte("x y")), event("{}")}, status: 400, says: "attachment \"main.jfr\": looks like text"},

@@ -241,7 +241,7 @@ func TestPanicIsAnswered_R13(t *testing.T) {
 	pushes := profiletest.Rounds(t, 200, 1000)
 	several := protocol{"datadog, several", http.StatusAccepted, httpserver.DatadogPath, func(t testing.TB, profile []byte) ([]byte, []string) {
 		t.Helper()
-		return form(t, attached("cpu.pprof", profile), attached("heap.pprof", profile), event("{}"))
+		return profiletest.Form(t, attached("cpu.pprof", profile), attached("heap.pprof", profile), event("{}"))
 	}}
 	for _, w := range append(slices.Clone(protocols), several) {
 		t.Run(w.name, func(t *testing.T) {

@@ -51,14 +51,7 @@ func TestFileConfig(t *testing.T) {
 // modification.
 func writeProfile(t *testing.T, path string, value int64, modified time.Time) {
 	t.Helper()
-	writeFile(t, path, profiletest.Gzip(t, profiletest.Pprof(t, profiletest.CPUPprof("/bin/app", value))), modified)
-}
-
-func writeFile(t *testing.T, path string, content []byte, modified time.Time) {
-	t.Helper()
-	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	require.NoError(t, os.WriteFile(path, content, 0o600))
-	require.NoError(t, os.Chtimes(path, modified, modified))
+	profiletest.WriteAt(t, path, profiletest.Gzip(t, profiletest.Pprof(t, profiletest.CPUPprof("/bin/app", value))), modified)
 }
 
 func fileYAML(dir, keys string) string {
@@ -106,7 +99,7 @@ func TestOddFiles_R17(t *testing.T) {
 		"half.pb.gz":  profiletest.Gzip(t, profiletest.Pprof(t, profiletest.CPUPprof("/bin/app", 9)))[:40],
 		"x.pb.gz.tmp": []byte("x"),
 	} {
-		writeFile(t, filepath.Join(dir, name), content, old)
+		profiletest.WriteAt(t, filepath.Join(dir, name), content, old)
 	}
 	writeProfile(t, filepath.Join(dir, "good.pb.gz"), 1, old)
 	next := &sink{t: t}
@@ -200,7 +193,7 @@ const legacyHeap = "heap profile: 1: 2048 [3: 8192] @ heap_v2/524288\n 1: 2048 [
 // A profile without a time gets the modification time of its file, so that one that is read again has the same profile IDs.
 func TestFilesFromBeforeProtobuf(t *testing.T) {
 	directory, modified := t.TempDir(), time.Now().Add(-time.Hour)
-	writeFile(t, filepath.Join(directory, "b.prof"), profiletest.Gzip(t, []byte(legacyHeap)), modified)
+	profiletest.WriteAt(t, filepath.Join(directory, "b.prof"), profiletest.Gzip(t, []byte(legacyHeap)), modified)
 	next := &sink{t: t}
 	newTestReceiver(t, "file: {include: ['"+directory+"/*.prof']}", next).files.Poll(t.Context())
 	want, err := profile.ParseData([]byte(legacyHeap))

@@ -33,9 +33,9 @@ func FuzzRequests(f *testing.F) {
 		seed(i, query, body, headers[min(1, len(headers)):])
 		seed(i, query, profiletest.Gzip(f, body), headers[min(1, len(headers)):])
 	}
-	body, headers := form(f, formPart{"profile", "p", profile}, formPart{"sample_type_config", "c", []byte(`{"cpu":{"units":"u","display-name":"mutex_x","aggregation":"average","cumulative":true}}`)}, formPart{"prev_profile", "p", profile})
+	body, headers := profiletest.Form(f, part("profile", "p", profile), part("sample_type_config", "c", []byte(`{"cpu":{"units":"u","display-name":"mutex_x","aggregation":"average","cumulative":true}}`)), part("prev_profile", "p", profile))
 	seed(1, "name=app%7Ba=b,__session_id__=1%7D&from=1700000000&until=1700000001000&spyName=gospy&aggregationType=sum", body, headers[1:])
-	body, headers = form(f, attached("delta-heap.pprof", profiletest.LZ4(f, profile)), attached("metrics.json", nil), event(goEvent))
+	body, headers = profiletest.Form(f, attached("delta-heap.pprof", profiletest.LZ4(f, profile)), attached("metrics.json", nil), event(goEvent))
 	seed(5, "", body, headers[1:])
 
 	var violations []conformance.Finding

@@ -18,21 +18,21 @@ import (
 
 func TestIngestRejections(t *testing.T) {
 	good := profiletest.Pprof(t, profiletest.CPUPprof("/bin/app", 3))
-	profilePart := formPart{"profile", "profile.pprof", good}
+	profilePart := part("profile", "profile.pprof", good)
 	many := strings.Repeat("a=b,", 300)
 	testExchanges(t, exchange{}, []exchange{
 		{name: "folded stacks without a value", path: "/ingest?name=app", body: []byte("main;work\n"), status: 400, says: "line 1: \"main;work\": must be a stack"},
 		{name: "folded stacks that overflow", path: "/ingest?name=app", body: []byte("main 9223372036854775807\n"), status: 400, says: "line 1: value is 9223372036854775807"},
 		{name: "tree", path: "/ingest?name=app&format=tree", body: []byte("x"), status: 415, says: "format=groups"},
-		{name: "a form of folded stacks", path: "/ingest?name=app&format=groups", parts: []formPart{{"profile", "", []byte("main 1\n")}}, status: 415, says: "want a form with a part named profile or jfr"},
+		{name: "a form of folded stacks", path: "/ingest?name=app&format=groups", parts: []formPart{part("profile", "", []byte("main 1\n"))}, status: 415, says: "want a form with a part named profile or jfr"},
 		{name: "another form", path: "/ingest?name=app", body: []byte("main 1\n"), contentType: "multipart/form-data; boundary=x", status: 400, says: "body: not a form with the boundary that Content-Type states"},
 		{name: "pprof without the format", path: "/ingest?name=app", body: good, status: 400, says: "profile, read as folded stacks without the parameter \"format\": line 2"},
 		{name: "damaged gzip", path: "/ingest?name=app&format=pprof", body: append(profiletest.Gzip(t, good), 0x1f, 0x8b, 7, 0, 0, 0, 0, 0, 0, 0), status: 400, says: "bytes: invalid header"},
 		{name: "folded text as pprof", path: "/ingest?name=app&format=pprof", body: []byte("main;work 3\n"), status: 400, says: "pprof"},
-		{name: "no profile", path: "/ingest?name=app", parts: []formPart{{"sample_type_config", "", []byte("{}")}}, status: 400, says: "no part named profile"},
+		{name: "no profile", path: "/ingest?name=app", parts: []formPart{part("sample_type_config", "", []byte("{}"))}, status: 400, says: "no part named profile"},
 		{name: "two profiles", path: "/ingest?name=app", parts: []formPart{profilePart, profilePart}, status: 400, says: "duplicate part"},
-		{name: "a config of another kind", path: "/ingest?name=app", parts: []formPart{profilePart, {"sample_type_config", "", []byte(`{"cpu":{"cumulative":"s3cret"}}`)}}, status: 400, says: `wrong type at byte 29, of field "cumulative"`},
-		{name: "a config of many types", path: "/ingest?name=app", parts: []formPart{profilePart, {"sample_type_config", "", []byte("{" + strings.Repeat(`"a":{},`, 1025) + `"a":{}}`)}}, status: 413, says: "sample_type_config\": braces: 1027"},
+		{name: "a config of another kind", path: "/ingest?name=app", parts: []formPart{profilePart, part("sample_type_config", "", []byte(`{"cpu":{"cumulative":"s3cret"}}`))}, status: 400, says: `wrong type at byte 29, of field "cumulative"`},
+		{name: "a config of many types", path: "/ingest?name=app", parts: []formPart{profilePart, part("sample_type_config", "", []byte("{"+strings.Repeat(`"a":{},`, 1025)+`"a":{}}`))}, status: 413, says: "sample_type_config\": braces: 1027"},
 		{name: "a time of 12 digits", path: "/ingest?name=app&from=170000000000", parts: []formPart{profilePart}, status: 400, says: "\"from\": not a time"},
 		{name: "no end of the labels", path: "/ingest?name=app{a=b", parts: []formPart{profilePart}, status: 400, says: "\"name\": must be an application"},
 		{name: "a label without a value", path: "/ingest?name=app{a}", parts: []formPart{profilePart}, status: 400, says: "\"name\": must be an application"},

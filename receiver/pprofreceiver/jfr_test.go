@@ -82,9 +82,9 @@ func TestRecordingsOfJVMsByEveryWayIn_J4(t *testing.T) {
 	}{
 		"v1/pprof":                {"/v1/pprof?service.name=cart", recording, nil, plain},
 		"ingest":                  {ingestQuery + "&format=jfr", recording, nil, rated},
-		"ingest, form":            {ingestQuery + "&format=jfr", nil, []formPart{{"jfr", "jfr", recording}, {"labels", "labels", labels}}, labelled},
-		"ingest, form, gzip":      {ingestQuery + "&format=jfr", nil, []formPart{{"jfr", "", profiletest.Gzip(t, recording)}, {"labels", "", profiletest.Gzip(t, labels)}}, labelled},
-		"ingest, form, no labels": {ingestQuery + "&format=jfr", nil, []formPart{{"jfr", "", recording}}, rated},
+		"ingest, form":            {ingestQuery + "&format=jfr", nil, []formPart{part("jfr", "jfr", recording), part("labels", "labels", labels)}, labelled},
+		"ingest, form, gzip":      {ingestQuery + "&format=jfr", nil, []formPart{part("jfr", "", profiletest.Gzip(t, recording)), part("labels", "", profiletest.Gzip(t, labels))}, labelled},
+		"ingest, form, no labels": {ingestQuery + "&format=jfr", nil, []formPart{part("jfr", "", recording)}, rated},
 		"datadog":                 {httpserver.DatadogPath, nil, []formPart{attached("main.jfr", recording), tags}, plain},
 		"datadog, lz4":            {httpserver.DatadogPath, nil, []formPart{attached("main.jfr", profiletest.LZ4(t, recording)), tags}, plain},
 	} {
@@ -110,10 +110,10 @@ func TestRecordingsOfJVMsThatStillWriteAreReadOnce_J3(t *testing.T) {
 	unfinished[64] = 1                          // as the JVM marks it
 	binary.BigEndian.PutUint64(open[8:], 1<<30) // as async-profiler does
 	for name, content := range map[string][]byte{"jvm.jfr": unfinished, "async.jfr": open, "after.jfr": append(bytes.Clone(finished), open...), "header.jfr": append(bytes.Clone(finished), open[:67]...)} {
-		writeFile(t, filepath.Join(directory, name), content, time.Now().Add(-time.Second))
+		profiletest.WriteAt(t, filepath.Join(directory, name), content, time.Now().Add(-time.Second))
 	}
-	writeFile(t, filepath.Join(directory, "killed.jfr"), unfinished, time.Now().Add(-time.Hour))
-	writeFile(t, filepath.Join(directory, "set-back.jfr"), append(bytes.Clone(unfinished), 0), time.Now().Add(time.Hour)) // as if the clock was set back
+	profiletest.WriteAt(t, filepath.Join(directory, "killed.jfr"), unfinished, time.Now().Add(-time.Hour))
+	profiletest.WriteAt(t, filepath.Join(directory, "set-back.jfr"), append(bytes.Clone(unfinished), 0), time.Now().Add(time.Hour)) // as if the clock was set back
 	next := &sink{t: t}
 	b := newTestReceiver(t, "resource_attributes: {service.name: cart}\nfile: {include: ['"+directory+"/*.jfr'], poll_interval: 10ms}", next)
 	b.files.Poll(t.Context())
@@ -123,7 +123,7 @@ func TestRecordingsOfJVMsThatStillWriteAreReadOnce_J3(t *testing.T) {
 	two := append(bytes.Clone(finished), second...)
 	for name, content := range map[string][]byte{"jvm.jfr": finished, "async.jfr": finished, "after.jfr": two, "header.jfr": two} {
 		path := filepath.Join(directory, name)
-		writeFile(t, path+".tmp", content, time.Now().Add(-time.Second))
+		profiletest.WriteAt(t, path+".tmp", content, time.Now().Add(-time.Second))
 		require.NoError(t, os.Rename(path+".tmp", path))
 	}
 	b.files.Poll(t.Context())
@@ -150,7 +150,7 @@ func TestRecordingsOfJVMsInFilesArePassedChunkByChunk_R17(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		directory := t.TempDir()
-		writeFile(t, filepath.Join(directory, "cart.jfr"), recording, time.Now().Add(-time.Hour))
+		profiletest.WriteAt(t, filepath.Join(directory, "cart.jfr"), recording, time.Now().Add(-time.Hour))
 		next := &sink{t: t}
 		var times []uint64
 		rejections := 2

@@ -45,7 +45,7 @@ var protocols = []protocol{
 	}},
 	{"ingest form", http.StatusOK, "/ingest?name=checkout", func(t testing.TB, profile []byte) ([]byte, []string) {
 		t.Helper()
-		return form(t, formPart{"profile", "profile.pprof", profile})
+		return profiletest.Form(t, part("profile", "profile.pprof", profile))
 	}},
 	{"ingest raw", http.StatusOK, "/ingest?name=checkout&format=pprof", func(_ testing.TB, profile []byte) ([]byte, []string) {
 		return profile, nil
@@ -64,9 +64,7 @@ var protocols = []protocol{
 	}},
 	{"datadog", http.StatusAccepted, httpserver.DatadogPath, func(t testing.TB, profile []byte) ([]byte, []string) {
 		t.Helper()
-		return form(t,
-			formPart{"cpu.pprof", "cpu.pprof", profile},
-			formPart{"event", "event.json", []byte(`{"version":"4","family":"go","tags_profiler":"service:checkout"}`)})
+		return profiletest.Form(t, attached("cpu.pprof", profile), event(`{"version":"4","family":"go","tags_profiler":"service:checkout"}`))
 	}},
 }
 
@@ -77,19 +75,10 @@ func (b *testReceiver) sendBy(w protocol, profile []byte) answer {
 	return b.post(w.path, body, headers...)
 }
 
-// formPart is profiletest.FormPart, here so that literals need no field names.
-type formPart struct {
-	Name, File string
-	Body       []byte
-}
+type formPart = profiletest.FormPart
 
-func form(t testing.TB, parts ...formPart) (body []byte, headers []string) {
-	t.Helper()
-	all := make([]profiletest.FormPart, len(parts))
-	for i, p := range parts {
-		all[i] = profiletest.FormPart(p)
-	}
-	return profiletest.Form(t, all...)
+func part(name, file string, body []byte) formPart {
+	return formPart{Name: name, File: file, Body: body}
 }
 
 // arrived is a short form of a Profile.
@@ -184,7 +173,7 @@ func (e exchange) test(t *testing.T) {
 	body, headers := e.body, e.headers
 	switch {
 	case e.parts != nil:
-		body, headers = form(t, e.parts...)
+		body, headers = profiletest.Form(t, e.parts...)
 	case e.contentType != "":
 		headers = append([]string{"Content-Type", e.contentType}, headers...)
 	}

@@ -128,7 +128,7 @@ func TestPushedProfilesAreComplete(t *testing.T) {
 		},
 		"ingest": {
 			send: func(b *testReceiver) answer {
-				return b.sendForm("/ingest?"+ingestQuery.Encode(), formPart{"profile", "profile.pprof", body}, formPart{"prev_profile", "p", nil}, formPart{"notes", "", nil})
+				return b.sendForm("/ingest?"+ingestQuery.Encode(), part("profile", "profile.pprof", body), part("prev_profile", "p", nil), part("notes", "", nil))
 			},
 			resource: map[string]any{
 				"service.name": "check out", "service.instance.id": "abc", "region": "eu", "process.runtime.name": "go", "pyroscope.spy": "gospy",
@@ -185,9 +185,9 @@ func TestTypesAndTimesOfPushedProfiles(t *testing.T) {
 	}
 	ingest := func(aggregation, config string) way {
 		return func(b *testReceiver, profile []byte) answer {
-			parts := []formPart{{"profile", "p", profile}}
+			parts := []formPart{part("profile", "p", profile)}
 			if config != "" {
-				parts = append(parts, formPart{"sample_type_config", "c.json", []byte(config)})
+				parts = append(parts, part("sample_type_config", "c.json", []byte(config)))
 			}
 			return b.sendForm("/ingest?name=app&from=1700000000&until=1700000060500&aggregationType="+aggregation, parts...)
 		}

@@ -79,10 +79,7 @@ var zstd = recordfile.Format{Content: recordfile.OTLPProto, Compression: recordf
 // write writes a file that another program closed an hour ago.
 func write(t *testing.T, path string, content []byte) {
 	t.Helper()
-	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	require.NoError(t, os.WriteFile(path, content, 0o600))
-	old := time.Now().Add(-time.Hour)
-	require.NoError(t, os.Chtimes(path, old, old))
+	profiletest.WriteAt(t, path, content, time.Now().Add(-time.Hour))
 }
 
 // testConsumer is a next consumer whose responses a test decides.

@@ -70,16 +70,7 @@ func TestMarshalNamesFramesWithoutFunctionByAddress(t *testing.T) {
 	assert.Equal(t, "a;[libc.so.6] 0x1f 1\n", string(folded))
 }
 
-func TestMarshalRejectsSeveralSampleTypes(t *testing.T) {
-	pd := unmarshal(t, "a 1\n")
-	pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().AppendEmpty()
-	_, err := foldedtranslator.Marshaler{}.MarshalProfiles(pd)
-	var types *foldedtranslator.SampleTypesError
-	require.ErrorAs(t, err, &types)
-	assert.Equal(t, []string{"/", "samples/count"}, types.Types)
-}
-
-func TestMarshalRejectsSumsThatOverflow(t *testing.T) {
+func TestMarshalRejectsSumsThatOverflowAndSeveralSampleTypes(t *testing.T) {
 	pd := unmarshal(t, "a 9223372036854775807\n")
 	profiles := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles()
 	second := profiles.AppendEmpty()
@@ -104,6 +95,7 @@ func TestMarshalRejectsSumsThatOverflow(t *testing.T) {
 	_, err = foldedtranslator.Marshaler{}.MarshalProfiles(pd)
 	var types *foldedtranslator.SampleTypesError
 	require.ErrorAs(t, err, &types, "values of different types have no sum")
+	assert.Equal(t, []string{"/count", "samples/count"}, types.Types)
 }
 
 func FuzzUnmarshal(f *testing.F) {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -312,8 +311,7 @@ func TestUnmarshalDoesNotDecodeLongStrings_J2(t *testing.T) {
 			c.Event("jdk.ExecutionSample", 1000, 9, 1, 1)
 			data := c.Bytes()
 			var err error
-			runtime.GC()
-			runtime.GC() // the second one drops the decoder that is kept for the next recording
+			profiletest.Heap() // drops the decoder that is kept for the next recording
 			allocated := profiletest.AllocatedBy(func() { _, err = (&jfrtranslator.Unmarshaler{}).UnmarshalProfiles(data) })
 			var over *jfrtranslator.LimitError
 			require.ErrorAs(t, err, &over)
@@ -424,8 +422,7 @@ func TestUnmarshalTakesNoMoreThanItMay_J2(t *testing.T) {
 	for name, data := range recordings {
 		for memory := int64(32 << 10); memory <= 32<<20; memory *= 4 {
 			var err error
-			runtime.GC()
-			runtime.GC() // the second one drops the decoder that is kept for the next recording
+			profiletest.Heap() // drops the decoder that is kept for the next recording
 			allocated := profiletest.AllocatedBy(func() { _, _, err = (&jfrtranslator.Unmarshaler{}).UnmarshalReport(data, memory) })
 			if err != nil {
 				var over *jfrtranslator.LimitError

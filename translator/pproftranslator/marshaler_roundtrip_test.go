@@ -21,6 +21,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // thereAndBack translates a pprof message to OTLP, calls change on that, and
@@ -121,19 +122,15 @@ func requireRoundTrips(t *testing.T, message []byte) {
 }
 
 func rearrange(r *rand.Rand, pd pprofile.Profiles) {
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				p.Samples().RemoveIf(func(s pprofile.Sample) bool {
-					return s.TimestampsUnixNano().Len() == 0 && s.Values().At(0) == 0
-				})
-				shuffled := pprofile.NewSampleSlice()
-				for _, i := range r.Perm(p.Samples().Len()) {
-					p.Samples().At(i).CopyTo(shuffled.AppendEmpty())
-				}
-				shuffled.CopyTo(p.Samples())
-			}
+	for p := range sampletypes.ProfilesOf(pd) {
+		p.Samples().RemoveIf(func(s pprofile.Sample) bool {
+			return s.TimestampsUnixNano().Len() == 0 && s.Values().At(0) == 0
+		})
+		shuffled := pprofile.NewSampleSlice()
+		for _, i := range r.Perm(p.Samples().Len()) {
+			p.Samples().At(i).CopyTo(shuffled.AppendEmpty())
 		}
+		shuffled.CopyTo(p.Samples())
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/fromotlp"
 )
 
@@ -26,16 +27,11 @@ type otlp struct {
 }
 
 func newOTLP() otlp {
-	pd := pprofile.NewProfiles()
-	d := pd.Dictionary()
-	d.StringTable().Append("")
-	d.MappingTable().AppendEmpty()
-	d.LocationTable().AppendEmpty()
-	d.FunctionTable().AppendEmpty()
-	d.LinkTable().AppendEmpty()
-	d.AttributeTable().AppendEmpty()
-	d.StackTable().AppendEmpty()
-	return otlp{pd, d}
+	pd, err := expand.Build(nil) // the zero values of the tables
+	if err != nil {
+		panic(err)
+	}
+	return otlp{pd, pd.Dictionary()}
 }
 
 func (o otlp) str(s string) int32 {
@@ -54,15 +50,6 @@ func (o otlp) attr(key string, value any, unit string) int32 {
 		a.SetUnitStrindex(o.str(unit))
 	}
 	return int32(o.dict.AttributeTable().Len() - 1)
-}
-
-func (o otlp) function(name string) int32 {
-	f := o.dict.FunctionTable().AppendEmpty()
-	f.SetNameStrindex(o.str(name))
-	f.SetSystemNameStrindex(o.str("_" + name))
-	f.SetFilenameStrindex(o.str(name + ".go"))
-	f.SetStartLine(7)
-	return int32(o.dict.FunctionTable().Len() - 1)
 }
 
 func (o otlp) mapping(file string, start uint64, attributes ...int32) int32 {
@@ -126,13 +113,12 @@ func addValue(p pprofile.Profile, stack int32, value int64, attributes ...int32)
 }
 
 // addTimes adds a sample with timestamps; values may be nil.
-func addTimes(p pprofile.Profile, stack int32, times []uint64, values []int64, attributes ...int32) pprofile.Sample {
+func addTimes(p pprofile.Profile, stack int32, times []uint64, values []int64, attributes ...int32) {
 	s := p.Samples().AppendEmpty()
 	s.SetStackIndex(stack)
 	s.AttributeIndices().FromRaw(attributes)
 	s.TimestampsUnixNano().FromRaw(times)
 	s.Values().FromRaw(values)
-	return s
 }
 
 func setOrder(sp pprofile.ScopeProfiles, order ...any) {
@@ -184,7 +170,7 @@ func TestBuildIDs(t *testing.T) {
 	for keys, want := range map[string]string{"": "", "gnu": "gnu", "go": "go", "htlhash": "htlhash", "htlhash go gnu": "gnu", "htlhash go": "go"} {
 		o := newOTLP()
 		var attributes []int32
-		for _, key := range strings.Fields(keys) {
+		for key := range strings.FieldsSeq(keys) {
 			attributes = append(attributes, o.attr(prefix+key, key, ""))
 		}
 		addValue(o.profile(o.scope(), "cpu", ""), o.stack(o.location(o.mapping("f", 1, attributes...), 1)), 1)

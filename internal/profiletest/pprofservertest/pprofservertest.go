@@ -10,8 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -92,10 +90,7 @@ func StartTLS(tb testing.TB) (s *Server, authority string) {
 	listening.StartTLS()
 	tb.Cleanup(listening.Close)
 	s.URL = listening.URL
-	authority = filepath.Join(tb.TempDir(), "ca.pem")
-	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: listening.Certificate().Raw})
-	require.NoError(tb, os.WriteFile(authority, certificate, 0o600))
-	return s, authority
+	return s, profiletest.WriteFile(tb, "ca.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: listening.Certificate().Raw}))
 }
 
 func (s *Server) handler() http.Handler {

@@ -4,7 +4,6 @@
 package files
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -48,8 +47,7 @@ func TestPathAttributes(t *testing.T) {
 func TestFileThatPanicsIsSkipped_R17(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.pb.gz")
-	require.NoError(t, os.WriteFile(path, []byte("content"), 0o600))
-	require.NoError(t, os.Chtimes(path, time.Time{}, time.Now().Add(-time.Hour)))
+	profiletest.WriteAt(t, path, []byte("content"), time.Now().Add(-time.Hour))
 	settings, telemetry, logs := profiletest.Observe(t)
 	metrics, err := metadata.NewTelemetry(settings, component.NewID(metadata.Type))
 	require.NoError(t, err)
