@@ -320,19 +320,14 @@ func TestOneBadRecordIsRejectedAlone_J5(t *testing.T) {
 func TestRetryableErrorsComeFirst(t *testing.T) {
 	h := newHarness(t, nil)
 	request := logs("shop", pprofRecord("cpu", javaCPU(t)), pprofRecord("cpu", javaCPU(t)), textRecord("at a.b(c:1)"))
-	h.err = errors.New("away")
-	err := h.connector.ConsumeLogs(t.Context(), request)
-	require.ErrorContains(t, err, "away")
-	assert.False(t, consumererror.IsPermanent(err))
-
-	h.err = errors.Join(consumererror.NewPermanent(errors.New("wrong")), errors.New("another is away"))
-	err = h.connector.ConsumeLogs(t.Context(), request)
-	require.ErrorContains(t, err, "another is away")
-	assert.False(t, consumererror.IsPermanent(err))
-
-	h.err = consumererror.NewPermanent(errors.New("wrong"))
-	err = h.connector.ConsumeLogs(t.Context(), request)
-	assert.True(t, consumererror.IsPermanent(err))
+	away, wrong := errors.New("away"), consumererror.NewPermanent(errors.New("wrong"))
+	for _, h.err = range []error{away, errors.Join(wrong, away)} {
+		err := h.connector.ConsumeLogs(t.Context(), request)
+		require.ErrorContains(t, err, "away")
+		assert.False(t, consumererror.IsPermanent(err))
+	}
+	h.err = wrong
+	assert.True(t, consumererror.IsPermanent(h.connector.ConsumeLogs(t.Context(), request)))
 	assert.Equal(t, map[string]int64{"retryable": 6, "rejected": 3}, h.outcomes())
 
 	h.err = nil

@@ -94,13 +94,11 @@ func TestLoadConfig(t *testing.T) {
 
 func TestWrongConfigurationsAreRejected_D3(t *testing.T) {
 	profiletest.CheckConfigs(t, createDefaultConfig, map[string]string{
-		"directory: ''":                                                                       "directory is \"\": must be the path",
 		"directory: $HOME/x":                                                                  `directory is "$HOME/x": must be written with ${env:HOME}: $HOME is not replaced`,
 		"directory: /data/$NAME":                                                              "must be written with ${env:NAME}",
 		"directory: ~/x":                                                                      "must be written with ${env:HOME}: ~ is not replaced",
 		"{}":                                                                                  "directory is \"\": must be the path of the directory of the files",
 		`directory: "a\0b"`:                                                                   `directory is "a\x00b": must be the path`,
-		"{directory: d, format: ''}":                                                          "format is \"\": must be proto or json",
 		"{directory: d, format: pprof}":                                                       "format is \"pprof\": must be proto or json (for single pprof files use otelprof convert, or /api/profile",
 		"{directory: d, framing: none}":                                                       "unknown key framing",
 		"{directory: d, compression: snappy}":                                                 "compression is \"snappy\": must be one of none, gzip, zstd",

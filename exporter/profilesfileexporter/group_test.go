@@ -33,52 +33,29 @@ func generateGroups(t testing.TB, seed uint64) pprofile.Profiles {
 		all = append(all, profiletest.GenerateExpanded(random)...)
 	}
 	pd := profiletest.Build(t, all...)
+	values := []any{"", 1, "1", "../1", []any{1}, 1.0, true}
 	for _, rp := range pd.ResourceProfiles().All() {
-		attributes := rp.Resource().Attributes()
-		switch random.IntN(8) {
-		case 0:
-			attributes.PutStr("group", "")
-		case 1:
-			attributes.PutInt("group", 1)
-		case 2:
-			attributes.PutStr("group", "1")
-		case 3:
-			attributes.PutStr("group", "../1")
-		case 4:
-			attributes.PutEmptySlice("group").AppendEmpty().SetInt(1)
-		case 5:
-			attributes.PutDouble("group", 1)
-		case 6:
-			attributes.PutBool("group", true)
+		if i := random.IntN(len(values) + 1); i < len(values) {
+			require.NoError(t, rp.Resource().Attributes().PutEmpty("group").FromRaw(values[i]))
 		}
 	}
 	return pd
 }
 
 // byGroup says what each group has to hold, by the values themselves.
-func byGroup(pd pprofile.Profiles) map[string]pprofile.Profiles {
-	groups := map[string]pprofile.Profiles{}
-	for i := range pd.ResourceProfiles().Len() {
-		only := pprofile.NewProfiles()
-		pd.CopyTo(only)
-		n := 0
-		only.ResourceProfiles().RemoveIf(func(pprofile.ResourceProfiles) bool { n++; return n-1 != i })
-		key := "none"
-		if v, found := pd.ResourceProfiles().At(i).Resource().Attributes().Get("group"); found {
-			key = v.Type().String() + " " + v.AsString()
-		}
-		if all, found := groups[key]; found {
-			only.ResourceProfiles().At(0).CopyTo(all.ResourceProfiles().AppendEmpty())
-		} else {
-			groups[key] = only
-		}
+func byGroup(all []expand.Profile) map[string][]expand.Profile {
+	groups := map[string][]expand.Profile{}
+	for _, p := range all {
+		value := expand.Value(p.Resource.Attributes, "group")
+		directory := groupDirectories[fmt.Sprintf("%T %v", value, value)]
+		groups[directory] = append(groups[directory], p)
 	}
 	return groups
 }
 
 var groupDirectories = map[string]string{
-	"none": "_unset", "Str ": "_empty", "Int 1": "_int-1", "Str 1": "1", "Str ../1": "%2E.%2F1", "Double 1": "_double-1", "Bool true": "_bool-true",
-	"Slice [1]": groupNameOf(func() pcommon.Value { v := pcommon.NewValueSlice(); v.Slice().AppendEmpty().SetInt(1); return v }()),
+	"<nil> <nil>": "_unset", "string ": "_empty", "int64 1": "_int-1", "string 1": "1", "string ../1": "%2E.%2F1", "float64 1": "_double-1", "bool true": "_bool-true",
+	"[]interface {} [1]": groupNameOf(func() pcommon.Value { v := pcommon.NewValueSlice(); v.Slice().AppendEmpty().SetInt(1); return v }()),
 }
 
 // TestGrouped_E8: what goes into groups comes out of them, stacks written out, for
@@ -95,16 +72,16 @@ func TestGrouped_E8(t *testing.T) {
 		want := map[string][][]expand.Profile{}
 		for i := range payloads {
 			pd := generateGroups(t, seed+uint64(i))
-			for key, only := range byGroup(pd) {
-				want[groupDirectories[key]] = append(want[groupDirectories[key]], profiletest.Expand(t, only))
-			}
 			before := profiletest.Expand(t, pd)
-			several := len(byGroup(pd)) > 1
+			groups := byGroup(before)
+			for directory, profiles := range groups {
+				want[directory] = append(want[directory], profiles)
+			}
 			if i%2 == 0 {
 				pd.MarkReadOnly()
 			}
 			require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
-			if several || i%2 == 0 {
+			if len(groups) > 1 || i%2 == 0 {
 				require.Empty(t, expand.Diff(before, profiletest.Expand(t, pd)), "the caller's data is changed")
 			}
 		}
@@ -162,8 +139,7 @@ func TestGroupNames(t *testing.T) {
 	a.Slice().AppendEmpty().SetInt(1)
 	b.Slice().AppendEmpty().SetDouble(1)
 	assert.NotEqual(t, groupNameOf(a), groupNameOf(b))
-	m := pcommon.NewValueMap()
-	assert.NotEqual(t, groupNameOf(m), groupNameOf(pcommon.NewValueSlice()))
+	assert.NotEqual(t, groupNameOf(pcommon.NewValueMap()), groupNameOf(pcommon.NewValueSlice()))
 }
 
 // TestMaxGroups: the records of further groups are in one directory, are counted, and are logged once.

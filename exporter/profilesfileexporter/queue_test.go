@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
+	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/exporter/exporterhelper/xexporterhelper"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -97,9 +98,9 @@ func block(t testing.TB, cfg *Config, group string) (unblock func()) {
 	return func() { require.NoError(t, os.Remove(mark)) }
 }
 
-// consume gives e profiles, and returns with the error those that a caller sends again.
-func consume(ctx context.Context, e *fileExporter, pd pprofile.Profiles) (again pprofile.Profiles, err error) {
-	err = e.consume(ctx, pd)
+// consume calls to, and returns with the error the profiles that a caller sends again.
+func consume(ctx context.Context, to xconsumer.ConsumeProfilesFunc, pd pprofile.Profiles) (again pprofile.Profiles, err error) {
+	err = to(ctx, pd)
 	if failed, ok := errors.AsType[xconsumererror.Profiles](err); ok {
 		pd = failed.Data()
 	}
@@ -130,12 +131,12 @@ func TestPermanentErrorsAreNotRetried(t *testing.T) {
 	})
 	require.NoError(t, e.start(t.Context(), nil))
 	unblock := block(t, cfg, "b")
-	pd, err := consume(t.Context(), e, numbered(7, "a", "b", "c"))
+	pd, err := consume(t.Context(), e.consume, numbered(7, "a", "b", "c"))
 	require.ErrorIs(t, err, syscall.EROFS)
 	require.False(t, consumererror.IsPermanent(err))
 	require.Equal(t, []string{"b"}, servicesOf(t, pd))
 	unblock()
-	_, err = consume(t.Context(), e, pd)
+	_, err = consume(t.Context(), e.consume, pd)
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, sum(t, telemetry, "errors", "invalid_record"))
 	assert.Equal(t, 1, logs.FilterMessage("Rejected profiles permanently").Len())
@@ -174,16 +175,10 @@ func TestRetryWritesNothingTwice(t *testing.T) {
 			var callers sync.WaitGroup
 			for i := range payloads {
 				callers.Go(func() {
-					pd := numbered(i, "a", "bad", "c")
-					for {
-						err := e.ConsumeProfiles(context.Background(), pd)
-						if err == nil {
-							return
-						}
+					pd, err := consume(context.Background(), e.ConsumeProfiles, numbered(i, "a", "bad", "c"))
+					for err != nil {
 						assert.False(t, consumererror.IsPermanent(err))
-						if failed, ok := errors.AsType[xconsumererror.Profiles](err); ok {
-							pd = failed.Data()
-						}
+						pd, err = consume(context.Background(), e.ConsumeProfiles, pd)
 					}
 				})
 			}
@@ -251,23 +246,12 @@ func TestGivenUpIsNotWritten(t *testing.T) {
 	}
 }
 
-// queueEncoding gives the encoding of the items of an exporter's queue.
-func queueEncoding(e *fileExporter) encoding {
-	return encoding{xexporterhelper.NewProfilesQueueBatchSettings().Encoding, e}
-}
-
-// storedItem gives an item that a persistent queue has stored.
-func storedItem(t testing.TB, pd pprofile.Profiles) []byte {
-	item, err := request.MarshalProfiles(t.Context(), pd)
-	require.NoError(t, err)
-	return item
-}
-
 // TestUndecodableQueueItemIsReported_E14: an item of the queue that cannot be restored is
 // counted and logged. One that the queue does not have is not: after a write that failed it counts such an item, whose sender got
 // an error.
 func TestUndecodableQueueItemIsReported_E14(t *testing.T) {
-	stored := storedItem(t, typed(t, []string{"a"}, "cpu"))
+	stored, err := request.MarshalProfiles(t.Context(), typed(t, []string{"a"}, "cpu")) // as a persistent queue does
+	require.NoError(t, err)
 	for name, tt := range map[string]struct {
 		item []byte
 		lost int64
@@ -282,7 +266,8 @@ func TestUndecodableQueueItemIsReported_E14(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, telemetry, logs := observed(t, newConfig(t, "service.name", "host.name"))
-			_, restored, err := queueEncoding(e).Unmarshal(tt.item)
+			items := encoding{xexporterhelper.NewProfilesQueueBatchSettings().Encoding, e}
+			_, restored, err := items.Unmarshal(tt.item)
 			lost := sum(t, telemetry, "errors", "convert")
 			assert.Equal(t, tt.lost, lost)
 			profiletest.Injected(t, fmt.Sprintf("1 stored items of another configuration or cut, %d counted losses", lost))
@@ -292,7 +277,7 @@ func TestUndecodableQueueItemIsReported_E14(t *testing.T) {
 				assert.Zero(t, logs.Len())
 			case tt.lost == 0:
 				require.NoError(t, err)
-				again, err := queueEncoding(e).Marshal(t.Context(), restored)
+				again, err := items.Marshal(t.Context(), restored)
 				require.NoError(t, err)
 				assert.Equal(t, stored, again)
 				assert.Zero(t, logs.Len())

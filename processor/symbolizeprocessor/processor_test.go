@@ -15,7 +15,6 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/processor/processortest"
 	"go.opentelemetry.io/collector/processor/xprocessor"
-	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
@@ -37,9 +36,8 @@ func TestWrongConfigurationsAreRejected_D3(t *testing.T) {
 // TestPayloadsPassAndAreCounted: a payload without native frames passes unchanged, one with them is counted by outcome.
 func TestPayloadsPassAndAreCounted(t *testing.T) {
 	set := processortest.NewNopSettings(metadata.Type)
-	var telemetry *componenttest.Telemetry
-	var logs *observer.ObservedLogs
-	set.TelemetrySettings, telemetry, logs = profiletest.Observe(t)
+	settings, telemetry, logs := profiletest.Observe(t)
+	set.TelemetrySettings = settings
 	cfg := createDefaultConfig().(*Config)
 	cfg.Directories, cfg.Cache.Directory, cfg.Timeout = []string{t.TempDir()}, t.TempDir(), time.Minute
 	const damaged = "00112233445566778899"

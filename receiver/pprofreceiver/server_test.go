@@ -68,8 +68,7 @@ func TestInFlightLimit(t *testing.T) {
 	t.Parallel()
 	next := &sink{t: t}
 	slow := newGate(t, next)
-	b := newTestReceiver(t, serverYAML+"max_in_flight: 4MiB", slow)
-	b.start()
+	b := startTestReceiver(t, serverYAML+"max_in_flight: 4MiB", slow)
 	p := profiletest.CPUPprof("/bin/app", 1)
 	p.Comments = []string{strings.Repeat("x", 300<<10)}
 	body := profiletest.Gzip(t, profiletest.Pprof(t, p))

@@ -37,6 +37,15 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilesfilereceiver/internal/metadata"
 )
 
+// writeFiles writes n files of a record each, and returns their numbers.
+func writeFiles(t *testing.T, dir string, n int) (numbers []int) {
+	for i := range n {
+		numbers = append(numbers, i+1)
+		writeRecords(t, dir, zstd, i+1)
+	}
+	return numbers
+}
+
 func TestReadsFilesOfAllFormats(t *testing.T) {
 	dir := t.TempDir()
 	n := 0
@@ -70,11 +79,7 @@ func TestReadsFilesOfAllFormats(t *testing.T) {
 // A record is sent until it is accepted, each time as it was read. One that waits holds up no others.
 func TestRetriesUntilTheRecordIsAccepted(t *testing.T) {
 	dir := t.TempDir()
-	var numbers []int
-	for i := range 20 {
-		numbers = append(numbers, i+1)
-		writeRecords(t, dir, zstd, i+1)
-	}
+	numbers := writeFiles(t, dir, 20)
 	others := make(chan struct{})
 	var next testConsumer
 	next.answer = func(_ context.Context, pd pprofile.Profiles) error {
@@ -105,11 +110,7 @@ func TestRetriesUntilTheRecordIsAccepted(t *testing.T) {
 // measured.
 func TestBacklogWhileTheNextConsumerIsUnavailable(t *testing.T) {
 	dir := t.TempDir()
-	var numbers []int
-	for i := range 30 {
-		numbers = append(numbers, i+1)
-		writeRecords(t, dir, zstd, i+1)
-	}
+	numbers := writeFiles(t, dir, 30)
 	var back atomic.Bool
 	var attempts, running atomic.Int64
 	next := testConsumer{answer: func(context.Context, pprofile.Profiles) error {

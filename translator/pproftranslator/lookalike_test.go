@@ -53,11 +53,9 @@ func TestErrorsSayWhatIsNoPprof(t *testing.T) {
 
 	pd, err := (&Unmarshaler{}).UnmarshalProfiles(profiletest.Corpus(t)[0].Data)
 	require.NoError(t, err)
-	message := profiletest.Proto(t, pd)
-	cases["OTLP"] = [2]string{string(message), "looks like OTLP; want a pprof profile; the Collector's `otlp` receiver accepts"}
+	cases["OTLP"] = [2]string{string(profiletest.Proto(t, pd)), "looks like OTLP; want a pprof profile; the Collector's `otlp` receiver accepts"}
 	pd.ResourceProfiles().At(0).Resource().Attributes().Clear()
-	message = profiletest.Proto(t, pd)
-	cases["OTLP without a resource"] = [2]string{string(message), "looks like OTLP; want"}
+	cases["OTLP without a resource"] = [2]string{string(profiletest.Proto(t, pd)), "looks like OTLP; want"}
 
 	for name, c := range cases {
 		_, err := (&Unmarshaler{}).UnmarshalProfiles([]byte(c[0]))

@@ -5,6 +5,7 @@ package pproftranslator
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/big"
@@ -148,7 +149,7 @@ func TestRoundTripRepairsInvalidUTF8_R9(t *testing.T) {
 		require.True(t, utf8.Valid(text) && json.Valid(text), "seed %d", seed)
 		got, err := Marshaler{}.ConvertProfiles(pd)
 		require.NoError(t, err, "seed %d", seed)
-		require.Equal(t, totalsOf(t, p), totalsOf(t, got...), "seed %d", seed)
+		require.Equal(t, totalsOf(expandPprofs(t, p)), totalsOf(expandPprofs(t, got...)), "seed %d", seed)
 	}
 	profiletest.Injected(t, fmt.Sprintf("%d invalid strings", invalid))
 }
@@ -184,43 +185,33 @@ func requireSums(t *testing.T, pd pprofile.Profiles) {
 	pd.MarkReadOnly()
 	converted, err := Marshaler{}.ConvertProfiles(pd)
 	require.NoError(t, err)
-	want := totals{}
-	for _, e := range profiletest.Expand(t, pd) {
-		want.add(e.Type, e.Unit, new(big.Int))
-		for _, s := range e.Samples {
-			want.add(e.Type, e.Unit, s.Sum)
-		}
-	}
-	require.Equal(t, fmt.Sprint(want), totalsOf(t, converted...))
+	require.Equal(t, totalsOf(profiletest.Expand(t, pd)), totalsOf(expandPprofs(t, converted...)))
 	for _, p := range converted {
 		want, got := thereAndBack(t, profiletest.Pprof(t, p), unchanged)
 		requireEqualPprofs(t, want, got, expand.Options{})
 	}
 }
 
-// totals are sums by type and unit.
-type totals map[string]*big.Int
-
-func (all totals) add(kind, unit string, v *big.Int) {
-	key := strings.ToValidUTF8(kind+"/"+unit, "\uFFFD")
-	if all[key] == nil {
-		all[key] = new(big.Int)
-	}
-	all[key].Add(all[key], v)
-}
-
-// totalsOf returns the totals of all values of valid pprofs as text.
-func totalsOf(t *testing.T, pprofs ...*profile.Profile) string {
-	t.Helper()
-	all := totals{}
-	for _, p := range pprofs {
-		require.NoError(t, p.CheckValid())
-		for i, st := range p.SampleType {
-			all.add(st.Type, st.Unit, new(big.Int))
-			for _, s := range p.Sample {
-				all.add(st.Type, st.Unit, big.NewInt(s.Value[i]))
-			}
+// totalsOf returns the sums of all values by type and unit, as text.
+func totalsOf(profiles []expand.Profile) string {
+	all := map[string]*big.Int{}
+	for _, p := range profiles {
+		key := strings.ToValidUTF8(p.Type+"/"+p.Unit, "\uFFFD")
+		sum := cmp.Or(all[key], new(big.Int))
+		for _, s := range p.Samples {
+			sum.Add(sum, s.Sum)
 		}
+		all[key] = sum
 	}
 	return fmt.Sprint(all)
+}
+
+// expandPprofs writes out valid pprofs.
+func expandPprofs(t *testing.T, pprofs ...*profile.Profile) (all []expand.Profile) {
+	t.Helper()
+	for _, p := range pprofs {
+		require.NoError(t, p.CheckValid())
+		all = append(all, expand.Pprof(p)...)
+	}
+	return all
 }

@@ -114,9 +114,7 @@ func addValue(p pprofile.Profile, stack int32, value int64, attributes ...int32)
 
 // addTimes adds a sample with timestamps; values may be nil.
 func addTimes(p pprofile.Profile, stack int32, times []uint64, values []int64, attributes ...int32) {
-	s := p.Samples().AppendEmpty()
-	s.SetStackIndex(stack)
-	s.AttributeIndices().FromRaw(attributes)
+	s := addValue(p, stack, 0, attributes...)
 	s.TimestampsUnixNano().FromRaw(times)
 	s.Values().FromRaw(values)
 }

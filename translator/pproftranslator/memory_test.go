@@ -25,10 +25,7 @@ func ofTinySamples(n, types int, value uint64) message {
 	for range types {
 		m = m.bytes(profileSampleType, message(nil).varint(1, 1).varint(2, 2))
 	}
-	inner, values := make(message, 0, 100), make([]uint64, types)
-	for i := range values {
-		values[i] = value
-	}
+	inner, values := make(message, 0, 100), slices.Repeat([]uint64{value}, types)
 	for i := range 1000 {
 		m = m.bytes(profileLocation, inner.varint(1, uint64(i+1)).varint(3, uint64(0x1000+16*i)))
 	}
@@ -95,9 +92,10 @@ func TestUnpackedFieldsAreLimited_M3(t *testing.T) {
 		data := message(nil).strings("", "cpu", "nanoseconds").bytes(profileSampleType, message(nil).varint(1, 1).varint(2, 2)).
 			bytes(profileLocation, message(nil).varint(locationID, 1)).
 			bytes(profileSample, bytes.Repeat([]byte{byte(field << 3), 1}, 1<<20))
-		var err error
-		allocated := profiletest.AllocatedBy(func() { _, err = (&Unmarshaler{}).UnmarshalProfiles(data) })
-		require.Error(t, err)
+		allocated := profiletest.AllocatedBy(func() {
+			_, err := (&Unmarshaler{}).UnmarshalProfiles(data)
+			require.Error(t, err)
+		})
 		require.Less(t, allocated, uint64(4<<20), "field %d", field)
 		profiletest.Injected(t, "1 profiles of unpacked values")
 	}

@@ -128,11 +128,6 @@ func (s *series) all() (all []received) {
 	return all
 }
 
-// stacks are the values of sample types with this prefix that the next consumer received, by identity of the samples.
-func (s *series) stacks(prefix string) map[string]int64 {
-	return sums(profiletest.Expand(s.t, s.received...), prefix)
-}
-
 // sums are the values of sample types with this prefix by identity, without zeros.
 func sums(profiles []expand.Profile, prefix string) map[string]int64 {
 	found := map[string]int64{}
@@ -166,7 +161,7 @@ func requireDeltas(t *testing.T, payloads [][]byte) {
 		p := parsed(t, payload)
 		got := s.scrape(payload, at.Add(time.Duration(i)*time.Minute))
 		require.Zero(t, s.restarts(), "profile %d: %v", i, s.logs.All())
-		assert.Equal(t, sums(expand.Pprof(p), inUse), s.stacks(inUse), "profile %d", i)
+		assert.Equal(t, sums(expand.Pprof(p), inUse), sums(profiletest.Expand(t, s.received...), inUse), "profile %d", i)
 		counters := sums(expand.Pprof(p), allocated)
 		want := map[string]int64{}
 		for key, n := range counters {
@@ -174,7 +169,7 @@ func requireDeltas(t *testing.T, payloads [][]byte) {
 				want[key] = n - last[key]
 			}
 		}
-		assert.Equal(t, want, s.stacks(allocated), "profile %d", i)
+		assert.Equal(t, want, sums(profiletest.Expand(t, s.received...), allocated), "profile %d", i)
 		total += len(want)
 		for _, r := range got {
 			assert.Equal(t, p.TimeNanos, r.end)
@@ -261,7 +256,7 @@ func TestRestartsAreDetected(t *testing.T) {
 			}
 			assert.Len(t, got, want)
 			assert.Equal(t, test.restarted, s.restarts() == 1)
-			assert.Equal(t, sums(expand.Pprof(next), inUse), s.stacks(inUse))
+			assert.Equal(t, sums(expand.Pprof(next), inUse), sums(profiletest.Expand(t, s.received...), inUse))
 			next.Sample[0].Value[0] += 5
 			next.Sample[0].Value[1] += 50
 			got = s.scrape(profiletest.Pprof(t, next), time.Now())
