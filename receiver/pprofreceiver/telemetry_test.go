@@ -56,7 +56,7 @@ func TestDisconnectedClientIsLogged(t *testing.T) {
 
 func TestPipelineThatDoesNotAnswerIsUnavailableInTime(t *testing.T) {
 	b := startTestReceiver(t, "server: {endpoint: 'localhost:0', write_timeout: 1s}", newGate(t, consumertest.NewNop()))
-	r := b.push("?service.name=a", profiletest.Pprof(t, samplePprof("/bin/app", 3)))
+	r := b.push("?service.name=a", profiletest.Pprof(t, profiletest.CPUPprof("/bin/app", 3)))
 	assert.Equal(t, http.StatusServiceUnavailable, r.status)
 	assert.Contains(t, r.body, "within nine tenths of write_timeout, retry")
 }
