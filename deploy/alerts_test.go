@@ -17,12 +17,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// page returns a page of docs.
-func page(t *testing.T, name string) string {
+// read returns the content of a file.
+func read(t *testing.T, path ...string) []byte {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "docs", name))
+	text, err := os.ReadFile(filepath.Join(path...))
 	require.NoError(t, err)
-	return string(text)
+	return text
 }
 
 // runbooks is the page that the alerts link to.
@@ -31,8 +31,6 @@ const runbooks = "https://github.com/otelcol-profiles/otelcol-profiles/blob/main
 // TestAlerts checks that Prometheus can read the alerts, that their metrics and labels
 // exist, and that each has a section in docs/troubleshooting.md.
 func TestAlerts(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("prometheus", "alerts.yaml"))
-	require.NoError(t, err)
 	var rules struct {
 		Groups []struct {
 			Name  string `json:"name"`
@@ -45,24 +43,19 @@ func TestAlerts(t *testing.T) {
 			} `json:"rules"`
 		} `json:"groups"`
 	}
-	require.NoError(t, yaml.UnmarshalStrict(text, &rules))
-	known, runbook := metrics(t), page(t, "troubleshooting.md")
+	require.NoError(t, yaml.UnmarshalStrict(read(t, "prometheus", "alerts.yaml"), &rules))
+	known, runbook := metrics(t), string(read(t, "..", "docs", "troubleshooting.md"))
 	seen := map[string]bool{}
 	for _, group := range rules.Groups {
 		for _, rule := range group.Rules {
-			if seen[rule.Alert] || !model.LabelName(rule.Alert).IsValid() {
-				t.Errorf("invalid or duplicate name %q", rule.Alert)
-			}
+			assert.True(t, !seen[rule.Alert] && model.LabelName(rule.Alert).IsValid(), "invalid or duplicate name %q", rule.Alert)
 			seen[rule.Alert] = true
 			assert.NotEmpty(t, checkExpression(t, known, rule.Alert, rule.Expr), "%s uses no metric", rule.Alert)
 			if rule.For != "" {
-				if _, err := model.ParseDuration(rule.For); err != nil {
-					t.Errorf("%s: %v", rule.Alert, err)
-				}
+				_, err := model.ParseDuration(rule.For)
+				assert.NoError(t, err, rule.Alert)
 			}
-			if s := rule.Labels["severity"]; s != "critical" && s != "warning" && s != "info" {
-				t.Errorf("%s: severity is %q", rule.Alert, s)
-			}
+			assert.Contains(t, []string{"critical", "warning", "info"}, rule.Labels["severity"], rule.Alert)
 			for _, label := range regexp.MustCompile(`\$labels\.(\w+)`).FindAllStringSubmatch(rule.Annotations["summary"], -1) {
 				assert.True(t, regexp.MustCompile(`by \([^)]*\b`+label[1]+`\b`).MatchString(rule.Expr), "the result of %s has no label %s", rule.Alert, label[1])
 			}
@@ -79,8 +72,6 @@ func TestAlerts(t *testing.T) {
 // TestDashboard checks that the metrics and labels of each panel exist, and that each of our
 // metrics is in a panel.
 func TestDashboard(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("grafana", "dashboard.json"))
-	require.NoError(t, err)
 	var dashboard struct {
 		Title      string
 		Templating struct {
@@ -94,7 +85,7 @@ func TestDashboard(t *testing.T) {
 			Targets []struct{ RefID, Expr string }
 		}
 	}
-	require.NoError(t, json.Unmarshal(text, &dashboard))
+	require.NoError(t, json.Unmarshal(read(t, "grafana", "dashboard.json"), &dashboard))
 	known := metrics(t)
 	used, ids := map[string]bool{}, map[int]bool{}
 	variables := []string{"$__rate_interval", "5m"}
@@ -105,13 +96,10 @@ func TestDashboard(t *testing.T) {
 		}
 	}
 	for _, panel := range dashboard.Panels {
-		if ids[panel.ID] || panel.GridPos.X+panel.GridPos.W > 24 {
-			t.Errorf("panel %s: duplicate id, or wider than 24 columns", panel.Title)
-		}
+		assert.False(t, ids[panel.ID], "panel %s: duplicate id", panel.Title)
+		assert.LessOrEqual(t, panel.GridPos.X+panel.GridPos.W, 24, "panel %s: columns", panel.Title)
 		ids[panel.ID] = true
-		if panel.Type != "row" && len(panel.Targets) == 0 {
-			t.Errorf("panel %s is empty", panel.Title)
-		}
+		assert.True(t, panel.Type == "row" || len(panel.Targets) > 0, "panel %s is empty", panel.Title)
 		for _, target := range panel.Targets {
 			assert.Contains(t, target.Expr, `{job=~"$job", instance=~"$instance"`, "panel %s does not filter by $job and $instance: %s", panel.Title, target.Expr)
 			expression := strings.NewReplacer(variables...).Replace(target.Expr)
@@ -121,9 +109,7 @@ func TestDashboard(t *testing.T) {
 		}
 	}
 	for name, m := range known {
-		if m.ours && !used[name] {
-			t.Errorf("no panel shows %s", name)
-		}
+		assert.True(t, !m.ours || used[name], "no panel shows %s", name)
 	}
 }
 
@@ -131,13 +117,11 @@ func TestDashboard(t *testing.T) {
 func TestPagesNameExistingMetrics(t *testing.T) {
 	known, expressions := metrics(t), 0
 	for _, name := range []string{"operating.md", "troubleshooting.md", "delivery-guarantees.md"} {
-		text := page(t, name)
+		text := string(read(t, "..", "docs", name))
 		for _, metric := range regexp.MustCompile("`(otelcol_[a-z_]+)").FindAllStringSubmatch(text, -1) {
-			if _, ok := known[metric[1]]; !ok {
-				if _, _, ok := find(known, metric[1]); !ok {
-					t.Errorf("docs/%s names %s, which does not exist", name, metric[1])
-				}
-			}
+			_, whole := known[metric[1]]
+			_, _, ofSeries := find(known, metric[1])
+			assert.True(t, whole || ofSeries, "docs/%s names %s, which does not exist", name, metric[1])
 		}
 		for _, block := range regexp.MustCompile("(?s)```promql\n(.*?)```").FindAllStringSubmatch(text, -1) {
 			for expression := range strings.SplitSeq(strings.TrimSpace(block[1]), "\n\n") {

@@ -4,12 +4,12 @@
 package deploy
 
 import (
+	"bytes"
 	"debug/buildinfo"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path"
-	"path/filepath"
 	"regexp"
 	"runtime/debug"
 	"slices"
@@ -29,14 +29,9 @@ import (
 // dockerfile parses the Dockerfile with Docker's own parser and linter.
 func dockerfile(t *testing.T) (stages []instructions.Stage) {
 	t.Helper()
-	file, err := os.Open("Dockerfile")
+	parsed, err := parser.Parse(bytes.NewReader(read(t, "Dockerfile")))
 	require.NoError(t, err)
-	defer func() { _ = file.Close() }()
-	parsed, err := parser.Parse(file)
-	require.NoError(t, err)
-	for _, warning := range parsed.Warnings {
-		t.Errorf("%s", warning.Short)
-	}
+	assert.Empty(t, parsed.Warnings)
 	stages, _, err = instructions.Parse(parsed.AST, linter.New(&linter.Config{
 		Warn: func(rule, description, _, message string, _ []parser.Range) {
 			t.Errorf("%s: %s: %s", rule, message, description)
@@ -48,13 +43,10 @@ func dockerfile(t *testing.T) (stages []instructions.Stage) {
 
 func TestDockerfile(t *testing.T) {
 	stages := dockerfile(t)
-	if len(stages) != 2 || stages[0].Name != "build" {
-		t.Fatalf("%d stages, want build and the image", len(stages))
-	}
+	require.Len(t, stages, 2, "build and the image")
+	require.Equal(t, "build", stages[0].Name)
 	image := stages[1]
-	if base, tag, _ := strings.Cut(path.Base(image.BaseName), ":"); base != "static-debian12" || tag != "nonroot" {
-		t.Errorf("the image starts from %s", image.BaseName)
-	}
+	assert.Equal(t, "static-debian12:nonroot", path.Base(image.BaseName))
 	var user, directory string
 	var entrypoint []string
 	for _, command := range image.Commands {
@@ -73,9 +65,8 @@ func TestDockerfile(t *testing.T) {
 			t.Errorf("unexpected instruction %s", command.Name())
 		}
 	}
-	uid := "65532"
-	assert.Equal(t, uid+":"+uid, user, "user of the image")
-	assert.True(t, slices.Equal(entrypoint, []string{"/usr/bin/otelcol-profiles"}), "entrypoint %q", entrypoint)
+	assert.Equal(t, "65532:65532", user)
+	assert.Equal(t, []string{"/usr/bin/otelcol-profiles"}, entrypoint)
 	// The user and the writable directory are the same in the manifests.
 	for _, dir := range directories {
 		for _, pod := range manifests(t, dir).pods {
@@ -107,10 +98,7 @@ func TestDockerfileBuilds(t *testing.T) {
 		assert.Contains(t, string(out), "bin/otelcol-profiles"+distribution+" ")
 	}
 
-	ignore, err := os.Open(filepath.Join("..", ".dockerignore"))
-	require.NoError(t, err)
-	defer func() { _ = ignore.Close() }()
-	patterns, err := ignorefile.ReadAll(ignore)
+	patterns, err := ignorefile.ReadAll(bytes.NewReader(read(t, "..", ".dockerignore")))
 	require.NoError(t, err)
 	matcher, err := patternmatcher.New(patterns)
 	require.NoError(t, err)

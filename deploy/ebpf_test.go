@@ -5,7 +5,6 @@ package deploy
 
 import (
 	"os"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -26,22 +25,16 @@ func TestEBPFPodIsRestrictedOtherwise(t *testing.T) {
 	_, pod := ebpfPod(t)
 	container := collectorOf(t, pod)
 	security := container.SecurityContext
-	if security.Privileged == nil || *security.Privileged || *security.AllowPrivilegeEscalation || !*security.ReadOnlyRootFilesystem {
-		t.Errorf("the container may do everything: %+v", security)
-	}
-	if !slices.Equal(security.Capabilities.Drop, []corev1.Capability{"ALL"}) || len(security.Capabilities.Add) == 0 {
-		t.Errorf("capabilities are %+v", security.Capabilities)
-	}
+	assert.False(t, *security.Privileged || *security.AllowPrivilegeEscalation || !*security.ReadOnlyRootFilesystem, "the container may do everything: %+v", security)
+	assert.Equal(t, []corev1.Capability{"ALL"}, security.Capabilities.Drop)
+	assert.NotEmpty(t, security.Capabilities.Add)
 	for _, volume := range pod.Spec.Volumes {
 		for _, mount := range container.VolumeMounts {
-			if volume.HostPath != nil && mount.Name == volume.Name && !mount.ReadOnly {
-				t.Errorf("it may write %s of the node", volume.HostPath.Path)
-			}
+			assert.False(t, volume.HostPath != nil && mount.Name == volume.Name && !mount.ReadOnly, "it may write %s of the node", volume.Name)
 		}
 	}
-	if !pod.Spec.HostPID || pod.Spec.HostNetwork || pod.Spec.HostIPC || len(containers(pod)) != 1 {
-		t.Errorf("other parts of the node: %+v", pod.Spec)
-	}
+	assert.True(t, pod.Spec.HostPID && !pod.Spec.HostNetwork && !pod.Spec.HostIPC, "other parts of the node: %+v", pod.Spec)
+	assert.Len(t, containers(pod), 1)
 	assert.False(t, container.Resources.Limits.Memory().IsZero(), "its memory has no limit")
 }
 
@@ -52,7 +45,6 @@ func TestEBPFConfigIsValid(t *testing.T) {
 		t.Skip("OTELCOL_PROFILES_EBPF_BIN names no program (make test-ebpf)")
 	}
 	c, pod := ebpfPod(t)
-	container := collectorOf(t, pod)
-	environment, args := commandOf(t, c, pod, container)
+	environment, args := commandOf(t, c, pod, collectorOf(t, pod))
 	run(t, bin, environment, append([]string{"validate"}, args...)...)
 }

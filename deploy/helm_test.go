@@ -46,11 +46,7 @@ func merge(under, over map[string]any) {
 
 func readYAML(t *testing.T, name string) (content map[string]any) {
 	t.Helper()
-	text, err := os.ReadFile(name)
-	if err == nil {
-		err = yaml.Unmarshal(text, &content)
-	}
-	require.NoError(t, err)
+	require.NoError(t, yaml.Unmarshal(read(t, name), &content))
 	return content
 }
 
@@ -62,8 +58,7 @@ func TestHelmValues(t *testing.T) {
 			want := readYAML(t, filepath.Join("..", "config", name+".yaml"))
 			merge(want, readYAML(t, filepath.Join("kubernetes", name, "kubernetes.yaml")))
 			file := filepath.Join("helm", name+"-values.yaml")
-			text, err := os.ReadFile(file)
-			require.NoError(t, err)
+			text := read(t, file)
 			if *update {
 				config, err := yaml.Marshal(map[string]any{"alternateConfig": want})
 				require.NoError(t, err)
@@ -103,9 +98,7 @@ func readYAMLText(t *testing.T, value map[string]any) (content map[string]any) {
 	text, err := yaml.Marshal(value)
 	require.NoError(t, err)
 	asJSON, err := yaml.YAMLToJSON(text)
-	if err == nil {
-		err = kjson.UnmarshalCaseSensitivePreserveInts(asJSON, &content)
-	}
 	require.NoError(t, err)
+	require.NoError(t, kjson.UnmarshalCaseSensitivePreserveInts(asJSON, &content))
 	return content
 }

@@ -103,7 +103,7 @@ func named[T metav1.Object](t *testing.T, c *cluster, name string) (zero T) {
 			return object
 		}
 	}
-	t.Errorf("no %T is named %s", zero, name)
+	t.Fatalf("no %T is named %s", zero, name)
 	return zero
 }
 
@@ -113,15 +113,12 @@ var directories = []string{"gateway", "agent", "example"}
 // cannot read files outside of its directory.
 func TestKubernetesConfigs(t *testing.T) {
 	for name, of := range map[string]string{"gateway": "gateway.yaml", "agent": "agent.yaml", "sidecar": "sidecar.yaml", "ebpf": "ebpf/ebpf.yaml"} {
-		original, err := os.ReadFile(filepath.Join("..", "config", filepath.FromSlash(of)))
-		require.NoError(t, err)
+		original := read(t, "..", "config", filepath.FromSlash(of))
 		copied := filepath.Join("kubernetes", name, name+".yaml")
 		if *update {
 			require.NoError(t, os.WriteFile(copied, original, 0o600))
 		}
-		got, err := os.ReadFile(copied)
-		require.NoError(t, err)
-		assert.True(t, bytes.Equal(got, original), "deploy/%s differs from config/%s: cd deploy && go test -run TestKubernetesConfigs -update .", filepath.ToSlash(copied), of)
+		assert.True(t, bytes.Equal(read(t, copied), original), "deploy/%s differs from config/%s: cd deploy && go test -run TestKubernetesConfigs -update .", filepath.ToSlash(copied), of)
 	}
 }
 
@@ -131,9 +128,6 @@ func TestKubernetesReferences(t *testing.T) {
 		t.Run(dir, func(t *testing.T) {
 			c := manifests(t, dir)
 			require.Len(t, c.pods, 1, "kinds of pods")
-			for name, pod := range c.pods {
-				checkVolumes(t, c, name, pod)
-			}
 			for _, d := range all[*appsv1.Deployment](c) {
 				checkSelector(t, c, d.Name, d.Spec.Selector)
 			}
@@ -146,28 +140,23 @@ func TestKubernetesReferences(t *testing.T) {
 			for _, service := range all[*corev1.Service](c) {
 				pod := checkSelector(t, c, service.Name, &metav1.LabelSelector{MatchLabels: service.Spec.Selector})
 				for _, port := range service.Spec.Ports {
-					if pod != nil && portNumber(pod.Spec.Containers[0], port.TargetPort) == 0 {
-						t.Errorf("service %s: the pods have no port %s", service.Name, port.TargetPort.String())
-					}
+					assert.NotZero(t, portNumber(pod.Spec.Containers[0], port.TargetPort), "service %s: the pods have no port %s", service.Name, port.TargetPort.String())
 				}
 			}
 			for _, scaler := range all[*autoscalingv2.HorizontalPodAutoscaler](c) {
 				target := named[*appsv1.Deployment](t, c, scaler.Spec.ScaleTargetRef.Name)
-				if target != nil && target.Spec.Replicas != nil {
-					t.Errorf("%s sets replicas, which %s does as well", target.Name, scaler.Name)
-				}
+				assert.Nil(t, target.Spec.Replicas, "%s sets replicas, which %s does as well", target.Name, scaler.Name)
 				assert.Less(t, *scaler.Spec.MinReplicas, scaler.Spec.MaxReplicas, "%s: replicas", scaler.Name)
 			}
 			for _, binding := range all[*rbacv1.ClusterRoleBinding](c) {
 				named[*rbacv1.ClusterRole](t, c, binding.RoleRef.Name)
 				for _, subject := range binding.Subjects {
 					account := named[*corev1.ServiceAccount](t, c, subject.Name)
-					if account != nil && account.Namespace != subject.Namespace {
-						t.Errorf("%s binds %s of %q, which is in %q", binding.Name, subject.Name, subject.Namespace, account.Namespace)
-					}
+					assert.Equal(t, account.Namespace, subject.Namespace, "%s binds %s", binding.Name, subject.Name)
 				}
 			}
 			for name, pod := range c.pods {
+				checkVolumes(t, c, name, pod)
 				if account := pod.Spec.ServiceAccountName; account != "" {
 					named[*corev1.ServiceAccount](t, c, account)
 				} else if mount := pod.Spec.AutomountServiceAccountToken; mount == nil || *mount {
@@ -182,16 +171,14 @@ func TestKubernetesReferences(t *testing.T) {
 func checkSelector(t *testing.T, c *cluster, name string, selector *metav1.LabelSelector) *corev1.PodTemplateSpec {
 	t.Helper()
 	s, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil || s.Empty() {
-		t.Errorf("%s: the selector %v selects everything, or is wrong: %v", name, selector, err)
-		return nil
-	}
+	require.NoError(t, err, name)
+	require.False(t, s.Empty(), "%s: the selector %v selects everything", name, selector)
 	for _, pod := range c.pods {
 		if s.Matches(labels.Set(pod.Labels)) {
 			return pod
 		}
 	}
-	t.Errorf("%s: no pod has labels for %s", name, s)
+	t.Fatalf("%s: no pod has labels for %s", name, s)
 	return nil
 }
 
@@ -210,9 +197,7 @@ func checkVolumes(t *testing.T, c *cluster, name string, pod *corev1.PodTemplate
 	}
 	for _, container := range containers(pod) {
 		for _, mount := range container.VolumeMounts {
-			if _, ok := volumes[mount.Name]; !ok {
-				t.Errorf("%s: container %s mounts the unknown volume %s", name, container.Name, mount.Name)
-			}
+			assert.Contains(t, volumes, mount.Name, "%s: container %s mounts an unknown volume", name, container.Name)
 			volumes[mount.Name] = true
 		}
 	}
@@ -262,10 +247,7 @@ func TestKubernetesPodsAreRestricted(t *testing.T) {
 			}
 			for _, container := range containers(pod) {
 				inner := container.SecurityContext
-				if inner == nil {
-					t.Errorf("%s: %s has no securityContext", name, container.Name)
-					continue
-				}
+				require.NotNil(t, inner, "%s: %s has no securityContext", name, container.Name)
 				seccomp := inner.SeccompProfile
 				if seccomp == nil {
 					seccomp = outer.SeccompProfile
@@ -285,17 +267,13 @@ func TestKubernetesPodsAreRestricted(t *testing.T) {
 				}
 			}
 			for _, volume := range pod.Spec.Volumes {
-				if volume.ConfigMap == nil && volume.EmptyDir == nil {
-					t.Errorf("%s: the volume %s is neither a ConfigMap nor an emptyDir", name, volume.Name)
-				}
+				assert.False(t, volume.ConfigMap == nil && volume.EmptyDir == nil, "%s: the volume %s is neither a ConfigMap nor an emptyDir", name, volume.Name)
 			}
 			collector := collectorOf(t, pod)
 			limit, requested := collector.Resources.Limits.Memory(), collector.Resources.Requests.Memory()
 			assert.False(t, limit.IsZero() || limit.Cmp(*requested) != 0, "%s: limit of memory %s, and %s requested", name, limit, requested)
 			assert.NotContains(t, environmentOf(t, collector), "GOMEMLIMIT", "%s: the program takes 80 %% of the container", name)
-			if pod.Spec.HostNetwork || pod.Spec.HostPID || pod.Spec.HostIPC {
-				t.Errorf("%s has a part of the host", name)
-			}
+			assert.False(t, pod.Spec.HostNetwork || pod.Spec.HostPID || pod.Spec.HostIPC, "%s has a part of the host", name)
 		}
 	}
 }
@@ -333,9 +311,8 @@ func TestKubernetesConfigsAreValid(t *testing.T) {
 				health := config.Extensions["health_check"].Endpoint
 				for _, probe := range []*corev1.Probe{container.StartupProbe, container.LivenessProbe} {
 					port := portNumber(container, probe.HTTPGet.Port)
-					if want := net.JoinHostPort("0.0.0.0", strconv.Itoa(int(port))); health != want || probe.HTTPGet.Path != "/" {
-						t.Errorf("the probe asks %s%s, the collector answers at %s", want, probe.HTTPGet.Path, health)
-					}
+					assert.Equal(t, net.JoinHostPort("0.0.0.0", strconv.Itoa(int(port))), health, "the probe asks another address")
+					assert.Equal(t, "/", probe.HTTPGet.Path)
 				}
 				listens := config.listens()
 				assert.GreaterOrEqual(t, len(listens), map[string]int{"gateway": 3, "agent": 2, "example": 3}[dir], "health, metrics, and something of its own")
@@ -344,15 +321,13 @@ func TestKubernetesConfigsAreValid(t *testing.T) {
 					require.NoError(t, err)
 					number, err := strconv.ParseInt(port, 10, 32)
 					require.NoError(t, err)
-					if host == "0.0.0.0" && portNumber(container, intstr.FromInt32(int32(number))) == 0 {
-						t.Errorf("the collector listens at %s, which is no port of the container", endpoint)
-					}
+					open := portNumber(container, intstr.FromInt32(int32(number))) != 0
+					assert.True(t, open || host != "0.0.0.0", "the collector listens at %s, which is no port of the container", endpoint)
 				}
 				// Otherwise metrics have other names than those in the alerts.
 				for _, reader := range config.Service.Telemetry.Metrics.Readers {
-					if p := reader.Pull.Exporter.Prometheus; !p.WithoutScopeInfo || !p.WithoutTypeSuffix || !p.WithoutUnits {
-						t.Errorf("metrics are named as in %+v", p)
-					}
+					p := reader.Pull.Exporter.Prometheus
+					assert.True(t, p.WithoutScopeInfo && p.WithoutTypeSuffix && p.WithoutUnits, "metrics are named as in %+v", p)
 				}
 				if annotated, port := pod.Annotations["prometheus.io/port"], portNumber(container, intstr.FromString("metrics")); dir != "example" && annotated != strconv.Itoa(int(port)) {
 					t.Errorf("Prometheus is sent to port %q, metrics are at %d", annotated, port)
@@ -365,9 +340,8 @@ func TestKubernetesConfigsAreValid(t *testing.T) {
 						atEnd += d
 					}
 				}
-				if grace := time.Duration(*pod.Spec.TerminationGracePeriodSeconds) * time.Second; atEnd == 0 || grace < atEnd+20*time.Second {
-					t.Errorf("%s is allowed to end in %s, and its last windows may take %s", dir, grace, atEnd)
-				}
+				assert.NotZero(t, atEnd)
+				assert.GreaterOrEqual(t, time.Duration(*pod.Spec.TerminationGracePeriodSeconds)*time.Second, atEnd+20*time.Second, "its last windows may take %s", atEnd)
 			}
 		})
 	}

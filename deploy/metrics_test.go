@@ -61,8 +61,6 @@ var notOfLabels = regexp.MustCompile(`[^a-zA-Z0-9_]`)
 
 func addMetrics(t *testing.T, found map[string]metric, file string, ours bool) {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
 	var metadata struct {
 		Attributes map[string]struct {
 			NameOverride string `json:"name_override"`
@@ -76,7 +74,7 @@ func addMetrics(t *testing.T, found map[string]metric, file string, ours bool) {
 			}
 		}
 	}
-	require.NoError(t, yaml.Unmarshal(text, &metadata))
+	require.NoError(t, yaml.Unmarshal(read(t, file), &metadata))
 	require.NotEmpty(t, metadata.Telemetry.Metrics, "%s has no metrics", file)
 	for name, m := range metadata.Telemetry.Metrics {
 		labels := map[string]string{}

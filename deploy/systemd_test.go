@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -19,19 +20,17 @@ func TestSystemd(t *testing.T) {
 	if err != nil {
 		t.Skipf("the unit is not looked at: %v", err) // a matter of the system, also where all tests must run
 	}
-	unit, err := os.ReadFile(filepath.Join("systemd", "otelcol-profiles.service"))
-	require.NoError(t, err)
+	unit := string(read(t, "systemd", "otelcol-profiles.service"))
 	const installed = "/usr/bin/otelcol-profiles"
-	require.Equal(t, 2, strings.Count(string(unit), "="+installed+" "), "commands of the unit that start or validate %s", installed)
+	require.Equal(t, 2, strings.Count(unit, "="+installed+" "), "commands of the unit that start or validate %s", installed)
 	file := filepath.Join(t.TempDir(), "otelcol-profiles.service")
-	require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(string(unit), "="+installed, "="+program(t))), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(unit, "="+installed, "="+program(t))), 0o600))
 	for _, args := range [][]string{
 		{"verify", "--man=no", "--recursive-errors=no", file},
 		{"security", "--offline=true", "--no-pager", "--threshold=15", file}, // 1.5 of 10
 	} {
 		out, err := exec.CommandContext(t.Context(), analyze, args...).CombinedOutput()
-		if err != nil || args[0] == "verify" && len(out) > 0 {
-			t.Errorf("systemd-analyze %s: %v\n%s", args[0], err, out)
-		}
+		assert.NoError(t, err, "systemd-analyze %s: %s", args[0], out)
+		assert.True(t, args[0] != "verify" || len(out) == 0, "systemd-analyze %s: %s", args[0], out)
 	}
 }

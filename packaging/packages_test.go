@@ -62,9 +62,7 @@ func TestDebContents(t *testing.T) {
 				break
 			}
 			require.NoError(t, err)
-			if header.Uid != 0 || header.Gid != 0 {
-				t.Errorf("%s: %s belongs to %d:%d", name, header.Name, header.Uid, header.Gid)
-			}
+			assert.Equal(t, [2]int{}, [2]int{header.Uid, header.Gid}, "%s: owner of %s", name, header.Name)
 			if header.Typeflag != tar.TypeReg {
 				continue
 			}
@@ -80,27 +78,22 @@ func TestRPMContents(t *testing.T) {
 	_, version := dist(t)
 	for architecture, of := range map[string]string{"amd64": "x86_64", "arm64": "aarch64"} {
 		name := packageFile(t, "rpm", architecture)
-		content, err := os.Open(name)
-		require.NoError(t, err)
-		defer func() { _ = content.Close() }()
-		rpm, err := rpmutils.ReadRpm(content)
+		rpm, err := rpmutils.ReadRpm(bytes.NewReader(read(t, name)))
 		require.NoError(t, err, "%s", name)
 		upstream, _, _ := strings.Cut(version, "-")
 		for tag, want := range map[int]string{
 			rpmutils.NAME: "otelcol-profiles", rpmutils.ARCH: of, rpmutils.LICENSE: "Apache-2.0",
 			rpmutils.POSTIN: "systemd-sysusers", rpmutils.PREUN: "systemctl disable", rpmutils.POSTUN: "daemon-reload", rpmutils.VERSION: upstream,
 		} {
-			if got, err := rpm.Header.GetString(tag); err != nil || !strings.Contains(got, want) {
-				t.Errorf("%s: tag %d is %q, %v; want %q", name, tag, got, err, want)
-			}
+			got, err := rpm.Header.GetString(tag)
+			require.NoError(t, err)
+			assert.Contains(t, got, want, "%s: tag %d", name, tag)
 		}
 		infos, err := rpm.Header.GetFiles()
 		require.NoError(t, err)
 		const config, noReplace = 1 << 0, 1 << 4
 		for _, info := range infos {
-			if info.UserName() != "root" || info.GroupName() != "root" {
-				t.Errorf("%s: %s belongs to %s:%s", name, info.Name(), info.UserName(), info.GroupName())
-			}
+			assert.Equal(t, "root:root", info.UserName()+":"+info.GroupName(), "%s: owner of %s", name, info.Name())
 			want := 0
 			if slices.Contains(configFiles, info.Name()) {
 				want = config | noReplace
@@ -164,66 +157,50 @@ func TestDebInstalls(t *testing.T) {
 	})
 	command(t, "dpkg", "--install", name)
 	for path := range packaged {
-		if _, err := os.Stat(path); err != nil {
-			t.Error(err)
-		}
+		assert.FileExists(t, path)
 	}
 	command(t, "getent", "passwd", "otelcol-profiles")
 
-	unit, err := os.ReadFile("/usr/lib/systemd/system/otelcol-profiles.service")
-	require.NoError(t, err)
-	start := regexp.MustCompile(`(?m)^ExecStart=(.*)$`).FindSubmatch(unit)
-	if start == nil || !bytes.Contains(unit, []byte("\nUser=otelcol-profiles\n")) || !bytes.Contains(unit, []byte("\nStateDirectory=otelcol-profiles\n")) {
-		t.Fatalf("the unit does not start the program as its user:\n%s", unit)
-	}
+	unit := string(read(t, "/usr/lib/systemd/system/otelcol-profiles.service"))
+	start := regexp.MustCompile(`(?m)^ExecStart=(.*)$`).FindStringSubmatch(unit)
+	require.NotNil(t, start, unit)
+	require.Contains(t, unit, "\nUser=otelcol-profiles\n")
+	require.Contains(t, unit, "\nStateDirectory=otelcol-profiles\n")
 	if _, err := exec.LookPath("systemd-analyze"); err == nil {
 		command(t, "systemd-analyze", "verify", "--man=no", "--recursive-errors=no", "/usr/lib/systemd/system/otelcol-profiles.service")
 	}
 	command(t, "install", "--directory", "--owner=otelcol-profiles", "--group=otelcol-profiles", "--mode=0700", state) // as systemd does
 	profile := filepath.Join(t.TempDir(), "heap.pb.gz")
 	writeHeapProfile(t, profile)
-	command(t, "unshare", "--net", "bash", "-c", serve, "bash", string(start[1]), profile)
+	command(t, "unshare", "--net", "bash", "-c", serve, "bash", start[1], profile)
 	assert.Contains(t, command(t, "otelprof", "ls", filepath.Join(state, "profiles")), "checkout", "the files have no service checkout")
 
 	// A changed configuration survives a reinstallation and a removal, not a purge.
 	const changed = "# changed\n"
 	config, err := os.OpenFile(configFiles[0], os.O_APPEND|os.O_WRONLY, 0)
-	if err == nil {
-		_, err = config.WriteString(changed)
-		err = errors.Join(err, config.Close())
-	}
 	require.NoError(t, err)
+	_, err = config.WriteString(changed)
+	require.NoError(t, errors.Join(err, config.Close()))
 	command(t, "dpkg", "--install", name)
 	command(t, "dpkg", "--remove", "otelcol-profiles")
-	if content, err := os.ReadFile(configFiles[0]); err != nil || !bytes.HasSuffix(content, []byte(changed)) {
-		t.Errorf("the changed configuration is lost: %v", err)
-	}
-	if _, err := os.Stat(filepath.Join(state, "profiles")); err != nil {
-		t.Errorf("the profiles are lost: %v", err)
-	}
-	if _, err := os.Stat("/usr/bin/otelcol-profiles"); err == nil {
-		t.Error("the program is still there")
-	}
+	assert.True(t, bytes.HasSuffix(read(t, configFiles[0]), []byte(changed)), "the changed configuration is lost")
+	assert.DirExists(t, filepath.Join(state, "profiles"))
+	assert.NoFileExists(t, "/usr/bin/otelcol-profiles")
 	command(t, "dpkg", "--purge", "otelcol-profiles")
 	for _, path := range append([]string{state, "/var/lib/private/otelcol-profiles", "/etc/otelcol-profiles", "/usr/share/doc/otelcol-profiles"}, configFiles...) {
-		if _, err := os.Lstat(path); err == nil {
-			t.Errorf("after a purge there is %s", path)
-		}
+		_, err := os.Lstat(path)
+		assert.ErrorIs(t, err, fs.ErrNotExist, "after a purge")
 	}
 	for _, database := range []string{"passwd", "group"} {
-		if out, err := exec.CommandContext(t.Context(), "getent", database, "otelcol-profiles").Output(); err == nil {
-			t.Errorf("after a purge there is %s", out)
-		}
+		assert.Error(t, exec.CommandContext(t.Context(), "getent", database, "otelcol-profiles").Run(), "after a purge")
 	}
 }
 
 func writeHeapProfile(t *testing.T, name string) {
 	t.Helper()
 	heap, err := os.Create(name)
-	if err == nil {
-		err = errors.Join(pprof.WriteHeapProfile(heap), heap.Close())
-	}
 	require.NoError(t, err)
+	require.NoError(t, errors.Join(pprof.WriteHeapProfile(heap), heap.Close()))
 }
 
 // overlay runs the script $2 in a root directory that has the files of this machine, and keeps all
@@ -276,11 +253,7 @@ func TestRPMInstalls(t *testing.T) {
 	for _, name := range []string{"upper", "work", "root", "input"} {
 		require.NoError(t, os.Mkdir(filepath.Join(directory, name), 0o755))
 	}
-	content, err := os.ReadFile(packageFile(t, "rpm", runtime.GOARCH))
-	if err == nil {
-		err = os.WriteFile(filepath.Join(directory, "input", "package.rpm"), content, 0o600)
-	}
-	require.NoError(t, err)
+	require.NoError(t, copyFile(packageFile(t, "rpm", runtime.GOARCH), filepath.Join(directory, "input", "package.rpm")))
 	writeHeapProfile(t, filepath.Join(directory, "input", "heap.pb.gz"))
 	mount := exec.CommandContext(t.Context(), "unshare", "--mount", "sh", "-c", `mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/root"`, "sh", directory)
 	if out, err := mount.CombinedOutput(); err != nil {
