@@ -24,8 +24,7 @@ service: {pipelines: {profiles: {receivers: [pprof], exporters: [profiles_file]}
 
 func TestNullTurnsAnOptionalSectionOff(t *testing.T) {
 	printed := func(args ...string) *confmap.Conf {
-		out, err := program(t, append([]string{"print-config", "--validate=false", "--config=" + strings.ReplaceAll(optionalSections, "\n", "")}, args...)...)
-		require.NoError(t, err, out)
+		out := succeeds(t, append([]string{"print-config", "--validate=false", "--config=" + strings.ReplaceAll(optionalSections, "\n", "")}, args...)...)
 		retrieved, err := confmap.NewRetrievedFromYAML([]byte(out))
 		require.NoError(t, err)
 		conf, err := retrieved.AsConf()
@@ -47,12 +46,18 @@ func TestNullTurnsAnOptionalSectionOff(t *testing.T) {
 
 // The output of print-config, which has null for sections that are off, is a configuration.
 func TestPrintedConfigIsValid(t *testing.T) {
-	out, err := program(t, "print-config", "--set=extensions=null", "--set=service.extensions=[]")
-	require.NoError(t, err, out)
+	printed := succeeds(t, "print-config", "--set=extensions=null", "--set=service.extensions=[]")
 	file := filepath.Join(t.TempDir(), "config.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(out), 0o600))
-	out, err = program(t, "validate", "--config="+file)
-	require.NoError(t, err, out)
+	require.NoError(t, os.WriteFile(file, []byte(printed), 0o600))
+	succeeds(t, "validate", "--config="+file)
+}
+
+// requireRejected requires that validation rejects a changed default configuration with one line.
+func requireRejected(t *testing.T, set, want string) {
+	t.Helper()
+	out := fails(t, "validate", "--set="+set)
+	assert.Contains(t, out, want)
+	assert.Equal(t, 1, strings.Count(out, "\n"), "one line: %s", out)
 }
 
 // The path of a key has the kind and the name of its component.
@@ -69,13 +74,8 @@ func TestErrorsNameTheWholeKey_D3(t *testing.T) {
 		"receivers.pprof.remote={targets: [{endpoint: 'http://a:1', label: x}]}": "unknown key receivers::pprof::remote::targets::0::label: must be one of ",
 		"exporters.profiles_file.sending_queue={que_size: 1}":                    "unknown key exporters::profiles_file::sending_queue::que_size: must be one of ",
 	} {
-		out, err := program(t, "validate", "--set="+set)
-		require.Error(t, err, set)
-		assert.Contains(t, out, want)
-		assert.Equal(t, 1, strings.Count(out, "\n"), "one line: %s", out)
-		out, err = program(t, "--set="+set)
-		require.Error(t, err, "it starts with %s", set)
-		assert.Contains(t, out, want)
+		requireRejected(t, set, want)
+		assert.Contains(t, fails(t, "--set="+set), want)
 	}
 }
 
@@ -90,22 +90,16 @@ func TestReferencesToMissingExtensionsAreRejected(t *testing.T) {
 		"receivers.otlp.protocols.grpc.auth.authenticator=nope":                     "receivers::otlp::protocols::grpc::auth::authenticator" + missing,
 		"receivers.profiles_file/x={include: [/a], storage: nope/x}":                `receivers::profiles_file/x::storage: extension "nope/x" does not start`,
 	} {
-		out, err := program(t, "validate", "--set="+set)
-		require.Error(t, err, set)
-		assert.Contains(t, out, want)
-		assert.Equal(t, 1, strings.Count(out, "\n"), "one line: %s", out)
+		requireRejected(t, set, want)
 	}
 	defined := []string{"validate", "--set=exporters.profiles_file.sending_queue.storage=file_storage", "--set=extensions.file_storage={directory: .}"}
-	out, err := program(t, defined...)
-	require.Error(t, err)
-	assert.Contains(t, out, `exporters::profiles_file::sending_queue::storage: extension "file_storage" does not start: define it under extensions and list it in service::extensions`)
+	assert.Contains(t, fails(t, defined...), `exporters::profiles_file::sending_queue::storage: extension "file_storage" does not start: define it under extensions and list it in service::extensions`)
 	for _, valid := range [][]string{
 		append(defined, "--set=service.extensions=[file_storage]"),
 		{"validate", "--set=exporters.profiles_file.sending_queue={enabled: false, storage: nope}"},
 		{"validate", "--set=receivers.pprof.resource_attributes={storage: nope}"},
 	} {
-		out, err := program(t, valid...)
-		assert.NoError(t, err, "%q: %s", valid, out)
+		succeeds(t, valid...)
 	}
 }
 
@@ -133,9 +127,8 @@ func TestLoopsOverFilesAreRejected_D6(t *testing.T) {
 		config := fmt.Sprintf(`yaml:{receivers: {profiles_file: {%sinclude: ['%s']}, otlp: {protocols: {grpc: {}}}}, exporters: {profiles_file: {directory: '%s', group_by: %s}, debug: {}},
  service: {pipelines: {profiles/store: {receivers: [otlp], exporters: [profiles_file]}, profiles/forward: {receivers: [profiles_file], exporters: [debug%s]}}}}`,
 			test.receiver, test.include, dir, cmp.Or(test.groupBy, "[]"), "%s")
-		out, err := program(t, "validate", "--config="+fmt.Sprintf(config, ""))
-		require.NoError(t, err, "forwarding is no loop: %s", out)
-		out, err = program(t, "validate", "--config="+fmt.Sprintf(config, ", profiles_file"))
+		succeeds(t, "validate", "--config="+fmt.Sprintf(config, "")) // forwarding is no loop
+		out, err := program(t, "validate", "--config="+fmt.Sprintf(config, ", profiles_file"))
 		assert.Equal(t, test.loops, err != nil, "%s: %s", config, out)
 		if test.loops {
 			assert.Contains(t, out, "service::pipelines::profiles/forward never ends: receivers::profiles_file::include must match no file that exporters::profiles_file writes into "+dir)
@@ -147,13 +140,11 @@ func TestSecretsInURLsAreNotPrinted_R16(t *testing.T) {
 	const secrets = `yaml:{receivers: {pprof: {remote: {targets: [{endpoint: 'http://a:1/debug/pprof?token=s3cret&x="s3cret'}]}}},
  exporters: {otlp_http: {endpoint: 'https://user:s3cret@b:2/?key=s3cret'}, otlp_http/two: {endpoint: 'https://s3cret@c'}},
  service: {pipelines: {profiles: {receivers: [pprof], exporters: [otlp_http, otlp_http/two]}}}}`
-	out, err := program(t, "print-config", "--config="+strings.ReplaceAll(secrets, "\n", ""))
-	require.NoError(t, err, out)
+	out := succeeds(t, "print-config", "--config="+strings.ReplaceAll(secrets, "\n", ""))
 	assert.NotContains(t, out, "s3cret")
 	for _, url := range []string{"http://a:1/debug/pprof?REDACTED", "https://REDACTED@b:2/?REDACTED", "https://REDACTED@c\n"} {
 		assert.Contains(t, out, url)
 	}
-	out, err = program(t, "print-config", "--mode=unredacted", "--config="+strings.ReplaceAll(secrets, "\n", ""))
-	require.NoError(t, err, out)
+	out = succeeds(t, "print-config", "--mode=unredacted", "--config="+strings.ReplaceAll(secrets, "\n", ""))
 	assert.Contains(t, out, "https://user:s3cret@b:2/?key=s3cret")
 }

@@ -38,21 +38,31 @@ func program(t *testing.T, args ...string) (output string, err error) {
 	return string(out), err
 }
 
-func TestDefaultConfigIsValidAndChangedBySet(t *testing.T) {
-	out, err := program(t, "validate")
-	require.NoError(t, err, out)
-	assert.Contains(t, out, "Valid: the default configuration\nChecked: ")
+// succeeds runs the program, which must succeed.
+func succeeds(t *testing.T, args ...string) (output string) {
+	t.Helper()
+	output, err := program(t, args...)
+	require.NoError(t, err, "%q: %s", args, output)
+	return output
+}
 
-	out, err = program(t, "print-config", "--set=exporters.profiles_file.directory=elsewhere")
-	require.NoError(t, err, out)
+// fails runs the program, which must fail.
+func fails(t *testing.T, args ...string) (output string) {
+	t.Helper()
+	output, err := program(t, args...)
+	require.Error(t, err, "%q: %s", args, output)
+	return output
+}
+
+func TestDefaultConfigIsValidAndChangedBySet(t *testing.T) {
+	assert.Contains(t, succeeds(t, "validate"), "Valid: the default configuration\nChecked: ")
+	out := succeeds(t, "print-config", "--set=exporters.profiles_file.directory=elsewhere")
 	assert.Contains(t, out, "directory: elsewhere")
 	assert.Contains(t, out, "endpoint: localhost:4040")
 }
 
 func TestVersion(t *testing.T) {
-	out, err := program(t, "--version")
-	require.NoError(t, err, out)
-	assert.Regexp(t, `^otelcol-profiles version 0\.1\.0(\+\w+)?\ngo1\.\S+ \w+/\w+, OpenTelemetry Collector v0\.\d+\.\d+\n$`, out)
+	assert.Regexp(t, `^otelcol-profiles version 0\.1\.0(\+\w+)?\ngo1\.\S+ \w+/\w+, OpenTelemetry Collector v0\.\d+\.\d+\n$`, succeeds(t, "--version"))
 	manifest, err := os.ReadFile(filepath.Join("..", "..", "builder-config.yaml"))
 	require.NoError(t, err)
 	assert.Contains(t, string(manifest), "\n  version: "+version+"\n")
@@ -60,9 +70,7 @@ func TestVersion(t *testing.T) {
 
 func TestUnknownFlagNamesTheHelp(t *testing.T) {
 	for _, args := range [][]string{{"--confg=x.yaml"}, {"-config=x.yaml"}, {"validate", "--confg=x.yaml"}} {
-		out, err := program(t, args...)
-		require.Error(t, err)
-		assert.Regexp(t, `Run 'otelcol-profiles( validate)? --help' for the flags`, out)
+		assert.Regexp(t, `Run 'otelcol-profiles( validate)? --help' for the flags`, fails(t, args...))
 	}
 }
 
@@ -80,8 +88,7 @@ func TestAddressInUseNamesTheSolution(t *testing.T) {
 		}
 		name, value, _ := strings.Cut(set, "=")
 		t.Setenv(name, value)
-		out, err := program(t)
-		require.Error(t, err)
+		out := fails(t)
 		assert.Contains(t, out, "address already in use")
 		assert.Contains(t, out, "\n  "+anotherCollector+" otelcol-profiles\n")
 		assert.NotContains(t, out, "\n\t", "no stack")
@@ -93,9 +100,7 @@ func TestAddressInUseNamesTheSolution(t *testing.T) {
 }
 
 func TestFeatureGatesOfTheUserWin(t *testing.T) {
-	out, err := program(t, "validate", "--feature-gates=-"+profilesGate)
-	require.Error(t, err)
-	assert.Contains(t, out, profilesGate)
+	assert.Contains(t, fails(t, "validate", "--feature-gates=-"+profilesGate), profilesGate)
 }
 
 func TestConfigOfTheUserReplacesTheDefault(t *testing.T) {
@@ -106,16 +111,10 @@ exporters: {debug: {}}
 service: {pipelines: {profiles: {receivers: [otlp], exporters: [debug]}}}
 `), 0o600))
 	for _, config := range []string{file, "file:" + file} {
-		out, err := program(t, "print-config", "--config", config)
-		require.NoError(t, err, out)
+		out := succeeds(t, "print-config", "--config", config)
 		assert.Contains(t, out, "otlp")
 		assert.NotContains(t, out, "pprof", config)
-
-		out, err = program(t, "validate", "--config="+config, "--set=exporters.debug.verbosity=detailed")
-		require.NoError(t, err, out)
-		assert.Contains(t, out, "Valid: "+config+"\n")
+		assert.Contains(t, succeeds(t, "validate", "--config="+config, "--set=exporters.debug.verbosity=detailed"), "Valid: "+config+"\n")
 	}
-	out, err := program(t, "validate", "--config", file, "--set=exporters.debug.verbosty=detailed")
-	require.Error(t, err)
-	assert.NotContains(t, out, "Valid")
+	assert.NotContains(t, fails(t, "validate", "--config", file, "--set=exporters.debug.verbosty=detailed"), "Valid")
 }
