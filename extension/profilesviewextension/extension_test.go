@@ -143,8 +143,7 @@ func (s *started) do(method, path string, change func(*http.Request)) answer {
 	response, err := http.DefaultTransport.RoundTrip(r)
 	require.NoError(s.t, err)
 	body, err := io.ReadAll(response.Body)
-	require.NoError(s.t, err)
-	require.NoError(s.t, response.Body.Close())
+	require.NoError(s.t, errors.Join(err, response.Body.Close()))
 	s.t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
 	return answer{response.StatusCode, response.Header, string(body)}
 }

@@ -90,8 +90,7 @@ func (h *history) writeRandom(r *rand.Rand, from time.Time, n int, group ...stri
 					p.Type = "inuse_space" // a snapshot
 				}
 			}
-			pd := profiletest.Build(h.t, profiles...)
-			payloads = append(payloads, pd)
+			payloads = append(payloads, profiletest.Build(h.t, profiles...))
 		}
 		h.write(at.Add(time.Duration(r.IntN(50))*time.Second), group, payloads...)
 	}

@@ -168,7 +168,6 @@ func TestACrashAtAnyStepLosesAndDoublesNothing_E3_E4(t *testing.T) {
 		require.Len(t, h.names(), 1, "%d steps", steps)
 		require.Contains(t, h.names()[0], ".24h0m0s.", "%d steps", steps)
 		if left >= 0 {
-			t.Logf("%d steps", steps)
 			return
 		}
 	}

@@ -90,8 +90,7 @@ func TestProfileIDsOfRandomRequests_P13(t *testing.T) {
 	for range profiletest.Rounds(t, 50, 5000) {
 		var request []Payload
 		for range 1 + random.IntN(4) {
-			p := profiletest.GeneratePprof(random)
-			data := profiletest.Pprof(t, p)
+			data := profiletest.Pprof(t, profiletest.GeneratePprof(random))
 			if len(data) == 0 {
 				continue
 			}

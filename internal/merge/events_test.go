@@ -4,48 +4,38 @@
 package merge
 
 import (
+	"math/big"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
 // timestamped is a payload of n Profiles that do not merge, each with one timestamp of a
 // stack of its own.
-func timestamped(n int) pprofile.Profiles {
-	pd := payloadtest.ManyStacks(n, 0)
-	scope := pd.ResourceProfiles().At(0).ScopeProfiles().At(0)
-	all := pprofile.NewProfile()
-	scope.Profiles().At(0).CopyTo(all)
-	scope.Profiles().RemoveIf(func(pprofile.Profile) bool { return true })
-	for i := range n {
-		p := scope.Profiles().AppendEmpty()
-		p.SampleType().SetTypeStrindex(all.SampleType().TypeStrindex())
-		p.SetPeriod(int64(i + 1))
-		p.SetTime(1)
-		p.SetDurationNano(1)
-		s := p.Samples().AppendEmpty()
-		all.Samples().At(i).CopyTo(s)
-		s.TimestampsUnixNano().Append(1)
+func timestamped(t *testing.T, n int) pprofile.Profiles {
+	t.Helper()
+	profiles := make([]expand.Profile, n)
+	for i := range profiles {
+		sample := &expand.Sample{Stack: []*expand.Frame{{Address: uint64(i + 1)}}, Sum: big.NewInt(1), Points: []expand.Point{{Timestamp: 1, Value: 1}}}
+		profiles[i] = expand.Profile{Type: "cpu", Period: int64(i + 1), Time: 1, Duration: 1, Shape: expand.ShapeBoth, Samples: []*expand.Sample{sample}}
 	}
-	return pd
+	return profiletest.Build(t, profiles...)
 }
 
 // What many Profiles with timestamps cost grows with their number and not with its square.
 func TestManyTimestampedProfiles(t *testing.T) {
 	cost := func(n int) uint64 {
 		w := NewWindow(defaultOptions())
-		require.NoError(t, add(w, timestamped(n)))
+		require.NoError(t, add(w, timestamped(t, n)))
 		var pd pprofile.Profiles
 		allocated := profiletest.AllocatedBy(func() { pd = w.Emit("") })
 		require.Equal(t, n, pd.SampleCount())
 		require.Equal(t, n, pd.ProfileCount())
 		return allocated
 	}
-	few, many := cost(1000), cost(8000)
-	t.Logf("1000 Profiles: %d bytes; 8000: %d", few, many)
-	require.Less(t, many, 12*few)
+	require.Less(t, cost(8000), 12*cost(1000))
 }

@@ -217,8 +217,7 @@ func (m *model) requireSame(t *testing.T, want []expand.Profile, w *Window) {
 		for _, rp := range pd.ResourceProfiles().All() {
 			require.Equal(t, key, m.options.partition(rp.Resource().Attributes()))
 		}
-		expanded := profiletest.Expand(t, pd)
-		for _, e := range expanded {
+		for _, e := range profiletest.Expand(t, pd) {
 			got = append(got, m.view(e, true))
 		}
 	}

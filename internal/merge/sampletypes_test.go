@@ -28,8 +28,7 @@ func orderAndList(scope pprofile.ScopeProfiles) (order, list []any) {
 
 func pprofOf(t *testing.T, p *profile.Profile) pprofile.Profiles {
 	t.Helper()
-	buf := profiletest.Pprof(t, p)
-	return unmarshalPprof(t, buf)
+	return unmarshalPprof(t, profiletest.Pprof(t, p))
 }
 
 // Snapshots are in another scope than intervals. Each scope describes its own Profiles, and
@@ -98,8 +97,7 @@ func TestScopesOfCraftedNamesStayApart(t *testing.T) {
 	scope.Scope().Attributes().Remove(sampletypes.OrderAttribute)
 	scope.Scope().SetName("ab\x00\x04\x02\x00\x00\x02")
 	scope.SetSchemaUrl("")
-	out := merged(t, defaultOptions(), typed, named)
-	require.Equal(t, 2, out.ResourceProfiles().At(0).ScopeProfiles().Len())
+	require.Equal(t, 2, merged(t, defaultOptions(), typed, named).ResourceProfiles().At(0).ScopeProfiles().Len())
 }
 
 // An order that does not fit the Profiles would mislead readers.

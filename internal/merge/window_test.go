@@ -125,9 +125,8 @@ func TestAnyOrderAnySplit_P15(t *testing.T) {
 		for range 3 {
 			r.Shuffle(len(payloads), func(i, j int) { payloads[i], payloads[j] = payloads[j], payloads[i] })
 			joined := payloadtest.InOne(t, payloads[0], payloads[1])
-			if !slices.EqualFunc(want, out(payloads...), bytes.Equal) || !slices.EqualFunc(want, out(append(payloads[2:5:5], joined)...), bytes.Equal) {
-				t.Fatalf("round %d, %+v", round, options)
-			}
+			require.True(t, slices.EqualFunc(want, out(payloads...), bytes.Equal), "round %d, %+v", round, options)
+			require.True(t, slices.EqualFunc(want, out(append(payloads[2:5:5], joined)...), bytes.Equal), "round %d, %+v", round, options)
 		}
 	}
 }
@@ -256,8 +255,7 @@ func TestWindowTemporality(t *testing.T) {
 			Type: test.sampleType, PeriodType: test.periodType, Duration: test.duration,
 			Attributes: []expand.Attribute{{Key: sampletypes.TemporalityAttribute, Value: test.temporality}},
 		})
-		out := merged(t, defaultOptions(), pd, pd)
-		require.Equalf(t, test.profiles, out.ProfileCount(), "%+v", test)
+		require.Equalf(t, test.profiles, merged(t, defaultOptions(), pd, pd).ProfileCount(), "%+v", test)
 	}
 }
 
@@ -299,7 +297,6 @@ func TestSizeIsWhatTheHeapShows(t *testing.T) {
 			require.NoError(t, add(w, pd))
 		}
 		estimate, shown := float64(w.Size()), float64(profiletest.Heap()-before)
-		t.Logf("%s: %.0f of %.0f bytes, %.2f", name, estimate, shown, estimate/shown)
 		require.InDelta(t, 1, estimate/shown, 0.3, name)
 		require.Less(t, estimate, 2000*float64(w.counts.Samples), name)
 		require.NotEmpty(t, w.resources)

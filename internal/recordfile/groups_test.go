@@ -103,8 +103,7 @@ func TestMalformedGroupValues_E10(t *testing.T) {
 		require.NoError(t, plant(filepath.Join(dir, name)))
 		planted[name] = true
 	}
-	open := (&faults{noSync: true}).openDir
-	s := openTestWriter(t, dir, Options{Format: allFormats[0], OpenDir: open, Levels: 1, MaxOpen: 20})
+	s := openTestWriter(t, dir, Options{Format: allFormats[0], OpenDir: (&faults{noSync: true}).openDir, Levels: 1, MaxOpen: 20})
 	directories, foldsCase := map[string]string{}, GroupName("A") != "A"
 	for id, value := range values {
 		name := GroupName(value)
@@ -177,7 +176,6 @@ func TestManyGroups_E12(t *testing.T) {
 	require.ErrorIs(t, s.Append(plainRecord(OTLPProto, 1, size, "a", "b")), ErrClosed)
 	assert.LessOrEqual(t, most, 3*maxOpen+4*writers+5, "three of each open file, and those of calls")
 	assert.LessOrEqual(t, descriptors(t), before+1)
-	t.Logf("%d groups, at most %d descriptors", len(want), most)
 	got := readTree(t, dir, size)
 	profiletest.Account(t, fmt.Sprintf("%d writers into %d groups for %d open files", writers, len(want), maxOpen), 6*groups, countIn(got), 0)
 	for group := range want {

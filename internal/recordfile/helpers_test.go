@@ -93,8 +93,7 @@ func openReader(t testing.TB, path string) *Reader {
 	require.True(t, ok, path)
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
-	r := NewReader(bytes.NewReader(data), int64(len(data)), name.Format, MaxRecordSize)
-	return r
+	return NewReader(bytes.NewReader(data), int64(len(data)), name.Format, MaxRecordSize)
 }
 
 // readFile gives the ids of the records of a file, whose size is that of their content, or -1 for any.
@@ -172,8 +171,7 @@ func get[T any](f *faults, c call, do func() (T, error)) (result T, err error) {
 }
 
 func (f *faults) openDir(path string, group ...string) (Dir, error) {
-	below := filepath.Join(group...)
-	return f.dir(call{"OpenDir", below, 0}, func() (Dir, error) { return OpenDir(path, group...) })
+	return f.dir(call{"OpenDir", filepath.Join(group...), 0}, func() (Dir, error) { return OpenDir(path, group...) })
 }
 
 // dir opens a directory.

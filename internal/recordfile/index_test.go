@@ -52,8 +52,7 @@ func built(t *testing.T) (*IndexBuilder, []IndexRecord) {
 
 func encoded(t *testing.T) []byte {
 	b, _ := built(t)
-	data := b.Encode(fileSize)
-	return data
+	return b.Encode(fileSize)
 }
 
 func TestIndexRoundTrip(t *testing.T) {

@@ -228,7 +228,6 @@ func TestPowerLoss_E4(t *testing.T) {
 			}
 			require.NoError(t, openTestWriter(t, dir, Options{Format: format}).Close())
 			got := readAll(t, dir, size)
-			t.Logf("before call %d: %d acknowledged, %d there", power.at, len(acknowledged), len(got))
 			if syncMode == SyncRecord {
 				readable := 0
 				for _, id := range acknowledged {

@@ -27,36 +27,34 @@ import (
 func TestReaderReportsFlippedBytes_E9(t *testing.T) {
 	const n = 6
 	size := profiletest.Rounds(t, 600, 10_000) / n
-	for _, format := range allFormats {
-		t.Run(formatName(format), func(t *testing.T) {
-			t.Parallel()
-			random := rand.New(rand.NewPCG(profiletest.Seed(t), 0))
-			records, readable, altered := 0, 0, 0
-			whole, ends := fileWithEnds(t, format, n, size)
-			for at := range whole {
-				data := slices.Clone(whole)
-				flip := byte(1 + random.IntN(255))
-				data[at] ^= flip
-				ids, changed, reports := readDamaged(t, data, format, size)
-				if format.Compression == None {
-					requireReadUpTo(t, format, at, ends, ids, changed, reports)
-				} else {
-					require.GreaterOrEqual(t, len(ids), n-1, "byte %d xor %#x: %v", at, flip, reports)
-					require.Zero(t, changed, "a checksum is wrong")
-				}
-				if separable(format) && whole[at] != '\n' {
-					require.GreaterOrEqual(t, len(ids)+changed, n-1, "byte %d xor %#x: %v", at, flip, reports)
-				}
-				require.True(t, slices.IsSorted(ids))
-				if len(ids) < n && changed == 0 {
-					require.NotEmpty(t, reports, "byte %d xor %#x", at, flip)
-				}
-				records, readable, altered = records+n, readable+len(ids)+changed, altered+changed
+	forEachFormat(t, func(t *testing.T, format Format) {
+		t.Parallel()
+		random := rand.New(rand.NewPCG(profiletest.Seed(t), 0))
+		records, readable, altered := 0, 0, 0
+		whole, ends := fileWithEnds(t, format, n, size)
+		for at := range whole {
+			data := slices.Clone(whole)
+			flip := byte(1 + random.IntN(255))
+			data[at] ^= flip
+			ids, changed, reports := readDamaged(t, data, format, size)
+			if format.Compression == None {
+				requireReadUpTo(t, format, at, ends, ids, changed, reports)
+			} else {
+				require.GreaterOrEqual(t, len(ids), n-1, "byte %d xor %#x: %v", at, flip, reports)
+				require.Zero(t, changed, "a checksum is wrong")
 			}
-			fault := fmt.Sprintf("%d flipped bytes, %d changed records without a checksum", len(whole), altered)
-			profiletest.Account(t, fault, records, readable, records-readable)
-		})
-	}
+			if separable(format) && whole[at] != '\n' {
+				require.GreaterOrEqual(t, len(ids)+changed, n-1, "byte %d xor %#x: %v", at, flip, reports)
+			}
+			require.True(t, slices.IsSorted(ids))
+			if len(ids) < n && changed == 0 {
+				require.NotEmpty(t, reports, "byte %d xor %#x", at, flip)
+			}
+			records, readable, altered = records+n, readable+len(ids)+changed, altered+changed
+		}
+		fault := fmt.Sprintf("%d flipped bytes, %d changed records without a checksum", len(whole), altered)
+		profiletest.Account(t, fault, records, readable, records-readable)
+	})
 }
 
 // requireReadUpTo requires that all records of a plain file before the byte at are read, and
@@ -88,31 +86,29 @@ func requireReadUpTo(t *testing.T, format Format, at int, ends, ids []int, chang
 
 func TestGarbageBetweenRecords(t *testing.T) {
 	const size = 100
-	for _, format := range allFormats {
-		t.Run(formatName(format), func(t *testing.T) {
-			data, ends := fileWithEnds(t, format, 4, size)
-			for name, garbage := range map[string][]byte{
-				"zeros":  make([]byte, 100_000),
-				"random": randomBytes(200_000),
-				"magic":  bytes.Repeat([]byte(string(zstdMagic)+string(gzipMagic)), 500),
-			} {
-				if format.Content == OTLPJSON && format.Compression == None {
-					garbage = append(bytes.ReplaceAll(garbage, []byte("\n"), []byte{0}), '\n')
-				}
-				dirty := slices.Concat(data[:ends[1]], garbage, data[ends[1]:])
-				ids, changed, reports := readDamaged(t, dirty, format, size)
-				want, skipped := []int{1, 2, 3, 4}, len(garbage)
-				if !separable(format) {
-					want, skipped = []int{1, 2}, len(dirty)-ends[1]
-				}
-				assert.Equal(t, want, ids, name)
-				assert.Zero(t, changed, name)
-				require.Len(t, reports, 1, name)
-				assert.Equal(t, int64(ends[1]), reports[0].Offset)
-				assert.Equal(t, int64(skipped), reports[0].Length)
+	forEachFormat(t, func(t *testing.T, format Format) {
+		data, ends := fileWithEnds(t, format, 4, size)
+		for name, garbage := range map[string][]byte{
+			"zeros":  make([]byte, 100_000),
+			"random": randomBytes(200_000),
+			"magic":  bytes.Repeat([]byte(string(zstdMagic)+string(gzipMagic)), 500),
+		} {
+			if format.Content == OTLPJSON && format.Compression == None {
+				garbage = append(bytes.ReplaceAll(garbage, []byte("\n"), []byte{0}), '\n')
 			}
-		})
-	}
+			dirty := slices.Concat(data[:ends[1]], garbage, data[ends[1]:])
+			ids, changed, reports := readDamaged(t, dirty, format, size)
+			want, skipped := []int{1, 2, 3, 4}, len(garbage)
+			if !separable(format) {
+				want, skipped = []int{1, 2}, len(dirty)-ends[1]
+			}
+			assert.Equal(t, want, ids, name)
+			assert.Zero(t, changed, name)
+			require.Len(t, reports, 1, name)
+			assert.Equal(t, int64(ends[1]), reports[0].Offset)
+			assert.Equal(t, int64(skipped), reports[0].Length)
+		}
+	})
 }
 
 func TestReaderIsBounded(t *testing.T) {
@@ -170,8 +166,7 @@ func requireLittleMemory(t *testing.T, data []byte, format Format) {
 // TestReaderOfBrokenDisk: a disk on which all reads fail is not a damaged file, and no reason to try forever.
 func TestReaderOfBrokenDisk(t *testing.T) {
 	forEachFormat(t, func(t *testing.T, format Format) {
-		data := fileOf(t, format, 1, 500_000)
-		r := NewReader(failingReader{}, int64(len(data)), format, MaxRecordSize)
+		r := NewReader(failingReader{}, int64(len(fileOf(t, format, 1, 500_000))), format, MaxRecordSize)
 		_, err := r.Next()
 		require.Error(t, err)
 		var damage *DamageError

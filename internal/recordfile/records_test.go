@@ -101,8 +101,7 @@ func recordID(content Content, record []byte, size int) (id int, known bool) {
 
 // encodeRecord returns the bytes of a record in a file.
 func encodeRecord(t testing.TB, format Format, record []byte) []byte {
-	e := new(encoder)
-	encoded, err := e.encode(format, record)
+	encoded, err := new(encoder).encode(format, record)
 	require.NoError(t, err)
 	return slices.Concat(encoded...)
 }

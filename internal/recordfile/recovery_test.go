@@ -29,8 +29,7 @@ func TestRecoveryAfterCrash(t *testing.T) {
 			name := Name{Time: time.Unix(int64(cut), 0).UTC(), Sequence: 7, Format: format, Partial: true}
 			require.NoError(t, os.WriteFile(filepath.Join(dir, name.String()), whole[:cut], 0o600))
 		}
-		w := openTestWriter(t, dir, options)
-		require.NoError(t, w.Close())
+		require.NoError(t, openTestWriter(t, dir, options).Close())
 
 		require.Len(t, repaired, len(whole)+1)
 		for cut := range len(whole) + 1 {
@@ -61,28 +60,26 @@ func TestRecoveryAfterCrash(t *testing.T) {
 // damage, others are cut there.
 func TestRecoveryOfDamagedFiles(t *testing.T) {
 	const size = 60
-	for _, format := range allFormats {
-		t.Run(formatName(format), func(t *testing.T) {
-			data, ends := fileWithEnds(t, format, 4, size)
-			data[ends[0]] ^= 0x7e // the first byte of the second record
-			dir := t.TempDir()
-			name := Name{Sequence: 1, Format: format, Partial: true}
-			require.NoError(t, os.WriteFile(filepath.Join(dir, name.String()), append(data, data[:10]...), 0o600))
-			var recovered []RecoveredFile
-			w := openTestWriter(t, dir, Options{Format: format, FileRecovered: func(r RecoveredFile) { recovered = append(recovered, r) }})
-			require.NoError(t, w.Close())
-			require.Len(t, recovered, 1)
-			records, end := 3, len(data)
-			if !separable(format) {
-				records, end = 1, ends[0]
-			}
-			assert.Equal(t, records, recovered[0].Records)
-			assert.Equal(t, int64(len(data)+10-end), recovered[0].Truncated)
-			kept, err := os.ReadFile(recovered[0].Path)
-			require.NoError(t, err)
-			assert.Equal(t, data[:end], kept)
-		})
-	}
+	forEachFormat(t, func(t *testing.T, format Format) {
+		data, ends := fileWithEnds(t, format, 4, size)
+		data[ends[0]] ^= 0x7e // the first byte of the second record
+		dir := t.TempDir()
+		name := Name{Sequence: 1, Format: format, Partial: true}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name.String()), append(data, data[:10]...), 0o600))
+		var recovered []RecoveredFile
+		options := Options{Format: format, FileRecovered: func(r RecoveredFile) { recovered = append(recovered, r) }}
+		require.NoError(t, openTestWriter(t, dir, options).Close())
+		require.Len(t, recovered, 1)
+		records, end := 3, len(data)
+		if !separable(format) {
+			records, end = 1, ends[0]
+		}
+		assert.Equal(t, records, recovered[0].Records)
+		assert.Equal(t, int64(len(data)+10-end), recovered[0].Truncated)
+		kept, err := os.ReadFile(recovered[0].Path)
+		require.NoError(t, err)
+		assert.Equal(t, data[:end], kept)
+	})
 }
 
 func TestRecoveryTouchesNothingElse(t *testing.T) {

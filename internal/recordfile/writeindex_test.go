@@ -22,42 +22,40 @@ func indexedRecord(content Content, id, size int) Record {
 }
 
 func TestClosedFileHasIndex(t *testing.T) {
-	for _, format := range allFormats {
-		t.Run(formatName(format), func(t *testing.T) {
-			dir := t.TempDir()
-			w := openTestWriter(t, dir, Options{Format: format})
-			for id := range 5 {
-				require.NoError(t, w.Append(indexedRecord(format.Content, id, 100)))
-			}
-			require.Len(t, list(t, dir), 1, "there is no index before the file is closed")
-			require.NoError(t, w.Close())
-			assert.True(t, w.indexes.TryAcquire(maxIndexes))
+	forEachFormat(t, func(t *testing.T, format Format) {
+		dir := t.TempDir()
+		w := openTestWriter(t, dir, Options{Format: format})
+		for id := range 5 {
+			require.NoError(t, w.Append(indexedRecord(format.Content, id, 100)))
+		}
+		require.Len(t, list(t, dir), 1, "there is no index before the file is closed")
+		require.NoError(t, w.Close())
+		assert.True(t, w.indexes.TryAcquire(maxIndexes))
 
-			names := list(t, dir)
-			require.Len(t, names, 2)
-			require.Equal(t, names[0]+IndexSuffix, names[1])
-			info, err := os.Stat(filepath.Join(dir, names[1]))
-			require.NoError(t, err)
-			assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
-			x := parseIndex(t, filepath.Join(dir, names[0]))
-			require.Len(t, x.Totals, 1)
-			assert.EqualValues(t, 0+1+2+3+4, x.Totals[0].Sum)
-			records, err := x.Records()
-			require.NoError(t, err)
+		names := list(t, dir)
+		require.Len(t, names, 2)
+		require.Equal(t, names[0]+IndexSuffix, names[1])
+		info, err := os.Stat(filepath.Join(dir, names[1]))
+		require.NoError(t, err)
+		assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+		x := parseIndex(t, filepath.Join(dir, names[0]))
+		require.Len(t, x.Totals, 1)
+		assert.EqualValues(t, 0+1+2+3+4, x.Totals[0].Sum)
+		records, err := x.Records()
+		require.NoError(t, err)
 
-			r := openReader(t, filepath.Join(dir, names[0]))
-			defer r.Close()
-			require.Len(t, records, 5)
-			for _, got := range records {
-				assert.Equal(t, r.Offset(), got.Offset)
-				record, err := r.Next()
-				require.NoError(t, err)
-				id, _ := recordID(format.Content, record, 0)
-				assert.Equal(t, int64(id), got.Summaries[0].Sum)
-				assert.Equal(t, r.Offset(), got.Offset+got.Length)
-			}
-		})
-	}
+		r := openReader(t, filepath.Join(dir, names[0]))
+		defer r.Close()
+		require.Len(t, records, 5)
+		for _, got := range records {
+			assert.Equal(t, r.Offset(), got.Offset)
+			record, err := r.Next()
+			require.NoError(t, err)
+			id, _ := recordID(format.Content, record, 0)
+			assert.Equal(t, int64(id), got.Summaries[0].Sum)
+			assert.Equal(t, r.Offset(), got.Offset+got.Length)
+		}
+	})
 }
 
 // parseIndex reads the index of a file.

@@ -282,8 +282,7 @@ func TestChangedByOthers_E6(t *testing.T) {
 	} {
 		for _, format := range []Format{allFormats[0], allFormats[5]} {
 			t.Run(name+" "+formatName(format), func(t *testing.T) {
-				above := t.TempDir()
-				dir := filepath.Join(above, "dir")
+				dir := filepath.Join(t.TempDir(), "dir")
 				failures, open := 0, descriptors(t)
 				w := openTestWriter(t, dir, Options{Format: format, Failed: func(error) { failures++ }})
 				for id := 1; id <= 2; id++ {

@@ -27,21 +27,14 @@ const envStrings = "PROFILES_DEDUP_TEST_STRINGS"
 
 // functions is a payload of n functions whose names no other seed has.
 func functions(seed, n int) pprofile.Profiles {
-	pd := payloadtest.Interval(1, 1, 1)
+	pd := payloadtest.ManyStacks(n, 0)
 	d := pd.Dictionary()
 	d.FunctionTable().AppendEmpty()
-	d.LocationTable().AppendEmpty()
-	d.StackTable().AppendEmpty()
-	samples := payloadtest.First(pd).Samples()
-	samples.RemoveIf(func(pprofile.Sample) bool { return true })
 	for i := range n {
 		d.StringTable().Append(fmt.Sprintf("github.com/acme/checkout/internal/order.function%d_%d", seed, i))
 		d.FunctionTable().AppendEmpty().SetNameStrindex(int32(d.StringTable().Len() - 1))
-		d.LocationTable().AppendEmpty().Lines().AppendEmpty().SetFunctionIndex(int32(i + 1))
-		d.StackTable().AppendEmpty().LocationIndices().Append(int32(i + 1))
-		s := samples.AppendEmpty()
-		s.SetStackIndex(int32(i + 1))
-		s.Values().Append(1)
+		d.LocationTable().At(i + 1).SetAddress(0)
+		d.LocationTable().At(i + 1).Lines().AppendEmpty().SetFunctionIndex(int32(i + 1))
 	}
 	return pd
 }

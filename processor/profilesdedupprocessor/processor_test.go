@@ -267,8 +267,7 @@ func TestConcurrentProducers_P12(t *testing.T) {
 }
 
 func TestShutdownWithoutStart(t *testing.T) {
-	cfg := createDefaultConfig().(*Config)
-	p, err := newDedupProcessor(nopSettings(), cfg, &downstream{})
+	p, err := newDedupProcessor(nopSettings(), createDefaultConfig().(*Config), &downstream{})
 	require.NoError(t, err)
 	require.NoError(t, p.Shutdown(t.Context()))
 	require.NoError(t, p.Shutdown(t.Context()))

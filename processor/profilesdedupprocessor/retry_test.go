@@ -153,8 +153,7 @@ func TestRetrySendsTheSamePayload(t *testing.T) {
 	for _, next := range []*downstream{&first, &second} {
 		synctest.Test(t, func(t *testing.T) {
 			p := newTestProcessor(t, next, func(c *Config) { c.SplitBy = []string{"service.name"} })
-			pd := payloadtest.With(large(1), "service.name", "checkout", "a", "b")
-			require.NoError(t, p.ConsumeProfiles(t.Context(), pd))
+			require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.With(large(1), "service.name", "checkout", "a", "b")))
 			if next == &second {
 				next.answers(availableFrom(4))
 			}

@@ -252,8 +252,7 @@ func TestDetailsTakeBoundedMemory_V2(t *testing.T) {
 	}
 	require.NoError(t, w.Close())
 	for range 3 {
-		sums := s.sum(from, to)
-		require.Len(t, sums, services)
+		require.Len(t, s.sum(from, to), services)
 		assert.LessOrEqual(t, s.Memory(), s.maxMemory)
 		var held int64
 		for _, f := range s.files {

@@ -24,8 +24,7 @@ func TestFlameGraphIsBounded(t *testing.T) {
 	for _, value := range []int64{1, -1} {
 		deep := newTree()
 		deep.limit = 1 << 20
-		stack := make([]int32, 50_000)
-		require.NoError(t, deep.addStack(stack, value, left))
+		require.NoError(t, deep.addStack(make([]int32, 50_000), value, left))
 		assert.Len(t, deep.graph(1<<20, 1).levels, 50_001)
 	}
 }
