@@ -4,7 +4,6 @@
 package configtable
 
 import (
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -12,10 +11,14 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // comments are the doc comments of fields, by package, type and field.
 type comments struct {
+	t         *testing.T
 	byPackage map[string]map[string]string
 	component string // the package of the configuration
 }
@@ -30,11 +33,9 @@ var (
 
 // of returns the doc comment of a field as a description, and the default that it states, which
 // has its own column. In the description, names of fields become keys.
-func (c comments) of(t reflect.Type, field string, keys map[string]string) (text, stated string, err error) {
+func (c comments) of(t reflect.Type, field string, keys map[string]string) (text, stated string) {
 	if c.byPackage[t.PkgPath()] == nil {
-		if err := c.parse(t.PkgPath()); err != nil {
-			return "", "", err
-		}
+		c.parse(t.PkgPath())
 	}
 	text = strings.Join(strings.Fields(c.byPackage[t.PkgPath()][t.Name()+"."+field]), " ")
 	if m := statedDefault.FindStringSubmatch(text); m != nil {
@@ -42,9 +43,7 @@ func (c comments) of(t reflect.Type, field string, keys map[string]string) (text
 	}
 	text = strings.TrimSpace(statedDefault.ReplaceAllString(text, ""))
 	rest, named := strings.CutPrefix(text, field+" ")
-	if text != "" && (!named || !verb.MatchString(rest)) {
-		return "", "", fmt.Errorf("the doc comment of %s.%s is %q: must begin with the name and a verb", t.Name(), field, text)
-	}
+	require.True(c.t, text == "" || named && verb.MatchString(rest), "the doc comment of %s.%s is %q: must begin with the name and a verb", t.Name(), field, text)
 	if text = verb.ReplaceAllString(rest, "$1"); text != "" {
 		text = strings.ToUpper(text[:1]) + text[1:]
 	}
@@ -53,20 +52,16 @@ func (c comments) of(t reflect.Type, field string, keys map[string]string) (text
 			return name
 		}
 		return "`" + keys[name] + "`"
-	}), stated, nil
+	}), stated
 }
 
-func (c comments) parse(pkg string) error {
+func (c comments) parse(pkg string) {
 	c.byPackage[pkg] = map[string]string{}
 	names, err := filepath.Glob(filepath.Join(filepath.FromSlash(strings.TrimPrefix(pkg, module)), "*.go"))
-	if err != nil {
-		return err
-	}
+	require.NoError(c.t, err)
 	for _, name := range names {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
+		require.NoError(c.t, err)
 		ast.Inspect(file, func(node ast.Node) bool {
 			spec, ok := node.(*ast.TypeSpec)
 			if !ok {
@@ -82,5 +77,4 @@ func (c comments) parse(pkg string) error {
 			return false
 		})
 	}
-	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 )
@@ -60,9 +61,7 @@ func TestMetricsPageIsUpToDate(t *testing.T) {
 		return
 	}
 	require.NoError(t, err)
-	if page != string(current) {
-		t.Errorf("%s is out of date: run `make generate`", metricsPage)
-	}
+	assert.True(t, page == string(current), "%s is out of date: run `make generate`", metricsPage)
 }
 
 // section lists the metrics of a component, and the values of their labels.

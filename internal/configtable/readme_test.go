@@ -52,8 +52,7 @@ func TestTablesAreUpToDate(t *testing.T) {
 		before, rest, found := strings.Cut(string(readme), begin)
 		_, after, closed := strings.Cut(rest, end)
 		require.True(t, found && closed, "%s lacks the lines %s%s", name, begin, end)
-		table, err := reference(factory.CreateDefaultConfig())
-		require.NoError(t, err)
+		table := reference(t, factory.CreateDefaultConfig())
 		switch current := before + begin + table + end + after; {
 		case *update:
 			require.NoError(t, os.WriteFile(name, []byte(current), 0o600))

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	"go.opentelemetry.io/collector/config/confighttp"
@@ -39,13 +40,11 @@ var markdown = strings.NewReplacer("|", `\|`, "*", `\*`, "<", "&lt;")
 type row struct{ key, kind, value, description string }
 
 // reference returns the table of all keys of a default configuration.
-func reference(config any) (string, error) {
+func reference(t *testing.T, config any) string {
+	t.Helper()
 	v := reflect.ValueOf(config)
-	comments := comments{byPackage: map[string]map[string]string{}, component: path.Base(v.Type().Elem().PkgPath())}
-	rows, err := comments.structRows("", v.Elem())
-	if err != nil {
-		return "", err
-	}
+	comments := comments{t: t, byPackage: map[string]map[string]string{}, component: path.Base(v.Type().Elem().PkgPath())}
+	rows := comments.structRows("", v.Elem())
 	var table strings.Builder
 	table.WriteString(introduction(rows) + "\n| Key | Type | Default | Description |\n|---|---|---|---|\n")
 	for _, r := range rows {
@@ -55,12 +54,12 @@ func reference(config any) (string, error) {
 		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", r.key, r.kind, r.value, markdown.Replace(r.description))
 	}
 	table.WriteString("\n")
-	return table.String(), nil
+	return table.String()
 }
 
 // structRows lists the keys of a struct. Of a struct of another module it lists only those that have a description for
 // this component: its own documentation has the others.
-func (c comments) structRows(prefix string, v reflect.Value) (rows []row, err error) {
+func (c comments) structRows(prefix string, v reflect.Value) (rows []row) {
 	ours := isOurs(v.Type())
 	keys := map[string]string{} // by field
 	for i := range v.NumField() {
@@ -78,17 +77,12 @@ func (c comments) structRows(prefix string, v reflect.Value) (rows []row, err er
 		r := row{key: prefix + key, description: descriptions[c.component+" "+prefix+key]}
 		stated := ""
 		if ours {
-			if r.description, stated, err = c.of(v.Type(), field.Name, keys); err != nil {
-				return nil, err
-			}
+			r.description, stated = c.of(v.Type(), field.Name, keys)
 		}
 		if !ours && !squashed && r.description == "" {
 			continue
 		}
-		below, err := c.fieldRows(&r, v.Field(i), ours)
-		if err != nil {
-			return nil, err
-		}
+		below := c.fieldRows(&r, v.Field(i), ours)
 		// The code sets a list later. A share depends on the memory of the machine.
 		if r.value == "[]" && strings.HasPrefix(stated, "[") || r.kind == "size" && strings.HasSuffix(stated, "%") {
 			r.value = stated
@@ -102,7 +96,7 @@ func (c comments) structRows(prefix string, v reflect.Value) (rows []row, err er
 		}
 		rows = append(rows, below...)
 	}
-	return rows, nil
+	return rows
 }
 
 // upstream are the default configurations of other modules.
@@ -170,12 +164,12 @@ func valueOf(key string, v reflect.Value) string {
 }
 
 // fieldRows fills in type and default of a key, and lists the keys below it.
-func (c comments) fieldRows(r *row, v reflect.Value, ours bool) ([]row, error) {
+func (c comments) fieldRows(r *row, v reflect.Value, ours bool) []row {
 	t := v.Type()
 	if get := v.Addr().MethodByName("GetOrInsertDefault"); get.IsValid() { // configoptional.Optional
-		below, err := c.fieldRows(r, get.Call(nil)[0].Elem(), ours)
+		below := c.fieldRows(r, get.Call(nil)[0].Elem(), ours)
 		r.kind = "optional " + r.kind
-		return below, err
+		return below
 	}
 	if _, isText := reflect.TypeAssert[encoding.TextUnmarshaler](v.Addr()); isText {
 		r.kind = "string"
@@ -183,7 +177,7 @@ func (c comments) fieldRows(r *row, v reflect.Value, ours bool) ([]row, error) {
 			r.kind = "size"
 		}
 		r.value = textOf(v)
-		return nil, nil
+		return nil
 	}
 	switch t.Kind() {
 	case reflect.Struct:
@@ -224,9 +218,9 @@ func (c comments) fieldRows(r *row, v reflect.Value, ours bool) ([]row, error) {
 			r.value = valueOf(r.key, v)
 		}
 	default:
-		return nil, fmt.Errorf("%s has the type %s, which configtable cannot describe", r.key, t)
+		c.t.Fatalf("%s has the type %s, which configtable cannot describe", r.key, t)
 	}
-	return nil, nil
+	return nil
 }
 
 func isOurs(t reflect.Type) bool { return strings.HasPrefix(t.PkgPath()+"/", module) }
