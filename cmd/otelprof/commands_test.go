@@ -58,8 +58,7 @@ func exampleDirectory(t testing.TB) string {
 		typed(t, profiletest.HeapPprof(1, 2, 3, 4096), "heap", 20*time.Minute),
 	}
 	dir := filepath.Dir(written(t, "", payloads))
-	message := profiletest.Proto(t, payloads[0])
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "payload.otlp.pb"), message, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "payload.otlp.pb"), profiletest.Proto(t, payloads[0]), 0o600))
 	var cpu bytes.Buffer
 	require.NoError(t, cpuPprof(1e9).Write(&cpu))
 	for _, path := range []string{"cpu.pb.gz", "base/1.pb.gz", "base/2.pb.gz", "new/1.pb.gz", "new/2.pb.gz"} {
@@ -259,12 +258,10 @@ func TestDifferenceOfRangesIsScaled(t *testing.T) {
 }
 
 func TestCatWritesAPayloadALine(t *testing.T) {
-	dir := exampleDirectory(t)
-	lines := strings.Split(strings.TrimSpace(succeed(t, "cat", "--type", "cpu", filepath.Join(dir, "profiles"))), "\n")
+	lines := strings.Split(strings.TrimSpace(succeed(t, "cat", "--type", "cpu", filepath.Join(exampleDirectory(t), "profiles"))), "\n")
 	require.Len(t, lines, 2)
 	for _, line := range lines {
-		pd := profiletest.UnmarshalJSON(t, []byte(line))
-		profiletest.RequireConforms(t, pd)
+		profiletest.RequireConforms(t, profiletest.UnmarshalJSON(t, []byte(line)))
 	}
 }
 
@@ -358,8 +355,7 @@ func TestCheckNamesPlaceRuleAndWhatIsWanted(t *testing.T) {
 }
 
 func TestDamagedFilesAreNamedAndTheOthersShown_V1(t *testing.T) {
-	dir := exampleDirectory(t)
-	profiles := filepath.Join(dir, "profiles")
+	profiles := filepath.Join(exampleDirectory(t), "profiles")
 	want := rows(t, profiles)
 	for name, content := range map[string]string{
 		"garbage":                  "\x00\x01\x02\x03garbage",

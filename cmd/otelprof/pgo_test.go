@@ -119,8 +119,7 @@ func TestPGOMergesAndDropsWhatTheCompilerDoesNotUse(t *testing.T) {
 			l.Line[i].Line += 5
 		}
 	}
-	data := succeed(t, "pgo", savePprof(t, labeled), savePprof(t, later))
-	p := parse(t, []byte(data))
+	p := parse(t, []byte(succeed(t, "pgo", savePprof(t, labeled), savePprof(t, later))))
 	assert.Empty(t, p.Mapping)
 	got := map[string]int64{}
 	for _, s := range p.Sample {

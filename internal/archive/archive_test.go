@@ -49,8 +49,7 @@ func read(t *testing.T, path string) (read []pprofile.Profiles, failed []string)
 
 func write(t *testing.T, name string, parts ...[]byte) string {
 	t.Helper()
-	path := profiletest.WriteFile(t, name, bytes.Join(parts, nil))
-	return path
+	return profiletest.WriteFile(t, name, bytes.Join(parts, nil))
 }
 
 func line(record []byte) []byte { return append(slices.Clone(record), '\n') }
@@ -101,9 +100,7 @@ func TestRecordsRecognizesFormatsByContent(t *testing.T) {
 
 func requireEqual(t *testing.T, want, got pprofile.Profiles) {
 	t.Helper()
-	expandedWant := profiletest.Expand(t, want)
-	expandedGot := profiletest.Expand(t, got)
-	require.Empty(t, expand.Diff(expandedWant, expandedGot))
+	require.Empty(t, expand.Diff(profiletest.Expand(t, want), profiletest.Expand(t, got)))
 }
 
 func TestRecordsReadsPprofAndText(t *testing.T) {
@@ -354,8 +351,7 @@ func TestFindListsFilesOnce(t *testing.T) {
 func TestFindAcceptsThePipesOfAShell(t *testing.T) {
 	from, to, err := os.Pipe()
 	require.NoError(t, err)
-	path := fmt.Sprintf("/dev/fd/%d", from.Fd())
-	_, failed := archive.Find([]string{path})
+	_, failed := archive.Find([]string{fmt.Sprintf("/dev/fd/%d", from.Fd())})
 	assert.Empty(t, failed)
 	require.NoError(t, errors.Join(from.Close(), to.Close()))
 }

@@ -26,8 +26,7 @@ import (
 // empty is a payload of nothing but zero values.
 func empty(tb testing.TB) pprofile.Profiles {
 	tb.Helper()
-	pd := profiletest.Build(tb)
-	return pd
+	return profiletest.Build(tb)
 }
 
 func firstScope(pd pprofile.Profiles) pprofile.ScopeProfiles {
@@ -84,8 +83,7 @@ func TestCheckFindsEachFault(t *testing.T) {
 		{"equal functions", func(pd pprofile.Profiles) {
 			duplicate := pd.Dictionary().FunctionTable().AppendEmpty()
 			pd.Dictionary().FunctionTable().At(1).CopyTo(duplicate)
-			line := pd.Dictionary().LocationTable().At(1).Lines().AppendEmpty()
-			line.SetFunctionIndex(int32(pd.Dictionary().FunctionTable().Len() - 1))
+			pd.Dictionary().LocationTable().At(1).Lines().AppendEmpty().SetFunctionIndex(int32(pd.Dictionary().FunctionTable().Len() - 1))
 		}, []conformance.Rule{conformance.Duplicate}, "different from dictionary.function_table[1]"},
 		{"equal locations by equal functions", func(pd pprofile.Profiles) {
 			duplicate := pd.Dictionary().FunctionTable().AppendEmpty()
@@ -140,8 +138,7 @@ func TestCheckFindsEachFault(t *testing.T) {
 		{"unused string", func(pd pprofile.Profiles) { pd.Dictionary().StringTable().Append("nobody") }, []conformance.Rule{conformance.Unreferenced}, `"nobody"`},
 		{"unused link", func(pd pprofile.Profiles) { sampleAt(pd, 0, 1).SetLinkIndex(0) }, []conformance.Rule{conformance.Unreferenced}, "link_table[1]"},
 		{"unused stack and what only it reaches", func(pd pprofile.Profiles) {
-			l := pd.Dictionary().LocationTable().AppendEmpty()
-			l.SetAddress(5)
+			pd.Dictionary().LocationTable().AppendEmpty().SetAddress(5)
 			pd.Dictionary().StackTable().AppendEmpty().LocationIndices().Append(3)
 		}, []conformance.Rule{conformance.Unreferenced, conformance.Unreferenced}, "location_table[3]"},
 		{"unused attribute", func(pd pprofile.Profiles) {
@@ -179,8 +176,7 @@ func TestCheckFindsEachFault(t *testing.T) {
 			pd := profiletest.Small(t)
 			test.spoil(pd)
 			pd.MarkReadOnly()
-			violations := conformance.Check(pd).Violations()
-			wantRules(t, violations, test.rules, test.says)
+			wantRules(t, conformance.Check(pd).Violations(), test.rules, test.says)
 		})
 	}
 }
@@ -275,8 +271,7 @@ func TestSimilarValuesAreDifferent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pd := profiletest.Small(t)
 			twinAttributes(pd, values[0], values[1])
-			violations := conformance.Check(pd).Violations()
-			wantRules(t, violations, nil, "")
+			wantRules(t, conformance.Check(pd).Violations(), nil, "")
 		})
 	}
 }
@@ -288,12 +283,9 @@ func TestFindingsAreLimited(t *testing.T) {
 		pd.Dictionary().StringTable().Append(strings.Repeat("x", 2000) + fmt.Sprint(i))
 	}
 	report := conformance.Check(pd)
-	if len(report.Findings) != 20 || report.Counts[conformance.Unreferenced] != 1000 {
-		t.Errorf("got %d findings, counted %v", len(report.Findings), report.Counts)
-	}
-	if n := len(report.Findings[0].Found); n > 600 {
-		t.Errorf("a finding shows %d bytes", n)
-	}
+	require.Len(t, report.Findings, 20)
+	require.Equal(t, 1000, report.Counts[conformance.Unreferenced])
+	require.LessOrEqual(t, len(report.Findings[0].Found), 600)
 }
 
 // TestGeneratedProfilesConform holds the generator to the check.
@@ -337,12 +329,10 @@ func TestIndicesOutsideTheirTablesAreFound(t *testing.T) {
 			pd := profiletest.OneOfEach()
 			set(pd, invalid)
 			violations := conformance.Check(pd).Violations()
-			if !slices.ContainsFunc(violations, func(f conformance.Finding) bool { return f.Rule == conformance.IndexRange }) {
-				t.Errorf("%s = %d is not reported: %v", name, invalid, violations)
-			}
-			if _, err := expand.Profiles(pd); err == nil || !strings.Contains(err.Error(), fmt.Sprint(invalid)) {
-				t.Errorf("%s = %d: Expand says %v", name, invalid, err)
-			}
+			isIndexRange := func(f conformance.Finding) bool { return f.Rule == conformance.IndexRange }
+			require.True(t, slices.ContainsFunc(violations, isIndexRange), "%s = %d is not reported: %v", name, invalid, violations)
+			_, err := expand.Profiles(pd)
+			require.ErrorContains(t, err, fmt.Sprint(invalid), name)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -39,9 +40,7 @@ func TestComponentsExportOnlyTheirFactory(t *testing.T) {
 		for _, file := range sources(t, dir) {
 			for _, decl := range file.Decls {
 				for _, name := range declared(decl) {
-					if ast.IsExported(name) && name != "NewFactory" && !strings.HasSuffix(name, "Config") {
-						t.Errorf("%s exports %s", dir, name)
-					}
+					assert.True(t, !ast.IsExported(name) || name == "NewFactory" || strings.HasSuffix(name, "Config"), "%s exports %s", dir, name)
 				}
 			}
 		}

@@ -215,8 +215,7 @@ func TestGrowingOftenTakesLittleMemory(t *testing.T) {
 	add := func(n int) {
 		tables.Grow(Room{Strings: n, Functions: n, Locations: n, Stacks: n})
 		for range n {
-			name := tables.String(fmt.Sprint(tables.strings.len()))
-			function := tables.Function(Function{Name: name})
+			function := tables.Function(Function{Name: tables.String(fmt.Sprint(tables.strings.len()))})
 			tables.Stack([]int32{tables.Location(&Location{Lines: []Line{{Function: function}}})})
 		}
 	}

@@ -38,7 +38,6 @@ func TestManyReferencesToALongStringAreRejected_M3(t *testing.T) {
 	long, reference := strings.Repeat("a", 1<<20), `{"stringValueStrindex": 1}`
 	many := strings.Repeat(reference+", ", 1000) + reference
 	text := `{"dictionary": {"stringTable": ["", "` + long + `"], "attributeTable": [{}, {"value": {"arrayValue": {"values": [` + many + `]}}}]}}`
-	pd := profiletest.UnmarshalJSON(t, []byte(text))
-	_, err := ResolveStrings(pd)
+	_, err := ResolveStrings(profiletest.UnmarshalJSON(t, []byte(text)))
 	require.EqualError(t, err, "the string references up to attribute_table[1].value have more than 32 times as many bytes of text as the payload")
 }

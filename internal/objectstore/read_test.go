@@ -107,8 +107,7 @@ func content(t testing.TB, root string, files []archive.File) (lines []string) {
 	t.Helper()
 	o := options()
 	for _, f := range files {
-		name := strings.TrimPrefix(f.Path, root)
-		lines = append(lines, fmt.Sprint(name, " ", f.Size, " ", o.StoredIndex(t.Context(), f) != nil))
+		lines = append(lines, fmt.Sprint(strings.TrimPrefix(f.Path, root), " ", f.Size, " ", o.StoredIndex(t.Context(), f) != nil))
 		for record, err := range o.Records(t.Context(), f, archive.Part{}) {
 			if err != nil {
 				lines = append(lines, strings.TrimPrefix(err.Error(), root))
@@ -367,8 +366,7 @@ func TestTheCacheIsBounded(t *testing.T) {
 	for n := range 20 {
 		s.Put(fmt.Sprint("p/", n), bytes.Repeat([]byte("main 1\n"), 20_000))
 	}
-	stats := &archive.Stats{}
-	r := objectstore.NewReader(300_000, stats)
+	r := objectstore.NewReader(300_000, &archive.Stats{})
 	defer r.Close()
 	files, failed := r.Find(t.Context(), []string{s.Path("p")})
 	require.Empty(t, failed)

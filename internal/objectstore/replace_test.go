@@ -34,8 +34,7 @@ func replacing(t testing.TB, dir string) (file string, replaced []string) {
 	require.True(t, ours)
 	first.Sequence += 1000
 	file, replaced = first.String(), names[:2]
-	manifest := archive.Manifest(replaced)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "."+file+".replaces"), manifest, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "."+file+".replaces"), archive.Manifest(replaced), 0o600))
 	data := slices.Concat(files[names[0]], files[names[1]]) // frames, one after the other
 	require.NoError(t, os.WriteFile(filepath.Join(dir, file), data, 0o600))
 	return file, replaced
@@ -91,8 +90,7 @@ func TestReadersSeeReplacedFilesOnce(t *testing.T) {
 			uploadOf(s.URL, dir).run(t, always)
 			happened = requests.Load() >= int64(n)
 			second.Store(true)
-			u := uploadOf(s.URL, dir)
-			u.run(t, never)
+			uploadOf(s.URL, dir).run(t, never)
 			reading.Store(true)
 			assert.Equal(t, want, records(t, s.Path("host/1")))
 			objects := s.Objects()

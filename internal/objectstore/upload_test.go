@@ -272,8 +272,7 @@ func TestUploadSurvivesEveryFault(t *testing.T) {
 			s := s3test.New(t)
 			var count atomic.Int64
 			breakRequests(s, lost, func(*http.Request) bool { return count.Add(1) == n })
-			first := uploadOf(s.URL, dir)
-			first.run(t, always) // the transport itself sends some requests again
+			uploadOf(s.URL, dir).run(t, always) // the transport itself sends some requests again
 			for key, data := range s.Objects() {
 				assert.Equal(t, want[key], data)
 				index, has := want[key+recordfile.IndexSuffix]
@@ -281,8 +280,7 @@ func TestUploadSurvivesEveryFault(t *testing.T) {
 				assert.Equal(t, index, s.Objects()[key+recordfile.IndexSuffix])
 			}
 			happened := count.Load() >= n
-			second := uploadOf(s.URL, dir)
-			second.run(t, never)
+			uploadOf(s.URL, dir).run(t, never)
 			assert.Equal(t, want, s.Objects())
 			events := slices.Sorted(slices.Values(s.Events()))
 			assert.Equal(t, events, slices.Compact(slices.Clone(events)), "no object is written twice")
@@ -397,8 +395,7 @@ func TestOldObjectsAreRemovedByTheTimeInTheirNames(t *testing.T) {
 
 func TestUploadersRejectWrongLocations(t *testing.T) {
 	s3test.SetEnvironment(t)
-	u := uploadOf("http://localhost/path", t.TempDir())
-	_, err := objectstore.NewUploader(u.UploadOptions)
+	_, err := objectstore.NewUploader(uploadOf("http://localhost/path", t.TempDir()).UploadOptions)
 	assert.EqualError(t, err, "endpoint has a path or query: must be a host or a URL such as https://s3.eu-west-1.amazonaws.com")
 	assert.NoError(t, objectstore.CheckEndpoint("endpoint", "minio.example.com:9000"))
 	assert.Error(t, objectstore.CheckBucket("bucket", "Upper"))

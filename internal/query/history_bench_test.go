@@ -132,8 +132,7 @@ func writeDay(b *testing.B, directory string) {
 				require.NoError(b, window.Add(payload, nil))
 			}
 		}
-		data := profiletest.Proto(b, window.Emit(""))
-		windows = append(windows, data)
+		windows = append(windows, profiletest.Proto(b, window.Emit("")))
 	}
 	for ; now.Before(historyBegin.Add(24 * time.Hour)); now = now.Add(windowLength) {
 		since := now.Sub(historyBegin)

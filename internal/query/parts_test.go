@@ -20,8 +20,7 @@ import (
 // listed returns the rows of a record of which limit bytes may be decoded at once, and the services that were not.
 func listed(t *testing.T, pd pprofile.Profiles, limit int64) (rows []query.Row, unread []string) {
 	t.Helper()
-	data := profiletest.Proto(t, pd)
-	path := profiletest.WriteFile(t, "record.pb", data)
+	path := profiletest.WriteFile(t, "record.pb", profiletest.Proto(t, pd))
 	s := query.Source{
 		Files: []archive.File{{Path: path}}, Options: archive.Options{MaxMemory: 4 * limit, MaxRecord: 64 << 20, Setting: "max_memory"},
 		Failed: func(err error) error {

@@ -161,8 +161,7 @@ func FuzzMeter(f *testing.F) {
 			require.True(t, errors.Is(err, wire.ErrTooDeep) || hasGroup(data), err)
 			return
 		}
-		samples := pd.SampleCount()
-		require.GreaterOrEqual(t, m.Size, int64(samples)*wire.SampleSize)
+		require.GreaterOrEqual(t, m.Size, int64(pd.SampleCount())*wire.SampleSize)
 		require.GreaterOrEqual(t, m.Size, int64(pd.Dictionary().StringTable().Len())*wire.Header)
 		require.GreaterOrEqual(t, m.Size, int64(pd.Dictionary().StackTable().Len())*32)
 	})
