@@ -61,7 +61,7 @@ func TestMetricsPageIsUpToDate(t *testing.T) {
 		return
 	}
 	require.NoError(t, err)
-	assert.True(t, page == string(current), "%s is out of date: run `make generate`", metricsPage)
+	assert.Equal(t, page, string(current), "%s is out of date: run `make generate`", metricsPage)
 }
 
 // section lists the metrics of a component, and the values of their labels.
