@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -48,6 +49,7 @@ type harness struct {
 	connector *splunkConnector
 	telemetry *componenttest.Telemetry
 	logs      *observer.ObservedLogs
+	mu        sync.Mutex
 	received  []pprofile.Profiles
 	err       error
 }
@@ -57,6 +59,8 @@ func newHarness(t *testing.T, change func(*Config)) *harness {
 	h := &harness{t: t}
 	next, err := xconsumer.NewProfiles(func(_ context.Context, pd pprofile.Profiles) error {
 		profiletest.RequireConforms(t, pd)
+		h.mu.Lock()
+		defer h.mu.Unlock()
 		if h.err == nil {
 			h.received = append(h.received, pd)
 		}
