@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -241,7 +242,8 @@ func TestRecoveryInGroups_E1(t *testing.T) {
 // from being written while there is room.
 func TestFilesThatCannotBeClosedStay(t *testing.T) {
 	const size = 10
-	dir, broken, failures := t.TempDir(), map[string]bool{"g0": true, "g1": true, "g2": true, "g3": true}, 0
+	dir, broken := t.TempDir(), map[string]bool{"g0": true, "g1": true, "g2": true, "g3": true}
+	var failures atomic.Int64 // groups are closed concurrently
 	f := faults{before: func(c call) error {
 		if c.op == "Rename" && broken[filepath.Dir(c.path)] {
 			return errors.New("broken")
@@ -249,7 +251,7 @@ func TestFilesThatCannotBeClosedStay(t *testing.T) {
 		return nil
 	}}
 	s := openTestWriter(t, dir, Options{
-		Format: allFormats[2], Rotation: Rotation{MaxRecords: 1}, Failed: func(error) { failures++ }, OpenDir: f.openDir, Levels: 1, MaxOpen: 3,
+		Format: allFormats[2], Rotation: Rotation{MaxRecords: 1}, Failed: func(error) { failures.Add(1) }, OpenDir: f.openDir, Levels: 1, MaxOpen: 3,
 	})
 	want := map[string][]int{}
 	write := func(id, group int) error {
@@ -267,7 +269,7 @@ func TestFilesThatCannotBeClosedStay(t *testing.T) {
 		s.Tick()
 		require.ErrorContains(t, write(10+id, 0), "broken")
 	}
-	assert.Equal(t, 3+10*3, failures, "those of the first records and of each Tick")
+	assert.EqualValues(t, 3+10*3, failures.Load(), "those of the first records and of each Tick")
 	require.ErrorContains(t, write(3, 3), "3 other groups have open files that cannot be closed")
 	delete(broken, "g1")
 	require.NoError(t, write(3, 3))
