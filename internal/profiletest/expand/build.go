@@ -72,12 +72,12 @@ type builder struct {
 	err     error
 }
 
-// intern returns the index of text in a table, and appends the entry that make returns if there is none.
-func intern[E any](b *builder, table *[]E, text string, make func() E) int32 {
+// intern returns the index of text in a table, and appends the entry that create returns if there is none.
+func intern[E any](b *builder, table *[]E, text string, create func() E) int32 {
 	key := fmt.Sprintf("%p %s", table, text)
 	index, ok := b.indices[key]
 	if !ok {
-		entry := make()
+		entry := create()
 		index = int32(len(*table))
 		*table = append(*table, entry)
 		b.indices[key] = index
