@@ -143,11 +143,15 @@ func (p *dedupProcessor) dropReason(part *partition, err error) reason {
 func (p *dedupProcessor) keepRest(part *partition, sent error) (err error) {
 	defer p.recoverTo(&err, errExportPanicked)
 	rest, partial := ingest.NotAccepted(sent)
-	if !partial && part.message != nil {
+	switch {
+	case partial: // marshaling would change what is the next consumer's
+		own := pprofile.NewProfiles()
+		rest.CopyTo(own)
+		rest = own
+	case part.message != nil:
 		return nil
-	}
-	if !partial {
-		if rest, err = p.payload(part); err != nil { // once more, as the next consumer may have changed it
+	default: // once more, as the next consumer may have changed it
+		if rest, err = p.payload(part); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
@@ -55,7 +56,8 @@ func TestRetrySendsOnlyTheFailedPart_P8(t *testing.T) {
 	const services = 8
 	for _, acknowledge := range []string{acknowledgeOnReceive, acknowledgeOnFlush} {
 		synctest.Test(t, func(t *testing.T) {
-			next := half{fail: same}
+			var errs []error
+			next := half{fail: func(err error) error { errs = append(errs, err); return err }}
 			p, metric := newCounted(t, nextFunc(next.consume), func(c *Config) { c.Window, c.Acknowledge = time.Second, acknowledge })
 			var payload pprofile.Profiles
 			for i := range services {
@@ -70,6 +72,12 @@ func TestRetrySendsOnlyTheFailedPart_P8(t *testing.T) {
 			require.NoError(t, p.Shutdown(t.Context()))
 			require.Equal(t, 4, next.attempts)
 			require.EqualValues(t, 1<<services-1, next.accepted.total())
+			require.Len(t, errs, 3)
+			for _, err := range errs {
+				rest, _ := ingest.NotAccepted(err)
+				service, _ := rest.ResourceProfiles().At(0).Resource().Attributes().Get("service.name")
+				require.Contains(t, service.Str(), "service-", "what is the next consumer's does not change")
+			}
 			require.EqualValues(t, services, metric("outgoing_samples", ""))
 			require.Zero(t, metric("dropped_samples", ""))
 			require.Zero(t, p.retrySize)
