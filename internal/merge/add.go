@@ -37,8 +37,9 @@ func (w *Window) add(p *Payload, skip func(i int) bool, subtract bool) error {
 	remap.Granularity = w.options.Granularity
 	remap.Reset(p.pd.Dictionary(), w.tables)
 	a := addition{Window: w, payload: p, skip: skip, subtract: subtract, remap: remap}
-	var into *scope // of the Profile before
 	var before *Profile
+	var of *resource // of before
+	var into *scope
 	for i := range p.Profiles {
 		profile := &p.Profiles[i]
 		if skip(i) {
@@ -47,8 +48,11 @@ func (w *Window) add(p *Payload, skip func(i int) bool, subtract bool) error {
 		if before == nil || before.scope != profile.scope {
 			w.scopes++
 		}
+		if before == nil || before.scope.resource != profile.scope.resource || before.snapshot != profile.snapshot {
+			of = w.resource(profile)
+		}
 		if before == nil || before.scope != profile.scope || before.slot != profile.slot || before.snapshot != profile.snapshot {
-			into = w.scope(profile)
+			into = w.scope(of, profile)
 		}
 		before = profile
 		a.profile(into, profile)
@@ -181,10 +185,10 @@ const (
 	tagLatest byte = 2
 )
 
-// scope returns the scope that a Profile goes into: there is one for each slot. Snapshots have scopes of their own,
+// scope returns the scope of r that a Profile goes into: there is one for each slot. Snapshots have scopes of their own,
 // which with SnapshotsKeep only the Profiles of the same ScopeProfiles go into.
-func (w *Window) scope(profile *Profile) *scope {
-	r, from := w.resource(profile), profile.scope
+func (w *Window) scope(r *resource, profile *Profile) *scope {
+	from := profile.scope
 	key := append(w.key[:0], from.key...).AppendInt(int64(profile.slot.length)).AppendInt(int64(profile.slot.number))
 	content := len(key)
 	latest := profile.snapshot && w.options.Snapshots == SnapshotsLatest
