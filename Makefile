@@ -73,7 +73,6 @@ build-otelprof:
 OCB = GOOS= GOARCH= go tool -modfile=$(ROOT)/internal/tools/go.mod builder --skip-compilation --config
 # $(call own-command,DIRECTORY): the main of ocb has the version and the command line of command.go.
 own-command = cd $(1) && sed -e 's/^\(\t\tVersion: *\)".*",$$/\1version,/' -e 's/otelcol\.NewCommand(/newCommand(/' main.go >main.go.new && mv main.go.new main.go
-STATUSUTIL = go.opentelemetry.io/collector/internal/statusutil
 COMMAND    = $(addprefix cmd/otelcol-profiles/,command.go defaults.go keys.go quiet.go)
 
 .PHONY: build-kafka
@@ -309,8 +308,7 @@ generate: ## Write generated files
 	$(OCB) builder-config.yaml
 	$(call own-command,cmd/otelcol-profiles)
 	gofmt -w cmd/otelcol-profiles
-	@# go install takes no module that replaces another: a requirement does the same.
-	cd cmd/otelcol-profiles && go mod edit -dropreplace=$(STATUSUTIL) -require=$(STATUSUTIL)@v0.165.0 && go mod tidy
+	cd cmd/otelcol-profiles && go mod tidy
 
 .PHONY: fix
 fix: bin/golangci-lint ## Format, and apply the fixes of golangci-lint

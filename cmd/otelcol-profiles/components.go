@@ -64,12 +64,12 @@ func components() (otelcol.Factories, error) {
 		return otelcol.Factories{}, err
 	}
 	factories.ExtensionModules = makeModulesMap(factories.Extensions, map[component.Type]string{
-		bearertokenauthextension.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/extension/bearertokenauthextension v0.164.0",
-		healthcheckextension.NewFactory().Type():     "github.com/open-telemetry/opentelemetry-collector-contrib/extension/healthcheckextension v0.164.0",
-		filestorage.NewFactory().Type():              "github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage v0.164.0",
+		bearertokenauthextension.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/extension/bearertokenauthextension v0.165.0",
+		healthcheckextension.NewFactory().Type():     "github.com/open-telemetry/opentelemetry-collector-contrib/extension/healthcheckextension v0.165.0",
+		filestorage.NewFactory().Type():              "github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage v0.165.0",
 		otlplimitextension.NewFactory().Type():       "github.com/otelcol-profiles/otelcol-profiles v0.0.0",
 		profilesviewextension.NewFactory().Type():    "github.com/otelcol-profiles/otelcol-profiles v0.0.0",
-		zpagesextension.NewFactory().Type():          "go.opentelemetry.io/collector/extension/zpagesextension v0.164.0",
+		zpagesextension.NewFactory().Type():          "go.opentelemetry.io/collector/extension/zpagesextension v0.165.0",
 	})
 
 	factories.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](
@@ -83,7 +83,7 @@ func components() (otelcol.Factories, error) {
 	factories.ReceiverModules = makeModulesMap(factories.Receivers, map[component.Type]string{
 		pprofreceiver.NewFactory().Type():        "github.com/otelcol-profiles/otelcol-profiles v0.0.0",
 		profilesfilereceiver.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.0.0",
-		otlpreceiver.NewFactory().Type():         "go.opentelemetry.io/collector/receiver/otlpreceiver v0.164.0",
+		otlpreceiver.NewFactory().Type():         "go.opentelemetry.io/collector/receiver/otlpreceiver v0.165.0",
 	})
 
 	factories.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](
@@ -99,9 +99,9 @@ func components() (otelcol.Factories, error) {
 	factories.ExporterModules = makeModulesMap(factories.Exporters, map[component.Type]string{
 		profilesfileexporter.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.0.0",
 		pprofexporter.NewFactory().Type():        "github.com/otelcol-profiles/otelcol-profiles v0.0.0",
-		otlpexporter.NewFactory().Type():         "go.opentelemetry.io/collector/exporter/otlpexporter v0.164.0",
-		otlphttpexporter.NewFactory().Type():     "go.opentelemetry.io/collector/exporter/otlphttpexporter v0.164.0",
-		debugexporter.NewFactory().Type():        "go.opentelemetry.io/collector/exporter/debugexporter v0.164.0",
+		otlpexporter.NewFactory().Type():         "go.opentelemetry.io/collector/exporter/otlpexporter v0.165.0",
+		otlphttpexporter.NewFactory().Type():     "go.opentelemetry.io/collector/exporter/otlphttpexporter v0.165.0",
+		debugexporter.NewFactory().Type():        "go.opentelemetry.io/collector/exporter/debugexporter v0.165.0",
 	})
 
 	factories.Processors, err = otelcol.MakeFactoryMap[processor.Factory](
@@ -116,8 +116,8 @@ func components() (otelcol.Factories, error) {
 	factories.ProcessorModules = makeModulesMap(factories.Processors, map[component.Type]string{
 		profilesdedupprocessor.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.0.0",
 		symbolizeprocessor.NewFactory().Type():     "github.com/otelcol-profiles/otelcol-profiles v0.0.0",
-		memorylimiterprocessor.NewFactory().Type(): "go.opentelemetry.io/collector/processor/memorylimiterprocessor v0.164.0",
-		resourceprocessor.NewFactory().Type():      "github.com/open-telemetry/opentelemetry-collector-contrib/processor/resourceprocessor v0.164.0",
+		memorylimiterprocessor.NewFactory().Type(): "go.opentelemetry.io/collector/processor/memorylimiterprocessor v0.165.0",
+		resourceprocessor.NewFactory().Type():      "github.com/open-telemetry/opentelemetry-collector-contrib/processor/resourceprocessor v0.165.0",
 	})
 
 	factories.Connectors, err = otelcol.MakeFactoryMap[connector.Factory](
