@@ -61,10 +61,10 @@ func setServiceName(resource pcommon.Map) (name string, missing bool) {
 // setProfileAttributes sets temporality and ProfileAttributes of each Profile. It
 // searches the dictionary once, however many Profiles and attributes there are, and
 // appends the entries that it lacks.
-func setProfileAttributes(dictionary pprofile.ProfilesDictionary, profiles pprofile.ProfilesSlice, types []string, p *Payload) error {
+func setProfileAttributes(dictionary pprofile.ProfilesDictionary, profiles pprofile.ProfilesSlice, types []string, temporality TemporalityFunc, p *Payload) error {
 	attributes := make([][]Attribute, len(types)) // by Profile
 	for i, sampleType := range types {
-		attributes[i] = p.attributesOf(sampleType)
+		attributes[i] = p.attributesOf(sampleType, temporality)
 	}
 	indices := findAttributes(dictionary, slices.Concat(attributes...))
 	table := dictionary.AttributeTable()
@@ -92,9 +92,9 @@ func setProfileAttributes(dictionary pprofile.ProfilesDictionary, profiles pprof
 }
 
 // attributesOf returns the attributes for the Profile of a sample type.
-func (p *Payload) attributesOf(sampleType string) (attributes []Attribute) {
-	if p.Temporality != nil {
-		if value := p.Temporality(sampleType); value != "" {
+func (p *Payload) attributesOf(sampleType string, temporality TemporalityFunc) (attributes []Attribute) {
+	if temporality != nil {
+		if value := temporality(sampleType); value != "" {
 			attributes = append(attributes, Attribute{sampletypes.TemporalityAttribute, value})
 		}
 	}

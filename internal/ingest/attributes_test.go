@@ -65,7 +65,7 @@ func TestProfileAttributesAgreeWithSetAttribute(t *testing.T) {
 			}
 		}
 		a := Payload{ProfileAttributes: func(sampleType string) []Attribute { return tags[sampleType] }, Temporality: Always(sampletypes.Delta)}
-		require.NoError(t, setProfileAttributes(one.Dictionary(), profilesOf(one), types, &a))
+		require.NoError(t, setProfileAttributes(one.Dictionary(), profilesOf(one), types, a.Temporality, &a))
 		for i, profile := range profilesOf(other).All() {
 			for _, tag := range append([]Attribute{{sampletypes.TemporalityAttribute, "delta"}}, tags[types[i]]...) {
 				key, err := pprofile.SetString(other.Dictionary().StringTable(), tag.Key)
@@ -99,7 +99,7 @@ func TestManySampleTypesOfManyStrings_R8(t *testing.T) {
 	took := func(profiles int) time.Duration {
 		pd := tagged(size, profiles)
 		start := time.Now()
-		require.NoError(t, setProfileAttributes(pd.Dictionary(), profilesOf(pd), types, &a))
+		require.NoError(t, setProfileAttributes(pd.Dictionary(), profilesOf(pd), types, a.Temporality, &a))
 		took := time.Since(start)
 		assert.Equal(t, 1+size+1+profiles, pd.Dictionary().AttributeTable().Len())
 		return took

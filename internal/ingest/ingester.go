@@ -27,10 +27,14 @@ type Payload struct {
 	Data     []byte      // a pprof, a recording of a JVM or folded stacks; may be compressed
 	Resource pcommon.Map // attributes that override those found in Data
 
-	// ProfileType is the value of profile.type. If it is empty, ProfileTypeOf
-	// derives it from the sample types, unless that is nil.
-	ProfileType   string
-	ProfileTypeOf func(sampleTypes []string) string
+	// ProfileType is the value of profile.type, or "" if the client does not state it.
+	ProfileType string
+	// ProfileTypeOf returns the profile type of a sample type that has one of its own, and "" for others, which have
+	// ProfileType. It may be nil: then sample types have their own one where ProfileType is "".
+	ProfileTypeOf func(sampleType string) string
+
+	// FunctionsOfLocations is the field of pproftranslator.Unmarshaler.
+	FunctionsOfLocations bool
 
 	Recording Recording                     // if Data is one
 	Folded    *foldedtranslator.Unmarshaler // not nil if Data is folded stacks

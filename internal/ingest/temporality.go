@@ -4,6 +4,7 @@
 package ingest
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
@@ -66,6 +67,12 @@ func GoTemporality(profileType string, deltas bool) (of TemporalityFunc) {
 		of = Deltas(of)
 	}
 	return of
+}
+
+// onlyAllocations reports whether all sample types are allocations. A pprof with a duration and without the heap in use
+// beside them has the allocations of that time: Go's, which are those since the start of the process, have both.
+func onlyAllocations(types []string) bool {
+	return !slices.ContainsFunc(types, func(t string) bool { return !strings.HasPrefix(t, "alloc_") })
 }
 
 // Deltas is the temporality after cumulative values have become deltas.

@@ -83,7 +83,9 @@ func (in *Ingester) translate(r *Result, seen occurrences, held *Reservation) (e
 	case formatLegacy:
 		err = in.translateLegacy(r)
 	default:
-		r.Profiles, r.report, err = in.settings.Unmarshaler.UnmarshalReport(p.Data)
+		u := *in.settings.Unmarshaler
+		u.FunctionsOfLocations = p.FunctionsOfLocations
+		r.Profiles, r.report, err = u.UnmarshalReport(p.Data)
 	}
 	if err != nil {
 		return err
@@ -134,7 +136,7 @@ func translateFolded(r *Result) error {
 	}
 	profile := scope.Profiles().At(0)
 	profile.SetPeriod(folded.Period)
-	return setValueType(profiles.Dictionary().StringTable(), profile.PeriodType(), "cpu", "nanoseconds")
+	return setValueType(profiles.Dictionary().StringTable(), profile.PeriodType(), folded.SampleType, folded.Unit)
 }
 
 // LeaveOutEmpty leaves out the Profiles without samples, and counts them. OTLP wants at

@@ -91,6 +91,26 @@ func ProfileType(scope pcommon.Map, types []Type) string {
 	return "" // also of mutex and block profiles, whose sample types are equal
 }
 
+// OwnProfileType returns the profile type of a sample type that no other profile type has, and "" for any other one, such
+// as contentions of mutex and block profiles.
+func OwnProfileType(sampleType string) string { return ownTypes[sampleType] }
+
+var ownTypes = map[string]string{
+	"cpu": "cpu", "wall": "wall",
+	"goroutine": "goroutine", "goroutines": "goroutine", "goroutineleak": "goroutineleak",
+	"alloc_objects": "heap", "alloc_space": "heap", "inuse_objects": "heap", "inuse_space": "heap",
+	"objects": "heap", "space": "heap", // of Node.js
+	"alloc_samples": "heap", "alloc_size": "heap", "lock_count": "mutex", "lock_time": "mutex", // of .NET
+	// Of Datadog's libraries, which send all in one.
+	"cpu-time": "cpu", "cpu-samples": "cpu", "wall-time": "wall", "wall-samples": "wall",
+	"alloc-objects": "heap", "alloc-samples": "heap", "alloc-size": "heap", "alloc-space": "heap",
+	"heap-live-objects": "heap", "heap-live-samples": "heap", "heap-live-size": "heap", "heap-space": "heap",
+	"inuse-objects": "heap", "inuse-samples": "heap", "inuse-size": "heap", "inuse-space": "heap",
+}
+
+// CountsSamples reports whether a sample type only counts the samples of the others of its pprof.
+func CountsSamples(sampleType string) bool { return sampleType == "samples" || sampleType == "sample" }
+
 var knownTypes = [...]struct{ profileType, sampleType string }{
 	{"wall", "wall"},
 	{"cpu", "cpu"},

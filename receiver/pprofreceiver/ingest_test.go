@@ -4,6 +4,7 @@
 package pprofreceiver
 
 import (
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -63,6 +64,42 @@ func TestIngestNames(t *testing.T) {
 		delete(resource, "process.executable.name")
 		assert.Equal(t, want, resource, name)
 	}
+}
+
+// The name of folded stacks ends in their type, as Pyroscope's own clients write it.
+func TestNamesOfFoldedStacksEndInTheirType(t *testing.T) {
+	for _, row := range []struct{ name, service, kind, sampleType, temporality string }{
+		{"my.app.cpu{env=x}", "my.app", "cpu", "cpu nanoseconds 100000000", "delta"},
+		{"my.app.itimer", "my.app", "cpu", "cpu nanoseconds 100000000", "delta"},
+		{"my.app.wall{env=x}", "my.app", "wall", "wall nanoseconds 100000000", "delta"},
+		{"my.app.alloc_objects", "my.app", "heap", "alloc_objects count 10", "delta"},
+		{"my.app.alloc_space", "my.app", "heap", "alloc_space bytes 10", "delta"},
+		{"my.app.inuse_space", "my.app", "heap", "inuse_space bytes 10", "instant"},
+		{"my.app.goroutines", "my.app", "goroutine", "goroutines count 10", "instant"},
+		{"my.app.mutex_count", "my.app", "mutex", "contentions count 10", "delta"},
+		{"my.app.mutex_duration", "my.app", "mutex", "delay nanoseconds 10", "delta"},
+		{"my.app.block_count", "my.app", "block", "contentions count 10", "delta"},
+		{"my.app.lock_duration", "my.app", "mutex", "delay nanoseconds 10", "delta"},
+		{"my.app", "my.app", "cpu", "cpu nanoseconds 100000000", "delta"},
+		{"cpu", "cpu", "cpu", "cpu nanoseconds 100000000", "delta"},
+		{".cpu", ".cpu", "cpu", "cpu nanoseconds 100000000", "delta"},
+	} {
+		pd := passedOn(t, "", func(b *testReceiver) answer {
+			return b.post(httpserver.IngestPath+"?format=folded&from=1700000000&until=1700000010&name="+url.QueryEscape(row.name), []byte("main;a 10\n"))
+		})
+		service, _ := pd.ResourceProfiles().At(0).Resource().Attributes().Get("service.name")
+		assert.Equal(t, row.service, service.Str(), row.name)
+		all := arrivals(t, pd)
+		require.Len(t, all, 1, row.name)
+		assert.Equal(t, row.kind, all[0].kind, row.name)
+		assert.Equal(t, row.sampleType, fmt.Sprint(all[0].sampleType, " ", all[0].unit, " ", all[0].value), row.name)
+		assert.Equal(t, row.temporality, all[0].temporality, row.name)
+	}
+	pprof := passedOn(t, "", func(b *testReceiver) answer {
+		return b.post("/ingest?format=pprof&name=my.app.cpu", profiletest.Pprof(t, profiletest.CPUPprof("/bin/app", 1)))
+	})
+	service, _ := pprof.ResourceProfiles().At(0).Resource().Attributes().Get("service.name")
+	assert.Equal(t, "my.app.cpu", service.Str(), "only names of folded stacks have a type")
 }
 
 func TestIngestFoldedStacks(t *testing.T) {

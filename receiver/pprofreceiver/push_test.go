@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -199,7 +200,7 @@ func TestTypesAndTimesOfPushedProfiles(t *testing.T) {
 	}
 	for i, row := range []struct {
 		send              way
-		types, want, kind string // sample types, and the temporality of each with its display name, "-" if it has none
+		types, want, kind string // sample types; temporality of each with its display name; profile types, one for all or each; "-" is none
 	}{
 		{func(b *testReceiver, profile []byte) answer { return b.push("?profile_type=cpu", profile) }, "samples cpu", "- -", "cpu"},
 		{datadog("delta-heap.pprof"), "alloc_space inuse_space", "delta instant", "heap"},
@@ -209,14 +210,17 @@ func TestTypesAndTimesOfPushedProfiles(t *testing.T) {
 		{datadog("goroutines.pprof"), "goroutine", "instant", "goroutine"},
 		{datadog("cpu.pprof"), "samples", "delta", "cpu"},
 		{datadog("wall.pprof"), "sample", "delta", "wall"},
+		{datadog("wall.pprof"), "sample wall cpu", "delta delta delta", "wall wall cpu"}, // of Node.js
 		{datadog("space.pprof"), "objects space", "instant instant", "heap"},
 		{datadog("delta-custom.pprof"), "things", "delta", "custom"},
 		{datadog("custom.pprof"), "things", "-", "custom"},
-		{datadog("auto.pprof"), "cpu-time heap-live-size", "- instant", ""},
-		{datadog("auto.pprof"), "cpu inuse-objects inuse-space", "- instant instant", ""},
+		{datadog("auto.pprof"), "cpu-time heap-live-size", "- instant", "cpu heap"},
+		{datadog("auto.pprof"), "cpu inuse-objects inuse-space", "- instant instant", "cpu heap heap"},
 		{datadog("heap.pprof"), "alloc-size inuse-space", "- instant", "heap"},
 		{connect("__name__", "memory"), "alloc_space inuse_space", "cumulative instant", "heap"},
 		{connect("__name__", "memory", "__delta__", "false"), "alloc_space inuse_space", "delta instant", "heap"},
+		{connect("__name__", "memory", "spy_name", "dotnetspy"), "alloc_objects inuse_space", "delta instant", "heap"},
+		{connect("__name__", "mutex", "pyroscope_spy", "dotnetspy"), "contentions delay", "delta delta", "mutex"},
 		{connect("__name__", "goroutines"), "goroutine", "instant", "goroutine"},
 		{connect("__name__", "block", "__delta__", "false"), "contentions delay", "delta delta", "block"},
 		{connect("__name__", "custom"), "things", "-", "custom"},
@@ -227,7 +231,12 @@ func TestTypesAndTimesOfPushedProfiles(t *testing.T) {
 		{ingest("sum", ""), "goroutineleak", "instant", "goroutineleak"},
 		{ingest("sum", ""), "samples cpu", "delta delta", "cpu"},
 		{ingest("sum", ""), "objects space", "instant instant", "heap"}, // of Node.js
-		{ingest("", ""), "sample wall", "- -", "wall"},
+		{ingest("", ""), "sample wall", "delta delta", "wall"},
+		{ingest("", ""), "samples time", "delta delta", ""}, // of fgprof
+		{ingest("", ""), "alloc_space contentions", "- -", "heap -"},
+		{ingest("", ""), "samples wall cpu", "delta delta delta", "wall wall cpu"}, // of Node.js
+		{ingest("&spyName=dotnetspy", `{"lock_count":{"display-name":"mutex_count"},"lock_time":{"display-name":"mutex_duration"}}`),
+			"cpu alloc_samples alloc_size lock_count lock_time", "delta delta delta delta,mutex_count delta,mutex_duration", "cpu heap heap mutex mutex"},
 		{ingest("average", ""), "load", "instant", ""},
 		{ingest("", ""), "things", "-", ""},
 		{ingest("", `{"other":{"cumulative":true}}`), "things", "-", ""},
@@ -242,7 +251,11 @@ func TestTypesAndTimesOfPushedProfiles(t *testing.T) {
 		want := strings.Fields(row.want)
 		require.Len(t, all, len(want), "row %d", i)
 		for _, v := range all {
-			assert.Equal(t, row.kind, v.kind, "row %d", i)
+			kinds := strings.Fields(row.kind)
+			if len(kinds) < 2 {
+				kinds = slices.Repeat([]string{cmp.Or(row.kind, "-")}, len(want))
+			}
+			assert.Equal(t, kinds[v.value-1], cmp.Or(v.kind, "-"), "row %d: %s", i, v.sampleType)
 			assert.Equal(t, "count", v.unit, "row %d: the unit is that of the values", i)
 			assert.Equal(t, want[v.value-1], strings.TrimSuffix(cmp.Or(v.temporality, "-")+","+v.display, ","), "row %d: %s", i, v.sampleType)
 			if v.time > end { // the request states none
@@ -256,6 +269,86 @@ func TestTypesAndTimesOfPushedProfiles(t *testing.T) {
 			assert.EqualValues(t, wantDuration, v.duration, "row %d: %s", i, v.sampleType)
 		}
 	}
+}
+
+// A profile with a duration and without the heap in use has the allocations of that time, as the client for .NET sends
+// them. Go's heap profiles have both, and allocations since the start of the process.
+func TestAllocationsOfATimeAreDeltas(t *testing.T) {
+	for _, row := range []struct {
+		types, want string
+		duration    int64
+	}{
+		{"alloc_objects alloc_space", "delta delta", 60e9},
+		{"alloc_objects alloc_space", "cumulative cumulative", 0},
+		{"alloc_space inuse_space", "cumulative instant", 60e9},
+	} {
+		p := profiletest.CPUPprof("/bin/app", 1)
+		p.DurationNanos, p.SampleType, p.Sample[0].Value = row.duration, nil, nil
+		for name := range strings.FieldsSeq(row.types) {
+			p.SampleType = append(p.SampleType, &profile.ValueType{Type: name, Unit: "count"})
+			p.Sample[0].Value = append(p.Sample[0].Value, int64(len(p.SampleType)))
+		}
+		all := arrivals(t, passedOn(t, "", func(b *testReceiver) answer {
+			return b.connect(profiletest.PushRequest(profiletest.RawSeries(profiletest.Pprof(t, p), "__name__", "memory")))
+		}))
+		for _, v := range all {
+			assert.Equal(t, strings.Fields(row.want)[v.value-1], v.temporality, "%s for %d", row.types, row.duration)
+			assert.EqualValues(t, row.duration, v.duration)
+		}
+	}
+}
+
+// A pprof of several profile types has a scope for each, from which the pprof can be made again.
+func TestScopesOfSeveralProfileTypesHoldOnePprof(t *testing.T) {
+	p := profiletest.CPUPprof("/bin/app", 1)
+	p.SampleType = []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}, {Type: "alloc_size", Unit: "bytes"}, {Type: "exception", Unit: "count"}, {Type: "lock_time", Unit: "nanoseconds"}, {Type: "alloc_samples", Unit: "count"}}
+	p.Sample[0].Value = []int64{1, 2, 3, 4, 5}
+	pd := pushed(t, "", "?service.name=net", p)
+	got := map[string]string{}
+	ids := map[pprofile.ProfileID]bool{}
+	scopes := pd.ResourceProfiles().At(0).ScopeProfiles()
+	for _, scope := range scopes.All() {
+		kind, _ := scope.Scope().Attributes().AsRaw()["profile.type"].(string)
+		for _, v := range scope.Profiles().All() {
+			got[kind] += " " + pd.Dictionary().StringTable().At(int(v.SampleType().TypeStrindex()))
+			ids[v.ProfileID()] = true
+		}
+		assert.NotEmpty(t, scope.Scope().Name())
+	}
+	assert.Equal(t, map[string]string{"cpu": " cpu", "heap": " alloc_samples alloc_size", "mutex": " lock_time", "": " exception"}, got)
+	assert.Len(t, ids, 5)
+	back, err := pproftranslator.Marshaler{}.ConvertProfiles(pd)
+	require.NoError(t, err)
+	assert.Equal(t, profiletest.Sums(p), profiletest.Sums(back...))
+}
+
+// Old clients for .NET send functions without IDs, in the order of their locations.
+func TestFunctionsWithoutIDsAreThoseOfTheirLocations(t *testing.T) {
+	field := func(to []byte, number protowire.Number, content ...byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(to, number, protowire.BytesType), content)
+	}
+	var body []byte
+	body = field(body, 1, 0x08, 4, 0x10, 5)       // sample type
+	body = field(body, 2, 0x0a, 2, 2, 1, 0x10, 7) // sample: locations 2 and 1, value 7
+	for id := range byte(2) {
+		body = field(body, 4, 0x08, id+1, 0x22, 2, 0x10, 9+id) // location: line without a function_id
+		body = field(body, 5, 0x10, id+2)                      // function: name
+	}
+	for _, text := range []string{"", "unused", "main", "leaf", "cpu", "nanoseconds"} {
+		body = field(body, 6, []byte(text)...)
+	}
+	push := func(spy string) func(b *testReceiver) answer {
+		return func(b *testReceiver) answer { return b.post("/ingest?format=pprof&name=net&spyName="+spy, body) }
+	}
+	other := startTestReceiver(t, serverYAML, consumertest.NewNop())
+	got := push("gospy")(other)
+	assert.Equal(t, 400, got.status)
+	assert.Contains(t, got.body, "id 0 is reserved")
+	back, err := pproftranslator.Marshaler{}.ConvertProfiles(passedOn(t, "", push("dotnetspy")))
+	require.NoError(t, err)
+	require.Len(t, back, 1)
+	assert.Equal(t, []string{"main", "leaf"}, profiletest.StackOf(back[0].Sample[0]))
+	assert.EqualValues(t, 7, back[0].Sample[0].Value[0])
 }
 
 func TestServiceName(t *testing.T) {

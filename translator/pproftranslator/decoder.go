@@ -23,8 +23,11 @@ import (
 // the entry so far, and reached that one does.
 type decoder struct {
 	limits Limits
-	names  fromotlp.Labels
-	data   []byte
+	// positional: a function without an ID has the position of its location. Without Unmarshaler.FunctionsOfLocations,
+	// or if the first function has an ID, it is false.
+	positional bool
+	names      fromotlp.Labels
+	data       []byte
 
 	header        header
 	strings       []position

@@ -166,6 +166,12 @@ func (d *decoder) readFunctions() error {
 		if err := d.checkStrings(f[functionName], f[functionSystemName], f[functionFilename]); err != nil {
 			return 0, content, err
 		}
+		if len(d.functions.contents) == 0 && f[functionID] != 0 {
+			d.positional = false
+		}
+		if d.positional && f[functionID] == 0 {
+			f[functionID] = uint64(len(d.functions.contents) + 1)
+		}
 		d.functionTypes = append(d.functionTypes, frameTypeOfFunction(d.bytes(f[functionName]), d.bytes(f[functionFilename])))
 		return f[functionID], dictionary.Function{
 			Name: int32(f[functionName]), SystemName: int32(f[functionSystemName]), Filename: int32(f[functionFilename]),
@@ -213,6 +219,9 @@ func (d *decoder) readLine(c *wire.Cursor) error {
 	var f [lineColumn + 1]uint64
 	if readVarints(c, f[:]); c.Err != nil {
 		return c.Err
+	}
+	if d.positional && f[lineFunction] == 0 {
+		f[lineFunction] = uint64(len(d.locations.contents) + 1)
 	}
 	function := d.functions.find(f[lineFunction]) - 1
 	if function < 0 {

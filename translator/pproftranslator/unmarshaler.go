@@ -45,6 +45,9 @@ type Unmarshaler struct {
 	// TraceIDLabel and SpanIDLabel are the string labels that a link replaces.
 	// Defaults: trace_id and span_id.
 	TraceIDLabel, SpanIDLabel string
+	// FunctionsOfLocations accepts payloads in which every function has the ID 0, as old clients of Pyroscope for .NET
+	// send: the function at a position then belongs to the only line of the location at the same position.
+	FunctionsOfLocations bool
 }
 
 var _ pprofile.Unmarshaler = (*Unmarshaler)(nil)
@@ -85,7 +88,7 @@ func (u *Unmarshaler) UnmarshalReport(buf []byte) (pprofile.Profiles, Report, er
 		return pprofile.Profiles{}, Report{}, fmt.Errorf("pprof: %w", err)
 	}
 	d := decoders.Get().(*decoder)
-	d.limits = limits
+	d.limits, d.positional = limits, u.FunctionsOfLocations
 	d.names = fromotlp.NewLabels(u.TimestampLabel, u.TraceIDLabel, u.SpanIDLabel)
 	d.reset(data)
 	pd, report, err := d.translate()

@@ -88,11 +88,24 @@ func readDatadog(r *Request) (push Push, err error) {
 	if err != nil {
 		return push, fmt.Errorf("body: %w", err)
 	}
+	if len(profiles) == 0 {
+		push.Note, err = noAttachment(push.Skipped)
+	}
 	for _, p := range profiles {
 		payload.Data = p.Body
 		push.Profiles = append(push.Profiles, Profile{Name: fmt.Sprintf("attachment %.200q", p.File), Payload: describeAttachment(payload, p.File)})
 	}
-	return push, nil
+	return push, err
+}
+
+// noAttachment answers a request without a profile. Libraries send metrics and traces without one; any other request has a
+// profile under a name that the receiver does not know.
+func noAttachment(skipped map[string]int) (note string, err error) {
+	const missing = "no attachment is a profile: the name of its file must end in .pprof or .jfr, which .gz, .zst or .lz4 may follow"
+	if skipped["metrics"]+skipped["trace"] == 0 {
+		return "", malformed("body: %s", missing)
+	}
+	return missing + "; skipped metrics and traces", nil
 }
 
 // readDatadogEvent reads the part event: what the profiles of the request share. Its tags override resourceAttributes.
@@ -202,6 +215,8 @@ func describeAttachment(p ingest.Payload, file string) ingest.Payload {
 		p.ProfileType = ingest.ProfileTypeHeap
 		p.Temporality = ingest.Always(sampletypes.Instant)
 		return p
+	case ingest.ProfileTypeWall: // of Node.js: with CPU time
+		p.ProfileType, p.ProfileTypeOf = profileType, onlyCPU
 	case "auto", "profile", "rubyprofile":
 		p.Temporality = mixedTemporality
 		return p
@@ -213,6 +228,14 @@ func describeAttachment(p ingest.Payload, file string) ingest.Payload {
 		p.Temporality = ingest.Always(sampletypes.Delta)
 	}
 	return p
+}
+
+// onlyCPU returns the profile type of CPU time in a profile of wall-clock time.
+func onlyCPU(sampleType string) string {
+	if sampleType == ingest.ProfileTypeCPU {
+		return ingest.ProfileTypeCPU
+	}
+	return ""
 }
 
 // mixedTemporality is that of profiles of all types in one. Sample types that are not

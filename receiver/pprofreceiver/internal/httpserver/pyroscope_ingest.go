@@ -51,6 +51,7 @@ const (
 // ingestion is the profile of a request and its description.
 type ingestion struct {
 	ingest.Payload
+	spy         string // the client's name of itself, such as gospy
 	aggregation string // of all sample types that config does not contain
 	config      map[string]sampleTypeConfig
 }
@@ -60,19 +61,20 @@ func readIngest(r *Request) (push Push, err error) {
 	if err != nil {
 		return push, err
 	}
-	in, err := readIngestQuery(query, r.ResourceAttributes)
+	name := "profile"
+	format := query.Get("format")
+	isFolded := slices.Contains([]string{"", "groups", "folded", "collapsed", "lines"}, format) && r.MediaType != mediaTypeForm && !strings.HasPrefix(r.MediaType, "binary/octet-stream+")
+	in, foldedType, err := readIngestQuery(query, r.ResourceAttributes, isFolded)
 	if err != nil {
 		return push, err
 	}
-	name := "profile"
-	format := query.Get("format")
 	switch {
 	case r.MediaType == mediaTypeForm && (format == "" || format == "pprof" || format == "jfr"):
 		push.Skipped, err = in.readForm(r)
 	case format == "pprof" || format == "jfr":
 		in.Data, err = r.Profile()
-	case slices.Contains([]string{"", "groups", "folded", "collapsed", "lines"}, format) && r.MediaType != mediaTypeForm && !strings.HasPrefix(r.MediaType, "binary/octet-stream+"):
-		in.Folded = in.folded(query)
+	case isFolded:
+		in.Folded = in.folded(query, foldedType)
 		in.Folded.Lines = format == "lines"
 		name = "profile, read as folded stacks"
 		if format == "" {
@@ -91,15 +93,19 @@ func readIngest(r *Request) (push Push, err error) {
 }
 
 // readIngestQuery reads name, from, until, spyName, aggregationType and sampleRate, which is for recordings of JVMs and
-// for folded stacks. It ignores all other parameters; folded reads units, which repeat those of other profiles.
-func readIngestQuery(query url.Values, resourceAttributes map[string]string) (in ingestion, err error) {
+// for folded stacks. The name of folded stacks may end in their type, as in shop.cart.cpu: readIngestQuery returns the
+// type, and its service is shop.cart. It ignores all other parameters; folded reads units, which repeat those of other profiles.
+func readIngestQuery(query url.Values, resourceAttributes map[string]string, isFolded bool) (in ingestion, foldedType string, err error) {
 	app, labels, err := parseName(query.Get("name"))
 	if err != nil {
-		return in, fmt.Errorf("query: parameter \"name\": %w", err)
+		return in, "", fmt.Errorf("query: parameter \"name\": %w", err)
+	}
+	if dot := strings.LastIndexByte(app, '.'); isFolded && dot > 0 && foldedTypes[app[dot+1:]] != (knownFolded{}) {
+		app, foldedType = app[:dot], app[dot+1:]
 	}
 	series, err := newSeries("query: labels of the parameter \"name\"", labels)
 	if err != nil {
-		return in, err
+		return in, "", err
 	}
 	resource := series.resource
 	appAttribute := ingest.AttributeServiceName
@@ -112,46 +118,83 @@ func readIngestQuery(query url.Values, resourceAttributes map[string]string) (in
 		}
 		delete(resource, known.Name) // an empty label
 		if err := setAttribute(resource, "query", known.Name, known.Value); err != nil {
-			return in, err
+			return in, "", err
 		}
 	}
+	in.spy = cmp.Or(query.Get("spyName"), resource[attributeSpy])
+	in.FunctionsOfLocations = in.spy == spyDotnet
 	in.Resource, in.ScopeAttributes = ingest.NewResource(resourceAttributes, resource), series.scope
 	if in.TimeRange.Start, err = parsePyroscopeTime(query.Get("from")); err != nil {
-		return in, malformed("query: parameter \"from\": %v", err)
+		return in, "", malformed("query: parameter \"from\": %v", err)
 	}
 	if in.TimeRange.End, err = parsePyroscopeTime(query.Get("until")); err != nil {
-		return in, malformed("query: parameter \"until\": %v", err)
+		return in, "", malformed("query: parameter \"until\": %v", err)
 	}
 	in.aggregation = query.Get("aggregationType")
 	if rate, err := strconv.ParseFloat(query.Get("sampleRate"), 64); err == nil && rate > 0 && rate <= 1e9 {
 		in.Recording.SampleRate = rate
 	}
-	return in, nil
+	return in, foldedType, nil
 }
 
 // defaultSampleRate is that of Pyroscope's clients, per second.
 const defaultSampleRate = 100
 
-// folded describes the values of folded stacks. Without units they are samples of CPU time, as for
-// Pyroscope's server.
-func (in *ingestion) folded(query url.Values) *foldedtranslator.Unmarshaler {
+// knownFolded is a type of folded stacks.
+type knownFolded struct {
+	sampleType, unit string
+	profileType      string // where the sample type does not tell
+	isTime           bool   // values are samples, each of which stands for the time of a period
+}
+
+// foldedTypes has the types in which Pyroscope's names of folded stacks end.
+var foldedTypes = map[string]knownFolded{
+	"cpu":            {"cpu", "nanoseconds", ingest.ProfileTypeCPU, true},
+	"itimer":         {"cpu", "nanoseconds", ingest.ProfileTypeCPU, true},
+	"wall":           {"wall", "nanoseconds", ingest.ProfileTypeWall, true},
+	"alloc_objects":  {"alloc_objects", "count", ingest.ProfileTypeHeap, false},
+	"alloc_space":    {"alloc_space", "bytes", ingest.ProfileTypeHeap, false},
+	"inuse_objects":  {"inuse_objects", "count", ingest.ProfileTypeHeap, false},
+	"inuse_space":    {"inuse_space", "bytes", ingest.ProfileTypeHeap, false},
+	"goroutines":     {"goroutines", "count", ingest.ProfileTypeGoroutine, false},
+	"mutex_count":    {"contentions", "count", ingest.ProfileTypeMutex, false},
+	"mutex_duration": {"delay", "nanoseconds", ingest.ProfileTypeMutex, false},
+	"lock_count":     {"contentions", "count", ingest.ProfileTypeMutex, false},
+	"lock_duration":  {"delay", "nanoseconds", ingest.ProfileTypeMutex, false},
+	"block_count":    {"contentions", "count", ingest.ProfileTypeBlock, false},
+	"block_duration": {"delay", "nanoseconds", ingest.ProfileTypeBlock, false},
+}
+
+// folded describes the values of folded stacks, by the type in which their name ends or, without one, by units. With
+// neither they are samples of CPU time, as for Pyroscope's server.
+func (in *ingestion) folded(query url.Values, foldedType string) *foldedtranslator.Unmarshaler {
 	in.aggregation = cmp.Or(in.aggregation, aggregationSum)
 	memory := "alloc_"
 	if in.aggregation == aggregationAverage {
 		memory = "inuse_"
 	}
-	known := map[string]*foldedtranslator.Unmarshaler{
-		"objects":          {SampleType: memory + "objects", Unit: "count"},
-		"bytes":            {SampleType: memory + "space", Unit: "bytes"},
-		"goroutines":       {SampleType: "goroutines", Unit: "count"},
-		"lock_samples":     {SampleType: "contentions", Unit: "count"},
-		"lock_nanoseconds": {SampleType: "delay", Unit: "nanoseconds"},
-	}[query.Get("units")]
-	if known != nil {
-		return known
+	if foldedType == "" {
+		foldedType = "cpu"
+		switch query.Get("units") {
+		case "objects":
+			foldedType = memory + "objects"
+		case "bytes":
+			foldedType = memory + "space"
+		case "goroutines":
+			foldedType = "goroutines"
+		case "lock_samples":
+			return &foldedtranslator.Unmarshaler{SampleType: "contentions", Unit: "count"} // of mutexes, or blocking
+		case "lock_nanoseconds":
+			return &foldedtranslator.Unmarshaler{SampleType: "delay", Unit: "nanoseconds"}
+		}
 	}
-	rate := cmp.Or(in.Recording.SampleRate, defaultSampleRate)
-	return &foldedtranslator.Unmarshaler{SampleType: "cpu", Unit: "nanoseconds", Period: max(1, int64(1e9/rate))}
+	known := foldedTypes[foldedType]
+	in.ProfileType = known.profileType
+	folded := &foldedtranslator.Unmarshaler{SampleType: known.sampleType, Unit: known.unit}
+	if known.isTime {
+		folded.Period = max(1, int64(1e9/cmp.Or(in.Recording.SampleRate, defaultSampleRate)))
+	}
+	return folded
 }
 
 // readForm reads the profile of a form. It returns the number of skipped parts by kind.
@@ -202,10 +245,18 @@ func (in *ingestion) temporality(sampleType string) string {
 		return sampletypes.Delta
 	case isInstant(sampleType), in.aggregation == aggregationAverage:
 		return sampletypes.Instant
-	case in.aggregation == aggregationSum:
+	case in.aggregation == aggregationSum, in.spy == spyDotnet:
+		return sampletypes.Delta
+	case in.TimeRange.Start > 0 && in.TimeRange.End > in.TimeRange.Start && isInterval(sampleType):
 		return sampletypes.Delta
 	}
 	return ""
+}
+
+// isInterval reports whether values of a sample type are those of an interval in every runtime: time on a CPU or by a
+// clock, and samples of it.
+func isInterval(sampleType string) bool {
+	return slices.Contains([]string{"cpu", "wall", "time", "samples", "sample"}, sampleType)
 }
 
 // isInstant reports whether a sample type is instant in every runtime: the heap in use,
@@ -227,21 +278,20 @@ func (in *ingestion) display(sampleType string) (attributes []ingest.Attribute) 
 	return attributes
 }
 
-// profileType derives the profile type from the sample types. Those of Go's mutex and
-// block profiles are equal: their display names tell them apart.
-func (in *ingestion) profileType(sampleTypes []string) string {
-	types := make([]sampletypes.Type, 0, len(sampleTypes))
-	for _, sampleType := range sampleTypes {
-		types = append(types, sampletypes.Type{Type: sampleType})
-		name := in.config[sampleType].DisplayName
-		switch {
-		case strings.HasPrefix(name, "mutex_"):
-			return ingest.ProfileTypeMutex
-		case strings.HasPrefix(name, "block_"):
-			return ingest.ProfileTypeBlock
-		}
+// profileType returns the profile type that a sample type has of its own. Those of Go's mutex and block profiles are
+// equal: their display names tell them apart.
+func (in *ingestion) profileType(sampleType string) string {
+	name := in.config[sampleType].DisplayName
+	if other := map[string]string{"contentions": "delay", "delay": "contentions"}[sampleType]; name == "" {
+		name = in.config[other].DisplayName
 	}
-	return sampletypes.ProfileType(pcommon.NewMap(), types)
+	switch {
+	case strings.HasPrefix(name, "mutex_"):
+		return ingest.ProfileTypeMutex
+	case strings.HasPrefix(name, "block_"):
+		return ingest.ProfileTypeBlock
+	}
+	return sampletypes.OwnProfileType(sampleType)
 }
 
 // parseTime parses a time since 1970 as Pyroscope's clients write it. The number of

@@ -20,11 +20,15 @@ type label struct {
 const (
 	labelName     = "__name__"
 	labelDelta    = "__delta__"
+	labelSpyName  = "spy_name"
 	prefixPrivate = "__"
 )
 
 // attributeSpy names the client library, for example gospy.
 const attributeSpy = "pyroscope.spy"
+
+// spyDotnet is the client for .NET, whose allocations and locks are those of the time of a profile.
+const spyDotnet = "dotnetspy"
 
 // resourceNames are OpenTelemetry's names of Pyroscope's labels. A session is one run
 // of one process.
@@ -73,12 +77,16 @@ func newSeries(where string, labels []label) (series, error) {
 			return s, err
 		}
 	}
+	if spy := s.resource[labelSpyName]; spy != "" && renamed[attributeSpy] == "" {
+		delete(s.resource, labelSpyName)
+		renamed[attributeSpy] = spy
+	}
 	for name, value := range renamed {
 		if s.resource[name] == "" {
 			s.resource[name] = value
 		}
 	}
-	s.name, s.deltas = private[labelName], private[labelDelta] == "false"
+	s.name, s.deltas = private[labelName], private[labelDelta] == "false" || s.resource[attributeSpy] == spyDotnet
 	return s, nil
 }
 

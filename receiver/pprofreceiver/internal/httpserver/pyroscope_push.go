@@ -59,6 +59,8 @@ func profilesOf(all []rawSeries, resourceAttributes map[string]string) (profiles
 			ScopeAttributes: series.scope,
 			ProfileType:     profileType,
 			Temporality:     ingest.GoTemporality(profileType, series.deltas),
+
+			FunctionsOfLocations: series.resource[attributeSpy] == spyDotnet,
 		}
 		for j, sample := range raw.Samples {
 			name := fmt.Sprintf("series[%d].samples[%d]", i, j)

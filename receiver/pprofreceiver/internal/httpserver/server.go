@@ -70,6 +70,7 @@ var protocols = []Protocol{
 type Push struct {
 	Profiles []Profile
 	Skipped  map[string]int // parts that are not profiles, by the attribute attachment
+	Note     string         // the text of a successful response, for a person; may be empty
 }
 
 // Profile is one profile of a request. Its Data may be compressed.
@@ -242,8 +243,10 @@ func (s *Server) serve(p Protocol, w http.ResponseWriter, r *http.Request) (err 
 			attribute.String("endpoint", p.Path), attribute.String("attachment", attachment)))
 	}
 	switch {
-	case !p.Connect:
+	case !p.Connect && push.Note == "":
 		w.WriteHeader(p.Success)
+	case !p.Connect:
+		writeResponse(w, p.Success, "text/plain; charset=utf-8", []byte(push.Note+"\n"))
 	case request.MediaType == mediaTypeJSON:
 		writeResponse(w, p.Success, mediaTypeJSON, []byte("{}"))
 	default:
