@@ -20,7 +20,8 @@ import (
 type frame struct {
 	function string // with its class or module
 	file     string // "" if it is unknown
-	line     int64  // 0 if it is unknown
+	line     int64  // the first one of a range; 0 if it is unknown
+	column   int64  // likewise
 }
 
 // callStack is a body that is text.
@@ -29,6 +30,7 @@ type callStack struct {
 	threadID    int64 // 0 if it is unknown
 	threadOSID  int64 // 0 if it is unknown
 	threadState string
+	dropped     int     // fields of the line about the thread that no attribute has
 	frames      []frame // the leaf first
 }
 
@@ -72,22 +74,35 @@ func isFrame(line string) bool { return strings.HasPrefix(line, "at ") }
 // readThread reads the line about the thread, as a JVM prints it:
 //
 //	"pool-1" #49 prio=5 os_prio=31 cpu=0.12ms elapsed=8.50s tid=0x7fde nid=0xba03 runnable
+//
+// Priorities, times, the address of the thread and the status at the end are counted as dropped: times make each sample
+// different, and the next line has the state.
 func (s *callStack) readThread(line string) {
 	if end := strings.LastIndexByte(line, '"'); end > 0 && line[0] == '"' {
 		s.threadName, line = line[1:end], line[end+1:]
 	}
+	status := false
 	for word := range strings.FieldsSeq(line) {
-		if number, ok := strings.CutPrefix(word, "#"); ok && s.threadID == 0 {
+		key, value, isField := strings.Cut(word, "=")
+		number, isIndex := strings.CutPrefix(word, "#")
+		switch {
+		case isIndex && s.threadID == 0:
 			s.threadID, _ = strconv.ParseInt(number, 10, 64)
-		}
-		if number, ok := strings.CutPrefix(word, "nid="); ok {
-			s.threadOSID, _ = strconv.ParseInt(number, 0, 64)
+		case isField && key == "nid":
+			s.threadOSID, _ = strconv.ParseInt(value, 0, 64)
+		case isField:
+			s.dropped++
+		case !status:
+			status = true // of several words
+			s.dropped++
 		}
 	}
 }
 
-// parseFrame reads "at namespace.function(file:line:column)". Both "at " and the place may be
-// incomplete: "(file)", "(Native Method)", "(unknown)", "(file:line col:7)".
+// parseFrame reads "at namespace.function(file:line:column)". Splunk's convention had other forms of the place before:
+// "(file:line column)", and "(file:line:line column:column)" for a range, of which the frame keeps the start. Both "at "
+// and the place may be incomplete: "(file)", "(Native Method)", "(unknown)"; .NET writes "(file:line col:7)".
+// See https://github.com/signalfx/gdi-specification/blob/main/specification/semantic_conventions.md.
 func parseFrame(line string) (frame, error) {
 	line = strings.TrimPrefix(line, "at ")
 	// A function may hold parentheses of its own, a file rarely does.
@@ -96,18 +111,22 @@ func parseFrame(line string) (frame, error) {
 		return frame{}, errors.New(`must be "at namespace.function(file:line)"`)
 	}
 	f := frame{function: strings.TrimSpace(line[:open])}
-	file, _, _ := strings.Cut(line[open+1:len(line)-1], " col:")
-	// A line follows the file, and a column may follow it. A file may hold colons.
-	for range 2 {
-		i := strings.LastIndexByte(file, ':')
-		if i < 0 {
-			break
+	file, lines := cutNumbers(line[open+1 : len(line)-1])
+	var columns []int64
+	if space := strings.LastIndexByte(line, ' '); space > open { // columns come after lines, or the space is of the file
+		rest, after := cutNumbers(":" + strings.TrimPrefix(line[space+1:len(line)-1], "col:"))
+		if name, before := cutNumbers(line[open+1 : space]); rest == "" && len(before) > 0 {
+			file, lines, columns = name, before, after
 		}
-		number, err := strconv.ParseInt(file[i+1:], 10, 32)
-		if err != nil {
-			break
-		}
-		file, f.line = file[:i], max(number, 0)
+	}
+	if len(lines) > 1 && len(columns) == 0 {
+		columns = lines[1:]
+	}
+	if len(lines) > 0 {
+		f.line = lines[0]
+	}
+	if len(columns) > 0 {
+		f.column = columns[0]
 	}
 	if file != "unknown" && file != "Unknown Source" {
 		f.file = file
@@ -115,11 +134,28 @@ func parseFrame(line string) (frame, error) {
 	return f, nil
 }
 
+// cutNumbers cuts one or two numbers, each after a colon, off the end of a place. A file may hold other colons.
+func cutNumbers(place string) (file string, numbers []int64) {
+	for range 2 {
+		i := strings.LastIndexByte(place, ':')
+		if i < 0 {
+			break
+		}
+		number, err := strconv.ParseInt(place[i+1:], 10, 32)
+		if err != nil {
+			break
+		}
+		place, numbers = place[:i], append([]int64{max(number, 0)}, numbers...)
+	}
+	return place, numbers
+}
+
 // callStacks collects call stacks that are text in one profile.
 type callStacks struct {
 	p         profile.Profile
 	moments   []moment
 	locations map[frame]*profile.Location
+	dropped   int // fields of threads that no attribute has, of all samples
 }
 
 // newCallStacks returns a collection of call stacks, whose values are bytes if they are of allocations.
@@ -155,6 +191,7 @@ func (c *callStacks) add(s callStack, record plog.LogRecord) {
 			sample.NumLabel[key] = []int64{number}
 		}
 	}
+	c.dropped += s.dropped
 	c.p.Sample, c.moments = append(c.p.Sample, sample), append(c.moments, m)
 }
 
@@ -164,7 +201,7 @@ func (c *callStacks) location(f frame) *profile.Location {
 	}
 	id := uint64(len(c.locations) + 1) // equal functions become one in OTLP
 	function := &profile.Function{ID: id, Name: f.function, Filename: f.file}
-	location := &profile.Location{ID: id, Line: []profile.Line{{Function: function, Line: f.line}}}
+	location := &profile.Location{ID: id, Line: []profile.Line{{Function: function, Line: f.line, Column: f.column}}}
 	c.locations[f] = location
 	c.p.Function, c.p.Location = append(c.p.Function, function), append(c.p.Location, location)
 	return location

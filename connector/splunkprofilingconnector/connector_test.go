@@ -281,11 +281,12 @@ func TestCallStacksOfAScopeShareAProfile(t *testing.T) {
 	assert.EqualValues(t, 0xba03, expand.Value(first.Attributes, "thread.os.id"))
 	assert.Equal(t, "TIMED_WAITING", expand.Value(first.Attributes, "thread.state"))
 	assert.Equal(t, "jdk.ThreadDump", expand.Value(first.Attributes, "source.event.name"))
+	assert.EqualValues(t, 6, wall.DroppedAttributes, "prio, os_prio, cpu, elapsed, tid and the status")
 	var frames []string
 	for _, f := range first.Stack {
-		frames = append(frames, fmt.Sprintf("%s %s:%d", f.Lines[0].Function, f.Lines[0].Filename, f.Lines[0].Line))
+		frames = append(frames, fmt.Sprintf("%s %s:%d:%d", f.Lines[0].Function, f.Lines[0].Filename, f.Lines[0].Line, f.Lines[0].Column))
 	}
-	assert.Equal(t, []string{"java.lang.Thread.sleep java.base@17/Native Method:0", "com.example.Shop.lambda$run$0 Shop.java:42", `C.f C:\src\c.cs:12`, "unknown.unknown :0"}, frames)
+	assert.Equal(t, []string{"java.lang.Thread.sleep java.base@17/Native Method:0:0", "com.example.Shop.lambda$run$0 Shop.java:42:0", `C.f C:\src\c.cs:12:7`, "unknown.unknown :0:0"}, frames)
 	assert.Equal(t, "c.js", wall.Samples[1].Stack[0].Lines[0].Filename)
 	assert.EqualValues(t, 3, wall.Samples[1].Stack[0].Lines[0].Line)
 

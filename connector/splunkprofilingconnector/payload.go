@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // payload becomes one profile. It is a record that is pprof, or the records of one scope
@@ -26,6 +28,7 @@ type payload struct {
 	service  string
 	records  []plog.LogRecord
 	size     int // of their bodies, in bytes
+	dropped  int // fields of threads that no attribute has
 
 	translated *ingest.Result
 }
@@ -89,8 +92,13 @@ func (c *splunkConnector) translate(ctx context.Context, p *payload, with *inges
 	}
 	data := p.form.payload(p.resource)
 	data.Data, data.TimeRange.End = message, timeOf(p.records[0])
-	p.translated, err = with.TranslateOne(ctx, data)
-	return err
+	if p.translated, err = with.TranslateOne(ctx, data); err != nil {
+		return err
+	}
+	for profile := range sampletypes.ProfilesOf(p.translated.Profiles) {
+		profile.SetDroppedAttributesCount(uint32(min(p.dropped, math.MaxUint32)))
+	}
+	return nil
 }
 
 // memoryOfLine bounds the memory that a line of a call stack takes in addition to its text.
@@ -118,6 +126,7 @@ func (c *splunkConnector) callStacks(ctx context.Context, p *payload, held *inge
 		stacks.add(stack, record)
 		return false
 	})
+	p.dropped = stacks.dropped
 	return encode(&stacks.p, stacks.moments, p.form.period, c.config.Timestamps)
 }
 

@@ -189,3 +189,31 @@ func TestParseCallStackNamesTheLine(t *testing.T) {
 		assert.ErrorContains(t, err, want)
 	}
 }
+
+// Agents of all ages write places in their own form.
+func TestPlacesOfFrames(t *testing.T) {
+	for place, want := range map[string]frame{
+		"C.java:12":            {file: "C.java", line: 12},
+		"C.java:12 5":          {file: "C.java", line: 12, column: 5},
+		"C.java:12:5":          {file: "C.java", line: 12, column: 5},
+		"C.java:12:14 5:9":     {file: "C.java", line: 12, column: 5},
+		"C.java:12 5:9":        {file: "C.java", line: 12, column: 5},
+		"C.java:12:14 5":       {file: "C.java", line: 12, column: 5},
+		`C:\a b\c.cs:12 col:7`: {file: `C:\a b\c.cs`, line: 12, column: 7},
+		"my file.js:3:9":       {file: "my file.js", line: 3, column: 9},
+		"file 7:3":             {file: "file 7", line: 3},
+		"http://x:80/a.js:3":   {file: "http://x:80/a.js", line: 3},
+		"Native Method":        {file: "Native Method"},
+		"unknown:0":            {},
+		"unknown":              {},
+		"Unknown Source":       {},
+		"a:-1":                 {file: "a"},
+		"a:99999999999":        {file: "a:99999999999"},
+		"":                     {},
+	} {
+		got, err := parseFrame("at a.b(" + place + ")")
+		require.NoError(t, err)
+		want.function = "a.b"
+		assert.Equal(t, want, got, place)
+	}
+}
