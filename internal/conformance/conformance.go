@@ -6,6 +6,23 @@
 // It reads the marshalled message through protobuf-go, so that it sees the written bytes
 // and not pdata's view of them. It shares no code with internal/dictionary or the
 // translators, prefers slow and obvious over fast, and never panics on indices.
+//
+// It has each rule of sig-profiling's profcheck (https://github.com/open-telemetry/sig-profiling/tree/main/profcheck):
+//
+//	profcheck                                              here
+//	resource, scope profiles or profiles are empty         EmptyList
+//	index out of range, of every field                     IndexRange
+//	zero value at index 0 of each table                    ZeroValue
+//	duplicate key in attribute_indices                     AttributeKeys
+//	timestamps inside the time range of the profile        TimeRange
+//	shape and length of values and timestamps              SampleData, SampleShape
+//	memory_start < memory_limit, or both 0                 MappingRange
+//	line, column and start_line not negative               Negative
+//	length of trace_id and span_id                         LinkIDs, which also wants them not to be all zeros
+//	duplicate strings and mappings                         Duplicate, of each table
+//	unreferenced entries of each table                     Unreferenced
+//
+// The others are of the comments of profiles.proto, of the semantic conventions (BuildID, Units), or of readers.
 package conformance
 
 import (
@@ -51,6 +68,11 @@ const (
 	EmptyKey      Rule = "empty key"      // an attribute has a key
 	NullAttribute Rule = "null attribute" // attribute_indices do not hold 0
 	HiddenValue   Rule = "hidden value"   // pdata shows a string reference in attribute_table as empty
+	EmptyList     Rule = "empty list"     // a message has resources, a resource scopes, and a scope profiles
+	MappingRange  Rule = "mapping range"  // a mapping ends behind its start, or has neither
+	Negative      Rule = "negative"       // lines, columns and start lines are not below 0
+	BuildID       Rule = "build id"       // a mapping has a build ID
+	Units         Rule = "units"          // units of attributes are those of UCUM
 )
 
 // Format is the version of the format that the rules are from.
@@ -59,8 +81,8 @@ const Format = "opentelemetry-proto v1.11.0 (profiles v1development)"
 // recommended are the rules that the format says producers SHOULD keep, and those that readers need; of the others it
 // says MUST. warnings are the rules that output of this project may break.
 var (
-	recommended = []Rule{EmptyProfile, SampleOrder, SampleTypes, Duplicate, Unreferenced, SampleShape, SampleIdentity, TimeRange, AddressRange, NullAttribute, HiddenValue}
-	warnings    = []Rule{EmptyProfile, SampleOrder, SampleTypes, FunctionNames, TimeRange, AddressRange, EmptyKey, NullAttribute, HiddenValue}
+	recommended = []Rule{EmptyProfile, SampleOrder, SampleTypes, Duplicate, Unreferenced, SampleShape, SampleIdentity, TimeRange, AddressRange, NullAttribute, HiddenValue, EmptyList, MappingRange, Negative, BuildID, Units}
+	warnings    = []Rule{EmptyProfile, SampleOrder, SampleTypes, FunctionNames, TimeRange, AddressRange, EmptyKey, NullAttribute, HiddenValue, EmptyList, MappingRange, Negative, BuildID, Units}
 )
 
 // Required reports whether the format says that producers MUST keep the rule. It recommends the

@@ -38,9 +38,8 @@ func sampleAt(pd pprofile.Profiles, profile, sample int) pprofile.Sample {
 }
 
 func TestCheckAcceptsSoundProfiles(t *testing.T) {
-	for name, pd := range map[string]pprofile.Profiles{"small": profiletest.Small(t), "nothing but zero values": empty(t)} {
-		require.Empty(t, conformance.Check(pd).Findings, name)
-	}
+	require.Empty(t, conformance.Check(profiletest.Small(t)).Findings)
+	require.Empty(t, conformance.Check(empty(t)).Violations())
 }
 
 // TestCheckFindsEachFault breaks one rule at a time, and wants it and no other
@@ -250,6 +249,46 @@ func TestWarnings(t *testing.T) {
 	violations, warnings := report.Violations(), report.Warnings()
 	wantRules(t, violations, nil, "")
 	wantRules(t, warnings, []conformance.Rule{conformance.TimeRange, conformance.TimeRange, conformance.AddressRange, conformance.NullAttribute, conformance.FunctionNames}, "is 1100: must be inside the profile, 1000 to 1100")
+}
+
+// Rules of sig-profiling's profcheck, and recommendations of the semantic conventions.
+func TestWarningsOfMappingsLinesListsAndUnits(t *testing.T) {
+	for name, test := range map[string]struct {
+		spoil func(pd pprofile.Profiles)
+		want  conformance.Rule
+		says  string
+	}{
+		"no resource": {func(pd pprofile.Profiles) {
+			pd.ResourceProfiles().RemoveIf(func(pprofile.ResourceProfiles) bool { return true })
+		}, conformance.EmptyList, "message is without resource_profiles"},
+		"no scope": {func(pd pprofile.Profiles) { pd.ResourceProfiles().AppendEmpty() }, conformance.EmptyList, "resource_profiles[1] is without scope_profiles"},
+		"no profile": {func(pd pprofile.Profiles) { pd.ResourceProfiles().At(0).ScopeProfiles().AppendEmpty() },
+			conformance.EmptyList, "resource_profiles[0].scope_profiles[1] is without profiles"},
+		"an empty mapping": {func(pd pprofile.Profiles) {
+			m := pd.Dictionary().MappingTable().At(1)
+			m.SetMemoryLimit(m.MemoryStart())
+		}, conformance.MappingRange, "must be a range that ends behind its start"},
+		"a line below 0": {func(pd pprofile.Profiles) {
+			l := pd.Dictionary().LocationTable().At(1).Lines().At(0)
+			l.SetLine(-1)
+		}, conformance.Negative, "lines[0].line is -1"},
+		"a start line below 0": {func(pd pprofile.Profiles) { pd.Dictionary().FunctionTable().At(1).SetStartLine(-7) }, conformance.Negative, "function_table[1].start_line is -7"},
+		"no build ID":          {func(pd pprofile.Profiles) { pd.Dictionary().MappingTable().At(1).AttributeIndices().FromRaw(nil) }, conformance.BuildID, "mapping_table[1] is without a build ID"},
+		"a unit of pprof": {func(pd pprofile.Profiles) {
+			pd.Dictionary().StringTable().Append("bytes")
+			pd.Dictionary().AttributeTable().At(1).SetUnitStrindex(int32(pd.Dictionary().StringTable().Len() - 1))
+		}, conformance.Units, `"bytes": must be a unit of UCUM`},
+	} {
+		pd := profiletest.Small(t)
+		before := conformance.Check(pd)
+		require.Zero(t, before.Counts[test.want], name)
+		test.spoil(pd)
+		report := conformance.Check(pd)
+		require.Equal(t, 1, report.Counts[test.want], "%s: %v", name, report.Findings)
+		at := slices.IndexFunc(report.Findings, func(f conformance.Finding) bool { return f.Rule == test.want })
+		require.Contains(t, report.Findings[at].String(), test.says, name)
+		require.True(t, report.Findings[at].IsWarning(), name)
+	}
 }
 
 // TestSimilarValuesAreDifferent has entries that only look equal.

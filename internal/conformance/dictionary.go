@@ -6,7 +6,9 @@ package conformance
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	profilespb "go.opentelemetry.io/proto/otlp/profiles/v1development"
 )
@@ -54,8 +56,12 @@ func (c *checker) checkDictionary() {
 		if i > 0 && a.GetKeyStrindex() == 0 {
 			c.report(EmptyKey, c.attributes.at(i), "without a key", "an attribute with a key")
 		}
+		if unit := c.text(a.GetUnitStrindex()); c.strings.has(a.GetUnitStrindex()) && !isUCUM(unit) {
+			c.report(Units, c.attributes.at(i)+".unit_strindex", strconv.Quote(unit), "a unit of UCUM, such as By, ns or {request}")
+		}
 	}
 	c.checkFunctions()
+	c.checkMappings()
 	c.checkLinks()
 	c.checkAddresses()
 }
@@ -116,6 +122,39 @@ func (c *checker) checkFunctions() {
 	for i, f := range c.dict.GetFunctionTable() {
 		if i > 0 && empty(f.GetNameStrindex()) && empty(f.GetSystemNameStrindex()) && empty(f.GetFilenameStrindex()) {
 			c.report(FunctionNames, c.functions.at(i), c.functions.show(i), "a function with a name, a system name or a file name")
+		}
+		c.checkNumber(c.functions.at(i)+".start_line", f.GetStartLine())
+	}
+	for i, l := range c.dict.GetLocationTable() {
+		for j, line := range l.GetLines() {
+			path := fmt.Sprintf("%s.lines[%d]", c.locations.at(i), j)
+			c.checkNumber(path+".line", line.GetLine())
+			c.checkNumber(path+".column", line.GetColumn())
+		}
+	}
+}
+
+func (c *checker) checkNumber(path string, n int64) {
+	if n < 0 {
+		c.report(Negative, path, strconv.FormatInt(n, 10), "0 for unknown, or more")
+	}
+}
+
+// buildIDs are the attributes that identify the file of a mapping.
+// https://opentelemetry.io/docs/specs/semconv/registry/attributes/process/
+var buildIDs = []string{"process.executable.build_id.gnu", "process.executable.build_id.go", "process.executable.build_id.htlhash"}
+
+func (c *checker) checkMappings() {
+	for i, m := range c.dict.GetMappingTable() {
+		start, limit := m.GetMemoryStart(), m.GetMemoryLimit()
+		if start >= limit && (start != 0 || limit != 0) {
+			c.report(MappingRange, c.mappings.at(i), fmt.Sprintf("%#x to %#x", start, limit), "a range that ends behind its start, or 0 to 0 if it is unknown")
+		}
+		identified := slices.ContainsFunc(m.GetAttributeIndices(), func(index int32) bool {
+			return c.attributes.has(index) && slices.Contains(buildIDs, c.text(c.dict.AttributeTable[index].GetKeyStrindex()))
+		})
+		if i > 0 && !identified {
+			c.report(BuildID, c.mappings.at(i), "without a build ID", "a mapping with one of "+strings.Join(buildIDs, ", "))
 		}
 	}
 }

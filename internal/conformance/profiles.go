@@ -14,11 +14,14 @@ import (
 // checkProfiles checks resources, scopes, profiles and samples, and marks the entries
 // that they reach.
 func (c *checker) checkProfiles(data *profilespb.ProfilesData) {
+	c.checkList("message", "resource_profiles", len(data.GetResourceProfiles()))
 	for r, rp := range data.GetResourceProfiles() {
 		path := fmt.Sprintf("resource_profiles[%d]", r)
+		c.checkList(path, "scope_profiles", len(rp.GetScopeProfiles()))
 		c.keyValues(path+".resource.attributes", rp.GetResource().GetAttributes())
 		for s, sp := range rp.GetScopeProfiles() {
 			path := fmt.Sprintf("%s.scope_profiles[%d]", path, s)
+			c.checkList(path, "profiles", len(sp.GetProfiles()))
 			c.keyValues(path+".scope.attributes", sp.GetScope().GetAttributes())
 			var siblings []sibling
 			for p, profile := range sp.GetProfiles() {
@@ -27,6 +30,12 @@ func (c *checker) checkProfiles(data *profilespb.ProfilesData) {
 			}
 			c.checkSampleTypes(path, sp)
 		}
+	}
+}
+
+func (c *checker) checkList(path, field string, length int) {
+	if length == 0 {
+		c.report(EmptyList, path, "without "+field, "with "+field)
 	}
 }
 

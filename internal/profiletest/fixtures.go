@@ -22,7 +22,7 @@ import (
 // more besides index 0.
 func Small(tb testing.TB) pprofile.Profiles {
 	tb.Helper()
-	mapping := expand.Mapping{Start: 0x1000, Limit: 0x9000, File: "/bin/app", Attributes: []expand.Attribute{{Key: "build", Value: "abc"}}}
+	mapping := expand.Mapping{Start: 0x1000, Limit: 0x9000, File: "/bin/app", Attributes: []expand.Attribute{{Key: "process.executable.build_id.gnu", Value: "abc"}}}
 	leaf := &expand.Frame{Address: 0x1100, Mapping: mapping, Lines: []expand.Line{{Function: "leaf", Filename: "a.go", Line: 7}}}
 	root := &expand.Frame{Address: 0x1200, Mapping: mapping, Lines: []expand.Line{{Function: "root", Filename: "a.go", Line: 9}}}
 	header := expand.Profile{
