@@ -1,0 +1,234 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package contents
+
+import (
+	"slices"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+)
+
+// Key says which Profiles are added up.
+type Key struct {
+	Service    string `json:"service,omitempty"`
+	Type       string `json:"type,omitempty"` // the scope attribute profile.type
+	SampleType string `json:"sample_type,omitempty"`
+	Unit       string `json:"unit,omitempty"`
+	PeriodType string `json:"period_type,omitempty"`
+	PeriodUnit string `json:"period_unit,omitempty"`
+	// Snapshot is 0 for Profiles of intervals, which are summed over time. Otherwise it identifies
+	// snapshots (or cumulative Profiles) of the same thing, of which the latest counts: it is a hash of
+	// the resource, the scope without its version and all fields of the Profile but time, duration and ID.
+	Snapshot uint64 `json:"snapshot,omitempty"`
+}
+
+// texts are the strings of the key.
+func (k *Key) texts() [6]*string {
+	return [...]*string{&k.Service, &k.Type, &k.SampleType, &k.Unit, &k.PeriodType, &k.PeriodUnit}
+}
+
+// TextSize is the length of all strings of the key in bytes.
+func (k *Key) TextSize() (size int64) {
+	for _, text := range k.texts() {
+		size += int64(len(*text))
+	}
+	return size
+}
+
+// Summary is a total of the Profiles of one Key.
+type Summary struct {
+	Key
+	Total
+}
+
+// Total sums some Profiles.
+type Total struct {
+	// Timestamps: samples have timestamps.
+	Timestamps bool `json:"timestamps,omitempty"`
+	// Start is the earliest start of a Profile or timestamp of a sample, Latest the latest one, and
+	// End the latest end. They are in nanoseconds since the epoch, 0 if no time is stated.
+	Start  uint64 `json:"start,omitempty"`
+	Latest uint64 `json:"latest,omitempty"`
+	End    uint64 `json:"end,omitempty"`
+	// Covered is for how long there was a Profile from Start to End, in nanoseconds. It is 0 in a sum of summaries.
+	Covered uint64 `json:"covered,omitempty"`
+
+	Profiles int `json:"profiles"`
+	// Samples and Sum are those of the latest snapshot only.
+	Samples int   `json:"samples"`
+	Sum     int64 `json:"sum"` // saturated, as AddSaturated adds
+}
+
+// Add adds the summary of later Profiles of the same Key. Of snapshots that are equally late, the one added last
+// counts.
+func (s *Summary) Add(other *Summary) { s.add(other, false) }
+
+// add adds other. Siblings are Profiles of one payload: equally late snapshots are parts of one.
+func (s *Summary) add(other *Summary, siblings bool) {
+	switch {
+	case s.Snapshot == 0, siblings && s.Latest == other.Latest:
+		s.Samples += other.Samples
+		s.Sum = sampletypes.AddSaturated(s.Sum, other.Sum)
+	case other.Latest >= s.Latest:
+		s.Samples, s.Sum = other.Samples, other.Sum
+	}
+	s.Timestamps = s.Timestamps || other.Timestamps
+	s.Start, s.Latest, s.End = min(s.Start, other.Start), max(s.Latest, other.Latest), max(s.End, other.End)
+	s.Covered, s.Profiles = 0, s.Profiles+other.Profiles
+}
+
+// valid reports whether Profiles can have such a summary.
+func (s *Summary) valid() bool {
+	return s.Start <= s.Latest && s.Latest <= s.End && s.Covered <= s.End-s.Start && s.Profiles > 0 && s.Samples >= 0
+}
+
+// Summarize returns the summaries of a payload, each of another Key or minute, in the order of its Profiles. Indices that
+// lead nowhere are taken for 0. The attributes of resources and scopes must show their strings, so that a payload is
+// summarized before it is marshalled. An error says why readers reject the payload. The result may refer to pd.
+func Summarize(pd pprofile.Profiles) ([]Summary, error) {
+	if err := dictionary.CheckValues(pd); err != nil {
+		return nil, err
+	}
+	expected := min(pd.ProfileCount(), 4*pd.ResourceProfiles().Len()) // Profiles of a resource often have a Key in common
+	s := summarizer{
+		dict: pd.Dictionary(), strings: pd.Dictionary().StringTable(),
+		summaries: make([]Summary, 0, expected), covered: map[int]*sampletypes.Spans{}, places: make(map[uint64]int, expected),
+	}
+	for _, rp := range pd.ResourceProfiles().All() {
+		s.addResource(rp)
+	}
+	for i, covered := range s.covered {
+		s.summaries[i].Covered = covered.Length()
+	}
+	return s.summaries, nil
+}
+
+// summarizer adds up the Profiles of a payload.
+type summarizer struct {
+	dict      pprofile.ProfilesDictionary
+	strings   pcommon.StringSlice
+	summaries []Summary
+	covered   map[int]*sampletypes.Spans // by the Profiles of summaries that have several
+	places    map[uint64]int             // in summaries, by a hash of key and minute: a map of keys would take more memory than they do
+
+	service, profileType string // of the scope
+	origin               []byte // of the scope: what its snapshots have in common; nil until it is needed
+	buffer               dictionary.Value
+}
+
+func (s *summarizer) text(i int32) string { return dictionary.ValidString(s.strings, i) }
+
+func (s *summarizer) addResource(rp pprofile.ResourceProfiles) {
+	s.service = ""
+	if name, found := rp.Resource().Attributes().Get("service.name"); found {
+		s.service = dictionary.ValidUTF8(name.AsString())
+	}
+	for _, sp := range rp.ScopeProfiles().All() {
+		types := sampletypes.Of(sp, s.text)
+		s.profileType, s.origin = dictionary.ValidUTF8(sampletypes.ProfileType(sp.Scope().Attributes(), types)), nil
+		for i, p := range sp.Profiles().All() {
+			s.add(rp, sp, p, types[i])
+		}
+	}
+}
+
+func (s *summarizer) add(rp pprofile.ResourceProfiles, sp pprofile.ScopeProfiles, p pprofile.Profile, t sampletypes.Type) {
+	key := Key{
+		Service: s.service, Type: s.profileType, SampleType: t.Type, Unit: t.Unit,
+		PeriodType: s.text(p.PeriodType().TypeStrindex()), PeriodUnit: s.text(p.PeriodType().UnitStrindex()),
+	}
+	if sampletypes.IsSnapshot(s.dict, p, sampletypes.SnapshotSampleTypes) {
+		if s.origin == nil {
+			s.origin = s.originOf(rp, sp)
+		}
+		key.Snapshot = s.snapshot(p)
+	}
+	measured := Summary{Key: key}
+	measure(&measured.Total, p)
+	s.buffer = s.buffer[:0].AppendInt(int64(key.Snapshot)).AppendInt(int64(uint64(p.Time()) / uint64(time.Minute)))
+	for _, text := range key.texts() {
+		s.buffer = s.buffer.AppendKey(*text)
+	}
+	hash := xxhash.Sum64(s.buffer)
+	i, known := s.places[hash]
+	if !known || s.summaries[i].Key != key {
+		s.places[hash] = len(s.summaries)
+		s.summaries = append(s.summaries, measured)
+		return
+	}
+	if s.covered[i] == nil {
+		s.covered[i] = &sampletypes.Spans{}
+		s.covered[i].Add(s.summaries[i].Start, s.summaries[i].End)
+	}
+	s.covered[i].Add(measured.Start, measured.End)
+	s.summaries[i].add(&measured, true)
+}
+
+// derived are the attributes of scopes that are derived from the Profiles.
+var derived = []string{sampletypes.ProfileTypeAttribute, sampletypes.OrderAttribute, sampletypes.ListAttribute}
+
+// originOf returns the same bytes for equal resources, scopes and profile types, whatever the version of the scope: an
+// upgrade of the Collector changes that.
+func (s *summarizer) originOf(rp pprofile.ResourceProfiles, sp pprofile.ScopeProfiles) []byte {
+	origin := dictionary.AppendMap(dictionary.Value{}.AppendKey(dictionary.ValidUTF8(rp.SchemaUrl())), rp.Resource().Attributes())
+	origin = origin.AppendKey(dictionary.ValidUTF8(sp.SchemaUrl())).AppendKey(dictionary.ValidUTF8(sp.Scope().Name())).AppendKey(s.profileType)
+	return dictionary.AppendMapWithout(origin, sp.Scope().Attributes(), derived)
+}
+
+// snapshot returns the Snapshot of the Key of a Profile.
+func (s *summarizer) snapshot(p pprofile.Profile) uint64 {
+	id := append(s.buffer[:0], s.origin...)
+	for _, t := range [...]pprofile.ValueType{p.SampleType(), p.PeriodType()} {
+		id = id.AppendKey(s.text(t.TypeStrindex())).AppendKey(s.text(t.UnitStrindex()))
+	}
+	id = id.AppendInt(p.Period())
+	s.buffer = id
+	hash := xxhash.Sum64(id)
+	table := s.dict.AttributeTable()
+	var attributes []uint64
+	for _, i := range p.AttributeIndices().All() {
+		if i <= 0 || int(i) >= table.Len() {
+			continue
+		}
+		a := table.At(int(i))
+		s.buffer = dictionary.AppendPdata(s.buffer[:0].AppendKey(s.text(a.KeyStrindex())), a.Value())
+		attributes = append(attributes, xxhash.Sum64(s.buffer))
+	}
+	slices.Sort(attributes)
+	for _, a := range slices.Compact(attributes) {
+		s.buffer = s.buffer[:0].AppendInt(int64(hash)).AppendInt(int64(a))
+		hash = xxhash.Sum64(s.buffer)
+	}
+	return max(1, hash)
+}
+
+// measure sets times and counts. It takes most of the time of a payload.
+func measure(s *Total, p pprofile.Profile) {
+	samples := p.Samples()
+	start := uint64(p.Time())
+	latest, sum, stamped := start, int64(0), false
+	end := max(start, start+p.DurationNano()) // it may overflow
+	for i := range samples.Len() {            // without the iterators, which take twice as long
+		sample := samples.At(i)
+		sum = sampletypes.AddSaturated(sum, sampletypes.ValueOf(sample))
+		timestamps := sample.TimestampsUnixNano()
+		stamped = stamped || timestamps.Len() > 0
+		for k := range timestamps.Len() {
+			t := timestamps.At(k)
+			if t < start || start == 0 {
+				start = t
+			}
+			latest = max(latest, t)
+		}
+	}
+	s.Profiles, s.Samples, s.Timestamps, s.Sum = 1, samples.Len(), stamped, sum
+	s.Start, s.Latest, s.End = start, latest, max(end, latest)
+	s.Covered = s.End - s.Start
+}

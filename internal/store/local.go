@@ -1,0 +1,177 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
+)
+
+// local is a directory.
+type local struct{ root string }
+
+func (l *local) name(f *File) string { return l.path(f.Path) }
+func (l *local) close()              {}
+func (l *local) memory() int64       { return 0 }
+
+func (l *local) path(name string) string { return filepath.Join(l.root, filepath.FromSlash(name)) }
+
+// listing lists a directory.
+type listing struct {
+	*local
+
+	ctx     context.Context
+	since   time.Time
+	accepts func(string) bool
+	selects func(*File) bool
+	files   []File
+	err     error // of some directories and files
+}
+
+func (l *local) list(ctx context.Context, since time.Time, accepts func(string) bool, selects func(*File) bool) ([]File, error) {
+	w := &listing{local: l, ctx: ctx, since: since, accepts: accepts, selects: selects}
+	w.directory("", nil)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return w.files, w.err
+}
+
+// directory lists the directories in one before the files in it: a file that is compacted in between is in the list as itself or as a part
+// of another one.
+func (w *listing) directory(name string, date []string) {
+	if w.ctx.Err() != nil {
+		return
+	}
+	entries := w.read(name)
+	for _, entry := range entries {
+		if !entry.IsDir() || !isChild(len(date), entry.Name()) {
+			continue
+		}
+		child := path.Join(name, entry.Name())
+		switch {
+		case len(date) == 0 && !yearDir.MatchString(entry.Name()):
+			if w.accepts(child) {
+				w.directory(child, nil)
+			}
+		case name == "" && !w.accepts(""):
+		default:
+			if inner := append(slices.Clone(date), entry.Name()); endOf(inner).After(w.since) {
+				w.directory(child, inner)
+			}
+		}
+	}
+	switch len(date) {
+	case 0, 1: // have no files
+		return
+	case 2, 3:
+		entries = w.read(name)
+	}
+	for _, entry := range entries {
+		w.file(path.Join(name, entry.Name()), entry)
+	}
+}
+
+// endOf returns the end of the year, month, day or hour of directories, or zero if there is no such time.
+func endOf(date []string) time.Time {
+	start, err := time.Parse(layouts[len(date)], strings.Join(date, "/"))
+	switch {
+	case err != nil:
+		return time.Time{}
+	case len(date) == 1:
+		return start.AddDate(1, 0, 0)
+	case len(date) == 2:
+		return start.AddDate(0, 1, 0)
+	case len(date) == 3:
+		return start.AddDate(0, 0, 1)
+	default:
+		return start.Add(time.Hour)
+	}
+}
+
+func (w *listing) read(name string) []os.DirEntry {
+	entries, err := os.ReadDir(w.path(name))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		w.err = errors.Join(w.err, err)
+	}
+	return entries
+}
+
+func (w *listing) file(name string, entry os.DirEntry) {
+	if !entry.Type().IsRegular() {
+		return
+	}
+	f, ok := ParsePath(name)
+	if !ok || !f.Partition.Add(f.Level.span()).After(w.since) || !w.selects(&f) {
+		return
+	}
+	info, err := entry.Info()
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // it was closed, compacted or removed
+		if f.Partial {
+			w.files = append(w.files, f)
+		}
+	case err != nil:
+		w.err = errors.Join(w.err, err)
+	default:
+		f.Size = info.Size()
+		w.files = append(w.files, f)
+	}
+}
+
+func (l *local) open(_ context.Context, f *File) (content, error) {
+	file, err := regularfile.Open(l.path(f.Path))
+	if errors.Is(err, fs.ErrNotExist) && f.Partial {
+		file, err = l.openClosed(f)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w", l.name(f), ErrGone)
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && !f.Partial && info.Size() != f.Size {
+		err = fmt.Errorf("%s: %w", l.name(f), ErrGone)
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return &localContent{file, info.Size()}, nil
+}
+
+// openClosed opens a file that was closed after it was listed.
+func (l *local) openClosed(f *File) (*os.File, error) {
+	entries, err := os.ReadDir(l.path(f.dir()))
+	for _, entry := range entries {
+		if closed, ok := ParsePath(path.Join(f.dir(), entry.Name())); ok && closed.Stem == f.Stem {
+			return regularfile.Open(l.path(closed.Path))
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return nil, fs.ErrNotExist
+}
+
+type localContent struct {
+	*os.File
+
+	size int64
+}
+
+func (c *localContent) Size() int64                             { return c.size }
+func (c *localContent) Fetch(context.Context, []segment.Record) {}

@@ -1,0 +1,227 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Maintain applies Retention, counts groups, and recovers files that could not be closed. It may take long.
+func (w *Writer) Maintain() { w.maintain(w.options.Retention, false) }
+
+// maintain does the same with a Retention. start is set before the first record: then hours that are not over are recovered as well.
+func (w *Writer) maintain(retention Retention, start bool) {
+	w.maintaining.Lock()
+	defer w.maintaining.Unlock()
+	err := w.recoverAbandoned()
+	retain, count := retention != (Retention{}), w.options.MaxGroups > 0
+	if !w.recovered || retain || count {
+		err = errors.Join(err, w.visit(retention, start))
+	}
+	if err != nil {
+		w.options.Failed(err)
+	}
+}
+
+// visit looks through all directories once. An error in one does not stop it.
+func (w *Writer) visit(retention Retention, start bool) error {
+	dir, err := w.options.OpenDir(w.options.Directory)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = dir.Close() }() // what must be on the disk was synced
+	groups, busy := map[string]bool{}, false
+	var files []File
+	var look func(b *branch) error
+	look = func(b *branch) error {
+		if len(b.date) > 0 && b.group != "" {
+			groups[b.group] = true
+		}
+		err := b.children(look)
+		if len(b.date) < 2 {
+			return err
+		}
+		if len(b.date) == len(layouts)-1 && !w.recovered {
+			done, recoverErr := w.recoverPartition(b, start)
+			err, busy = errors.Join(err, recoverErr), busy || !done
+		}
+		if retention != (Retention{}) {
+			closed, listErr := b.files(func(f *File) bool { return !f.Partial })
+			files, err = append(files, closed...), errors.Join(err, listErr)
+		}
+		return err
+	}
+	err = look(&branch{dir: dir, root: w.options.Directory})
+	w.recovered = w.recovered || err == nil && !busy
+	if w.options.MaxGroups > 0 {
+		w.setAdmitted(groups, err == nil)
+	}
+	if surplus := retention.surplus(files, w.options.Now(), w.options.Keep); len(surplus) > 0 {
+		err = errors.Join(err, w.expire(dir, surplus))
+	}
+	return err
+}
+
+// recoverPartition closes the files that processes which do not run any more left in a partition. done is false if others may have files
+// there.
+func (w *Writer) recoverPartition(b *branch, start bool) (done bool, err error) {
+	if !start && w.options.Now().Before(b.time().Add(time.Hour)) {
+		return false, nil // this process may write there
+	}
+	isPartial := func(f *File) bool { return f.Partial }
+	files, err := b.files(isPartial)
+	if err != nil || len(files) == 0 {
+		return true, err
+	}
+	if locked, err := b.dir.TryLock(false); err != nil || !locked {
+		return false, err
+	}
+	files, err = b.files(isPartial) // that are still there
+	for i := range files {
+		err = errors.Join(err, w.recoverIn(b, &files[i]))
+	}
+	return true, err
+}
+
+func (w *Writer) recoverIn(b *branch, f *File) error {
+	recovered, err := recoverFile(b, f, f.Size, w.options.Now())
+	if err == nil && w.options.FileRecovered != nil {
+		w.options.FileRecovered(recovered)
+	}
+	return err
+}
+
+// recoverAbandoned closes files that this process could not close. It has their locks.
+func (w *Writer) recoverAbandoned() (err error) {
+	w.mu.Lock()
+	abandoned := w.abandoned
+	w.abandoned = nil
+	w.mu.Unlock()
+	for _, f := range abandoned {
+		name, relErr := filepath.Rel(w.options.Directory, f.Path)
+		file, ok := ParsePath(filepath.ToSlash(name))
+		if relErr != nil || !ok || f.dir == nil { // its descriptors could not be opened
+			f.release()
+			continue
+		}
+		b := &branch{dir: f.dir, root: w.options.Directory, path: file.dir()}
+		recovered, recoverErr := recoverFile(b, &file, f.Size, w.options.Now())
+		switch {
+		case recoverErr == nil:
+			f.release()
+			if w.options.FileRecovered != nil {
+				w.options.FileRecovered(recovered)
+			}
+		case errors.Is(recoverErr, fs.ErrNotExist):
+			f.release()
+		default:
+			w.abandon(f)
+			err = errors.Join(err, recoverErr)
+		}
+	}
+	return err
+}
+
+// setAdmitted takes over the groups whose directories were found. Retention and other processes remove some, and other Writers create
+// some. Those with a groupWriter stay, because their directories may not exist yet, and all do unless the directories could be
+// read completely.
+func (w *Writer) setAdmitted(found map[string]bool, complete bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for group := range found {
+		if isOther(group) {
+			delete(found, group)
+		}
+	}
+	for _, g := range w.groups {
+		if !g.other && len(g.group) > 0 {
+			found[strings.Join(g.group, "/")] = true
+		}
+	}
+	if !complete {
+		maps.Copy(found, w.admitted)
+	}
+	w.admitted = found
+}
+
+// isOther reports whether a group is the one of groups beyond the limit.
+func isOther(group string) bool {
+	return !slices.ContainsFunc(strings.Split(group, "/"), func(name string) bool { return !strings.HasSuffix(name, "="+Other) })
+}
+
+// surplus returns the files to remove, the oldest first, and the files of a level before those that were made of them. MaxAge does not
+// apply to files that keep keeps, unless it is nil. It sorts files.
+func (r Retention) surplus(files []File, now time.Time, keep func(string) bool) (surplus []File) {
+	slices.SortFunc(files, func(a, b File) int {
+		return cmp.Or(a.age().Compare(b.age()), cmp.Compare(a.Level, b.Level), cmp.Compare(a.Path, b.Path))
+	})
+	total := int64(0)
+	for i := range files {
+		total += files[i].Size
+	}
+	for i := range files {
+		f := &files[i]
+		over := r.MaxFiles > 0 && len(files)-len(surplus) > r.MaxFiles || r.MaxTotalSize > 0 && total > r.MaxTotalSize
+		switch {
+		case !over && (r.MaxAge == 0 || now.Sub(f.age()) <= r.MaxAge):
+			return surplus // the others are younger
+		case over || keep == nil || !keep(f.Path):
+			surplus, total = append(surplus, *f), total-f.Size
+		}
+	}
+	return surplus
+}
+
+// expire removes files, unless the directory is being compacted, and then the directories that are empty. The named inputs of a compacted
+// file are removed before it, as they would count again.
+func (w *Writer) expire(root Dir, surplus []File) (err error) {
+	if locked, err := root.TryLock(false); err != nil || !locked {
+		return err
+	}
+	for i := range surplus {
+		f := &surplus[i]
+		removeErr := w.expireFile(root, f)
+		switch {
+		case removeErr == nil:
+			if w.options.FileRemoved != nil {
+				w.options.FileRemoved(f.Path, f.Size)
+			}
+			removeEmpty(root, f.dir())
+		case !errors.Is(removeErr, fs.ErrNotExist):
+			err = errors.Join(err, &fs.PathError{Op: "remove", Path: filepath.Join(w.options.Directory, f.Path), Err: removeErr})
+		}
+	}
+	return err
+}
+
+func (w *Writer) expireFile(root Dir, f *File) error {
+	if f.Level > Written {
+		inputs, err := inputsOf(root, f)
+		if err != nil && !errors.Is(err, errNoInputs) {
+			return err
+		}
+		for _, input := range inputs {
+			if err := root.Remove(path.Join(f.dir(), input.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return root.Remove(f.Path)
+}
+
+// removeEmpty removes a directory and those above it as long as they are empty. Writers look whether theirs still exists after they have
+// locked it.
+func removeEmpty(root Dir, dir string) {
+	for dir != "." && dir != "" && root.Remove(dir) == nil {
+		dir = path.Dir(dir)
+	}
+}

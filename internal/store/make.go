@@ -1,0 +1,351 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
+)
+
+// maxRecord is the memory in bytes that a record takes when it is decoded, if it has Profiles of several slots. Readers with 32 MiB of
+// memory read it.
+const maxRecord = 8 << 20
+
+// inputError says that an input must stay as it is. Others may be made without it.
+type inputError struct {
+	file *File
+	err  error // nil if it was removed
+}
+
+func (e *inputError) Error() string { return fmt.Sprintf("%s: %v", e.file.Path, e.err) }
+
+// make makes the file of a partition from those inputs that can be read.
+func (p *pass) make(above, b *branch, level Level, inputs []File) error {
+	inputs = slices.DeleteFunc(inputs, func(f File) bool {
+		size, skipped := p.skipped[f.Path]
+		return skipped && size == f.Size
+	})
+	slices.SortFunc(inputs, func(a, b File) int { return cmp.Compare(a.Path, b.Path) })
+	for len(inputs) > 0 {
+		m := &maker{pass: p, above: above, stem: path.Base(b.path) + "_" + p.id, level: level, inputs: inputs}
+		result, err := m.make()
+		if bad, isInput := errors.AsType[*inputError](err); isInput {
+			if bad.err != nil {
+				p.skip(bad.file, bad.err)
+			}
+			name := bad.file.Path
+			inputs = slices.DeleteFunc(slices.Clone(inputs), func(f File) bool { return f.Path == name })
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if result != nil {
+			return p.clean(result)
+		}
+		return nil
+	}
+	return nil
+}
+
+// maker makes one file.
+type maker struct {
+	*pass
+
+	above  *branch // gets the file
+	stem   string
+	level  Level
+	inputs []File
+
+	file       Handle
+	size       int64
+	records    []segment.Record
+	index      *contents.Builder
+	bounds     bounds
+	named      []segment.Input
+	options    *merge.Options
+	window     *merge.Window
+	partitions []string // of the window, in order
+}
+
+// make writes the file and gives it its name. The error is an *inputError if an input must be left out.
+func (m *maker) make() (made *File, err error) {
+	began := m.pass.options.Now()
+	making := m.stem + makingSuffix
+	if err := m.above.dir.Remove(making); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a process that was killed
+		return nil, m.above.fail("remove", making, err)
+	}
+	if m.file, err = m.above.dir.Create(making); err != nil {
+		return nil, m.above.fail("create", making, err)
+	}
+	defer func() {
+		err = errors.Join(err, m.file.Close())
+		if err != nil {
+			_ = m.above.dir.Remove(making) // otherwise the next one does
+		}
+	}()
+	m.options = &merge.Options{
+		SlotLength: m.pass.options.Resolutions[m.level-Hour], SlotByStart: true, Snapshots: merge.SnapshotsLatest,
+		SnapshotSampleTypes: sampletypes.SnapshotSampleTypes, SplitBy: []string{"service.name"},
+	}
+	m.window, m.index = merge.NewWindow(m.options), contents.NewBuilder(nil)
+	result := Result{Inputs: len(m.inputs)}
+	for i := range m.inputs {
+		f := &m.inputs[i]
+		m.named = append(m.named, segment.Input{Name: strings.TrimPrefix(f.Path, m.above.path+"/"), Size: f.Size})
+		m.bounds.addFile(f)
+		result.Before += f.Size
+	}
+	if err := m.writeIndex(&segment.Index{Inputs: m.named}); err != nil {
+		return nil, err
+	}
+	for i := range m.inputs {
+		damaged, err := m.add(&m.inputs[i])
+		if err != nil {
+			return nil, err
+		}
+		m.named[i].Damaged = damaged
+	}
+	if err := m.flush(); err != nil {
+		return nil, err
+	}
+	if made, err = m.commit(making); err != nil {
+		return nil, err
+	}
+	result.Path, result.Records, result.After, result.Duration = made.Path, len(m.records), made.Size, m.pass.options.Now().Sub(began)
+	m.pass.options.Compacted(result)
+	return made, nil
+}
+
+func (m *maker) write(data []byte) error {
+	if err := writeAt(m.file, data, m.size); err != nil {
+		return m.above.fail("write", m.stem+makingSuffix, err)
+	}
+	m.size += int64(len(data))
+	return nil
+}
+
+func (m *maker) writeIndex(x *segment.Index) error {
+	frame, err := segment.AppendIndex(nil, x, m.size)
+	if err != nil {
+		return m.above.fail("write", m.stem+makingSuffix, err)
+	}
+	return m.write(frame)
+}
+
+// commit gives the file its name.
+func (m *maker) commit(making string) (*File, error) {
+	if err := m.writeIndex(&segment.Index{Records: m.records, Tables: m.index.Tables(), Inputs: m.named}); err != nil {
+		return nil, err
+	}
+	if err := m.file.Sync(); err != nil {
+		return nil, m.above.fail("sync", making, err)
+	}
+	base := writtenBase(m.stem, &m.bounds, segment.Proto)
+	if err := m.above.dir.Rename(making, base); err != nil {
+		return nil, m.above.fail("rename", making, err)
+	}
+	if err := m.above.dir.Sync(); err != nil { // the next Run removes the inputs
+		return nil, m.above.fail("sync", "", err)
+	}
+	f, _ := ParsePath(path.Join(m.above.path, base))
+	f.Size = m.size
+	return &f, nil
+}
+
+// add adds the records of an input that can be read. damaged is set if some cannot.
+func (m *maker) add(f *File) (damaged bool, err error) {
+	file, err := m.root.OpenToRead(f.Path)
+	if errors.Is(err, fs.ErrNotExist) { // removed by retention
+		return false, &inputError{f, nil}
+	}
+	if err != nil {
+		return false, &inputError{f, err}
+	}
+	defer func() { _ = file.Close() }()
+	info, err := file.Stat()
+	if err == nil && info.Size() != f.Size {
+		err = ErrGone
+	}
+	if err != nil {
+		return false, &inputError{f, err}
+	}
+	memory := m.pass.options.MaxMemory
+	reader := segment.NewReader(file, 0, f.Size, f.Format, int(min(memory/8, segment.MaxRecordSize)))
+	defer reader.Close()
+	for data, err := range reader.All() {
+		if m.ctx.Err() != nil {
+			return false, context.Cause(m.ctx)
+		}
+		_, tooLarge := errors.AsType[*segment.SizeError](err)
+		_, isDamage := errors.AsType[*segment.DamageError](err)
+		if isDamage && !tooLarge {
+			damaged = true
+			continue
+		}
+		var pd pprofile.Profiles
+		if err == nil {
+			pd, err = Decode(f.Format, data, memory/4)
+		}
+		if err != nil {
+			return false, &inputError{f, err}
+		}
+		if err := m.addRecord(f, pd); err != nil {
+			return false, err
+		}
+	}
+	return damaged, nil
+}
+
+// addRecord merges a record, and writes the window before that if it has no room.
+func (m *maker) addRecord(f *File, pd pprofile.Profiles) error {
+	stateTypes(pd)
+	payload, err := merge.Check(pd, m.options)
+	if err != nil {
+		return &inputError{f, err}
+	}
+	if int64(m.window.Size()) > m.pass.options.MaxMemory/4 {
+		if err := m.flush(); err != nil {
+			return err
+		}
+	}
+	if err = m.window.Add(payload, nil); err != nil {
+		if err := m.flush(); err != nil {
+			return err
+		}
+		if err = m.window.Add(payload, nil); err != nil {
+			return &inputError{f, err}
+		}
+	}
+	if m.window.Counts().Saturated > 0 {
+		return &inputError{f, errors.New("a sum does not fit into 64 bits")}
+	}
+	for i := range payload.Profiles {
+		if at, known := slices.BinarySearch(m.partitions, payload.Profiles[i].Partition); !known {
+			m.partitions = slices.Insert(m.partitions, at, payload.Profiles[i].Partition)
+		}
+	}
+	return nil
+}
+
+// stateTypes states the profile type of each scope, which readers derive from its sample types otherwise: scopes are divided
+// into slots.
+func stateTypes(pd pprofile.Profiles) {
+	text := func(i int32) string { return dictionary.ValidString(pd.Dictionary().StringTable(), i) }
+	for _, rp := range pd.ResourceProfiles().All() {
+		for _, sp := range rp.ScopeProfiles().All() {
+			attributes := sp.Scope().Attributes()
+			if t := sampletypes.ProfileType(attributes, sampletypes.Of(sp, text)); t != "" {
+				attributes.PutStr(sampletypes.ProfileTypeAttribute, dictionary.ValidUTF8(t))
+			}
+		}
+	}
+}
+
+// flush writes the window, service by service.
+func (m *maker) flush() error {
+	for _, partition := range m.partitions {
+		if m.ctx.Err() != nil {
+			return context.Cause(m.ctx)
+		}
+		if err := m.writePayload(m.window.Emit(partition)); err != nil {
+			return err
+		}
+	}
+	m.window, m.partitions = merge.NewWindow(m.options), nil
+	return nil
+}
+
+// scope is a scope of a payload, whose Profiles are of one slot.
+type scope struct {
+	part dictionary.Part
+	slot uint64
+}
+
+// writePayload writes the payload of a service as a record, or in parts if that would be large.
+func (m *maker) writePayload(pd pprofile.Profiles) error {
+	var scopes []scope
+	for i, rp := range pd.ResourceProfiles().All() {
+		for j, sp := range rp.ScopeProfiles().All() {
+			slot := uint64(0)
+			if sp.Profiles().Len() > 0 {
+				slot = uint64(sp.Profiles().At(0).Time()) / uint64(m.options.SlotLength)
+			}
+			scopes = append(scopes, scope{dictionary.Part{Resource: i, Scopes: []int{j}}, slot})
+		}
+	}
+	slices.SortStableFunc(scopes, func(a, b scope) int { return cmp.Compare(a.slot, b.slot) })
+	return m.writeScopes(pd, scopes, dictionary.NewSplitter(pd))
+}
+
+// writeScopes writes a payload that has scopes. If it would be large, it takes each half of the slots from the splitter.
+func (m *maker) writeScopes(pd pprofile.Profiles, scopes []scope, from *dictionary.Splitter) error {
+	entry, err := contents.Describe(pd)
+	if err != nil {
+		return err
+	}
+	pd.MarkReadOnly() // otherwise its resources would get references in place of strings
+	data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+	if err != nil {
+		return err
+	}
+	var meter wire.Meter
+	if _, err := meter.Write(data); err != nil {
+		return err
+	}
+	at := middle(scopes)
+	if meter.Size <= maxRecord || at == 0 {
+		return m.writeRecord(data, entry)
+	}
+	for _, half := range [][]scope{scopes[:at], scopes[at:]} {
+		parts := make([]dictionary.Part, len(half))
+		for i := range half {
+			parts[i] = half[i].part
+		}
+		if err := m.writeScopes(from.Take(parts), half, from); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// middle returns where the second half of the slots starts, or 0 if there is one slot.
+func middle(scopes []scope) (at int) {
+	for i := 1; i < len(scopes); i++ {
+		if scopes[i].slot != scopes[i-1].slot && (at == 0 || i <= len(scopes)/2) {
+			at = i
+		}
+	}
+	return at
+}
+
+func (m *maker) writeRecord(data []byte, entry *contents.Entry) error {
+	if len(data) == 0 {
+		return nil // it has no Profiles
+	}
+	e := segment.NewEncoder()
+	defer e.Release()
+	encoded, err := e.Encode(segment.Proto, data)
+	if err != nil {
+		return err
+	}
+	m.bounds.add(entry.Start, entry.End, m.pass.options.Now())
+	m.records = append(m.records, segment.Record{Offset: m.size, Length: int64(len(encoded)), Entry: m.index.Add(entry)})
+	return m.write(encoded)
+}

@@ -1,0 +1,415 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v7"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/bucket"
+)
+
+// UploadOptions of an Uploader. Functions may be called concurrently.
+type UploadOptions struct {
+	bucket.Location
+
+	Directory string
+	// Timeout is that of a request.
+	Timeout time.Duration
+	// MaxAge is when objects are removed, by the latest end in their names. 0 is never.
+	MaxAge time.Duration
+
+	// Uploaded gets a file that the bucket has now, by its path below the directory.
+	Uploaded func(path string, bytes int64)
+	// Removed gets an object that is older than MaxAge.
+	Removed func(key string)
+	// Waiting gets the number of files that the bucket has not.
+	Waiting func(files int)
+	// Failed gets an error. A *bucket.ConflictError is of one file, which is tried again later; else Run tries again after a time.
+	Failed func(err error, after time.Duration)
+
+	// Concurrency is how many files are uploaded at once, 4 if it is 0.
+	Concurrency int
+	// Interval is how often Run looks for closed files without a call of FileClosed, 10 s if it is 0.
+	Interval time.Duration
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+}
+
+const (
+	// expireInterval is how often old objects are removed.
+	expireInterval = time.Hour
+	// conflictInterval is how often the upload of a file is tried whose name another object has.
+	conflictInterval = 10 * time.Minute
+)
+
+// Uploader uploads the closed files of a directory to objects with their paths: a compacted file after those of lower levels. Then it removes what
+// the compacted file was made of from the bucket. The directory is the queue: what is in it and not in the bucket waits, also
+// after a restart.
+type Uploader struct {
+	options  UploadOptions
+	bucket   *bucket.Bucket
+	prefix   string
+	files    *local
+	retry    *backoff.ExponentialBackOff
+	closed   chan struct{}
+	listed   bool
+	expired  time.Time            // when old objects were removed last
+	conflict map[string]time.Time // when another object of a file's name was found
+
+	mu   sync.Mutex
+	done map[string]bool // files that are in the bucket, without their inputs, or are too old for it, by path
+}
+
+// NewUploader returns an Uploader. It sends no request.
+func NewUploader(options UploadOptions) (*Uploader, error) {
+	options.Interval, options.Concurrency = cmp.Or(options.Interval, 10*time.Second), cmp.Or(options.Concurrency, 4)
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	options.Prefix = strings.Trim(options.Prefix, "/")
+	directory, err := filepath.Abs(options.Directory)
+	if err != nil {
+		return nil, err
+	}
+	b, err := bucket.OpenOnce(options.Location) // Run has its own retries
+	if err != nil {
+		return nil, err
+	}
+	retry := backoff.NewExponentialBackOff()
+	retry.InitialInterval, retry.MaxInterval = min(time.Second, options.Interval), time.Minute
+	return &Uploader{
+		options: options, bucket: b, prefix: options.Location.Directory(), files: &local{root: directory}, retry: retry,
+		closed: make(chan struct{}, 1), conflict: map[string]time.Time{}, done: map[string]bool{},
+	}, nil
+}
+
+// Run uploads until ctx ends. It goes on after a panic of its own code.
+func (u *Uploader) Run(ctx context.Context) {
+	defer u.bucket.Close()
+	for ctx.Err() == nil {
+		delay, closed := u.options.Interval, u.closed
+		if err := recovered(func() error { return u.pass(ctx) }); err == nil {
+			u.retry.Reset()
+		} else if ctx.Err() == nil {
+			delay, closed = u.retry.NextBackOff(), nil
+			u.options.Failed(err, delay)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(delay):
+		case <-closed:
+			select { // for others that are closed at the same time
+			case <-ctx.Done():
+			case <-time.After(min(delay, time.Second)):
+			}
+		}
+	}
+}
+
+// recovered returns the error of a call, or its panic as an error.
+func recovered(call func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return call()
+}
+
+// FileClosed makes Run look for closed files soon. It is safe for concurrent use.
+func (u *Uploader) FileClosed() {
+	select {
+	case u.closed <- struct{}{}:
+	default:
+	}
+}
+
+// Waits reports whether a file is not in the bucket, or what it was made of still is, by its path below the directory. It is
+// safe for concurrent use.
+func (u *Uploader) Waits(path string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return !u.done[path]
+}
+
+// Forget reports whether a file waited that was removed.
+func (u *Uploader) Forget(path string) (waited bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	waited = !u.done[path]
+	delete(u.done, path)
+	return waited
+}
+
+func (u *Uploader) setDone(path string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.done[path] = true
+}
+
+func (u *Uploader) key(path string) string { return u.prefix + path }
+
+// pass uploads the files that wait, and removes old objects. After an error of the bucket, the rest is for the next pass; one of the
+// directory does not keep other files from being uploaded.
+func (u *Uploader) pass(ctx context.Context) error {
+	files, failed := u.scan(ctx)
+	if !u.listed {
+		if err := u.list(ctx, files); err != nil {
+			return err
+		}
+		u.listed = true
+	}
+	waiting := slices.DeleteFunc(files, func(f File) bool {
+		if u.isOld(&f) {
+			u.setDone(f.Path)
+		}
+		return !u.Waits(f.Path)
+	})
+	left := len(waiting)
+	u.options.Waiting(left)
+	for _, level := range []Level{Written, Hour, Day} {
+		err := u.uploadLevel(ctx, waiting, level, &left)
+		if bucket.IsStorageError(err) {
+			return err
+		}
+		failed = cmp.Or(failed, err)
+	}
+	if err := u.expire(ctx); err != nil {
+		return err
+	}
+	return failed
+}
+
+// uploadLevel uploads the files of a level. Those of higher ones must wait until it is done, as they may replace these.
+func (u *Uploader) uploadLevel(ctx context.Context, waiting []File, level Level, left *int) (failed error) {
+	var mu sync.Mutex
+	group, all := errgroup.WithContext(ctx)
+	group.SetLimit(u.options.Concurrency)
+	for i := range waiting {
+		f := &waiting[i]
+		if f.Level != level || all.Err() != nil {
+			continue
+		}
+		group.Go(func() error {
+			var uploaded bool
+			err := recovered(func() (err error) { uploaded, err = u.upload(all, f); return err })
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case bucket.IsStorageError(err):
+				return err
+			case err != nil:
+				failed = cmp.Or(failed, err)
+			case uploaded:
+				*left--
+				u.options.Waiting(*left)
+			}
+			return nil
+		})
+	}
+	return cmp.Or(group.Wait(), failed)
+}
+
+// scan returns the closed files of the directory that count, the oldest first.
+func (u *Uploader) scan(ctx context.Context) ([]File, error) {
+	all := func(string) bool { return true }
+	files, err := u.files.list(ctx, time.Time{}, all, func(f *File) bool { return !f.Partial })
+	files = unite(nil, files)
+	garbage, garbageErr := (&Store{source: u.files}).garbage(ctx, files)
+	if errors.Is(garbageErr, ErrGone) {
+		return nil, garbageErr // the next pass lists again
+	}
+	u.forget(files)
+	files = slices.DeleteFunc(files, func(f File) bool { return garbage[nameAndSize{f.Path, f.Size}] })
+	slices.SortStableFunc(files, func(a, b File) int { return a.Partition.Compare(b.Partition) })
+	return files, errors.Join(err, garbageErr)
+}
+
+// forget drops what is known of files that other processes have removed.
+func (u *Uploader) forget(files []File) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.done) <= 2*len(files)+1000 {
+		return
+	}
+	done := make(map[string]bool, len(files))
+	for i := range files {
+		if u.done[files[i].Path] {
+			done[files[i].Path] = true
+		}
+	}
+	u.done = done
+}
+
+// list finds the files that the bucket has already. A compacted one waits if the bucket may have its inputs.
+func (u *Uploader) list(ctx context.Context, files []File) error {
+	sizes := make(map[string]int64, len(files))
+	for i := range files {
+		sizes[files[i].Path] = files[i].Size
+	}
+	var stored []File
+	for o, err := range u.bucket.List(ctx, u.prefix, "") {
+		if err != nil {
+			return err
+		}
+		if f, ok := ParsePath(strings.TrimPrefix(o.Key, u.prefix)); ok {
+			f.Size = o.Size
+			stored = append(stored, f)
+		}
+	}
+	slices.SortFunc(stored, func(a, b File) int { return cmp.Compare(a.Path, b.Path) })
+	for i := range stored {
+		f := &stored[i]
+		// An object of another size is a conflict, which the upload finds.
+		if sizes[f.Path] == f.Size && (f.Level == Written || !hasFileBelow(stored, f)) {
+			u.setDone(f.Path)
+		}
+	}
+	return nil
+}
+
+func (u *Uploader) isOld(f *File) bool {
+	return u.options.MaxAge > 0 && u.options.Now().Sub(f.age()) > u.options.MaxAge
+}
+
+// upload uploads a file. uploaded is false if it is gone, or another object has its name.
+func (u *Uploader) upload(ctx context.Context, f *File) (uploaded bool, err error) {
+	u.mu.Lock()
+	conflict := u.conflict[f.Path]
+	u.mu.Unlock()
+	if u.options.Now().Sub(conflict) < conflictInterval {
+		return false, nil
+	}
+	file, err := regularfile.Open(u.files.path(f.Path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = file.Close() }()
+	if f.Level == Day {
+		if err := u.removeInputsOfInputs(ctx, f); err != nil {
+			return false, err
+		}
+	}
+	err = u.bucket.Put(ctx, u.key(f.Path), file, f.Size, u.options.Timeout)
+	if _, isConflict := errors.AsType[*bucket.ConflictError](err); isConflict {
+		u.options.Failed(err, 0)
+		u.mu.Lock()
+		u.conflict[f.Path] = u.options.Now()
+		u.mu.Unlock()
+		return false, nil
+	}
+	if err == nil && f.Level > Written {
+		var stored []File
+		if stored, err = u.stored(ctx, f); err == nil {
+			err = u.removeInputs(ctx, &Store{source: u.files}, f, stored)
+		}
+	}
+	if err != nil {
+		return false, err
+	}
+	u.options.Uploaded(f.Path, f.Size)
+	u.setDone(f.Path)
+	return true, nil
+}
+
+// stored returns the objects of lower levels of the partition of a compacted file.
+func (u *Uploader) stored(ctx context.Context, f *File) (files []File, err error) {
+	partition := f.Path[:len(f.dir())+1+2] // the hour or day of its name
+	for o, err := range u.bucket.List(ctx, u.key(partition)+"/", "") {
+		if err != nil {
+			return nil, err
+		}
+		if stored, ok := ParsePath(strings.TrimPrefix(o.Key, u.prefix)); ok {
+			stored.Size, stored.etag = o.Size, o.ETag
+			files = append(files, stored)
+		}
+	}
+	return files, nil
+}
+
+// removeInputs removes what a file of a store was made of from the bucket, as far as it is stored there.
+func (u *Uploader) removeInputs(ctx context.Context, s *Store, f *File, stored []File) error {
+	if len(stored) == 0 {
+		return nil
+	}
+	inputs, err := s.inputs(ctx, f)
+	if err != nil {
+		return err
+	}
+	named := make(map[nameAndSize]bool, len(inputs))
+	for _, input := range inputs {
+		named[nameAndSize{path.Join(f.dir(), input.Name), input.Size}] = true
+	}
+	for i := range stored {
+		if !named[nameAndSize{stored[i].Path, stored[i].Size}] {
+			continue
+		}
+		if err := u.bucket.Remove(ctx, u.key(stored[i].Path), u.options.Timeout); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeInputsOfInputs removes what the compacted files in the bucket that another one replaces were made of: it would count again without
+// them.
+func (u *Uploader) removeInputsOfInputs(ctx context.Context, f *File) error {
+	stored, err := u.stored(ctx, f)
+	if err != nil {
+		return err
+	}
+	there := &Store{source: &remote{bucket: u.bucket, prefix: u.prefix}}
+	for i := range stored {
+		if stored[i].Level == Written {
+			continue
+		}
+		if err := u.removeInputs(ctx, there, &stored[i], stored); err != nil && !errors.Is(err, ErrGone) {
+			return err
+		}
+	}
+	return nil
+}
+
+// expire removes old objects, those of lower levels first.
+func (u *Uploader) expire(ctx context.Context) error {
+	now := u.options.Now()
+	if u.options.MaxAge == 0 || now.Sub(u.expired) < expireInterval {
+		return nil
+	}
+	var old []File
+	for o, err := range u.bucket.List(ctx, u.prefix, "") {
+		if err != nil {
+			return err
+		}
+		if f, ok := ParsePath(strings.TrimPrefix(o.Key, u.prefix)); ok && u.isOld(&f) {
+			old = append(old, f)
+		}
+	}
+	slices.SortStableFunc(old, func(a, b File) int { return cmp.Compare(a.Level, b.Level) })
+	for i := range old {
+		if err := u.bucket.Remove(ctx, u.key(old[i].Path), u.options.Timeout); err != nil {
+			return err
+		}
+		u.options.Removed(u.bucket.Path(u.key(old[i].Path)))
+	}
+	u.expired = now
+	return nil
+}
