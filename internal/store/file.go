@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -21,6 +23,9 @@ import (
 
 // ErrGone means that another process removed, moved, truncated or replaced a file or directory.
 var ErrGone = errors.New("removed, moved, truncated or replaced by another process")
+
+// errRecovered means that another process closed the file, while its descriptors were closed.
+var errRecovered = fmt.Errorf("recovered by another process: %w", ErrGone)
 
 // partialFile is a file that is being written. While it has descriptors, it has a shared lock of its directory, so that no other process
 // recovers it. Its owner writes to it until finish or abandon.
@@ -74,13 +79,13 @@ func (f *partialFile) reopen(open func(path string, inside ...string) (Dir, erro
 	}
 	locked, err := dir.TryLock(true)
 	if err == nil && !locked {
-		err = ErrGone // another process recovers it
+		err = errRecovered // now
 	}
 	var file Handle
 	if err == nil {
 		file, err = dir.Open(f.base())
 		if errors.Is(err, fs.ErrNotExist) {
-			err = ErrGone
+			err = f.whyGone(dir, open)
 		}
 	}
 	if err != nil {
@@ -93,6 +98,34 @@ func (f *partialFile) reopen(open func(path string, inside ...string) (Dir, erro
 		return err
 	}
 	return nil
+}
+
+// whyGone returns errRecovered if the file was closed, or its partition compacted after that, else ErrGone.
+func (f *partialFile) whyGone(dir Dir, open func(path string, inside ...string) (Dir, error)) error {
+	names, err := dir.Names()
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, f.stem+".") }) {
+		return errRecovered
+	}
+	partition := filepath.Dir(f.Path)
+	for range Day { // the hour, and the day
+		above, err := open(filepath.Dir(partition))
+		if err != nil {
+			return err
+		}
+		names, err := above.Names()
+		_ = above.Close() // nothing was written through it
+		if err != nil {
+			return err
+		}
+		if hasCompacted(names, filepath.Base(partition), "") {
+			return errRecovered
+		}
+		partition = filepath.Dir(partition)
+	}
+	return ErrGone
 }
 
 // park closes the descriptors. The file stays one that is being written, unless another process recovers it.

@@ -90,6 +90,8 @@ func (g *groupWriter) openFile(size int64, now time.Time) error {
 			err = f.checkPath()
 		}
 		switch {
+		case errors.Is(err, errRecovered):
+			g.close(ByError)
 		case errors.Is(err, ErrGone):
 			g.fail("find", f, fmt.Errorf("file with %d records: %w; creating another file", f.Records, err))
 			g.close(ByError) // it may be in a directory that was moved
@@ -186,7 +188,9 @@ func (g *groupWriter) close(reason Reason) {
 			_ = f.truncate() // a file that was moved still ends on a record
 		}
 		f.release()
-		g.fail("close", f, err)
+		if !errors.Is(err, errRecovered) {
+			g.fail("close", f, err)
+		}
 	default:
 		g.writer.abandon(f)
 		g.fail("close", f, err)
@@ -217,6 +221,10 @@ func (g *groupWriter) tick(now time.Time) {
 	}
 	parked := f.file == nil
 	err := f.reopen(g.writer.options.OpenDir)
+	if errors.Is(err, errRecovered) { // which synced it
+		g.close(ByError)
+		return
+	}
 	if err == nil {
 		err = f.sync()
 	}

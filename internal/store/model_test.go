@@ -1,0 +1,321 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
+)
+
+// world is a directory with two processes that write to it, and a model: the records that were acknowledged, and those whose call failed
+// because the process was killed, which may be there or not.
+type world struct {
+	t     *testing.T
+	r     *rand.Rand
+	dir   string
+	now   time.Time
+	store *Store
+
+	processes [2]*process
+	writers   [2]*Writer
+
+	next         int
+	acknowledged map[int]int
+	unknown      map[int]bool
+	failures     int
+}
+
+func newWorld(t *testing.T, seed uint64) *world {
+	w := &world{
+		t: t, r: profiletest.NewRand(seed), dir: t.TempDir(), now: begin.Add(30 * time.Minute),
+		acknowledged: map[int]int{}, unknown: map[int]bool{},
+	}
+	w.store = openStore(t, w.dir)
+	return w
+}
+
+// writer returns a running process.
+func (w *world) writer(i int) *Writer {
+	if w.writers[i] != nil {
+		return w.writers[i]
+	}
+	p := &process{}
+	opened, err := OpenWriter(w.options(p))
+	require.NoError(w.t, err)
+	w.processes[i], w.writers[i] = p, opened
+	return opened
+}
+
+func (w *world) options(p *process) Options {
+	return Options{
+		Directory: w.dir, Format: segment.Proto, Rotation: Rotation{MaxRecords: 4, MaxAge: 10 * time.Minute}, Sync: SyncRecord, MaxOpen: 2,
+		OpenDir: p.openDir, Now: func() time.Time { return w.now },
+		Failed: func(err error) { assert.ErrorIs(w.t, err, errKilled) },
+	}
+}
+
+func (w *world) append(i int) {
+	writer := w.writer(i)
+	w.next++
+	id := w.next
+	end := w.now.Add(-time.Duration(w.r.Int64N(int64(3 * time.Hour))))
+	if w.r.IntN(8) == 0 {
+		end = w.now.Add(time.Duration(w.r.Int64N(int64(3 * time.Hour))))
+	}
+	record := newRecord(w.t, segment.Proto, fmt.Sprint("service-", w.r.IntN(3)), id, end.Add(-time.Second), end)
+	switch err := writer.Append(record); {
+	case err == nil:
+		w.acknowledged[id] = 1
+	case errors.Is(err, errKilled):
+		w.unknown[id] = true
+		w.writers[i] = nil
+	default:
+		require.NoError(w.t, err)
+	}
+}
+
+// killAt kills a process at one of its next calls.
+func (w *world) killAt(p *process, calls int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.before = func(string) error {
+		if calls--; calls < 0 {
+			w.failures++
+			return errKilled
+		}
+		return nil
+	}
+}
+
+func (w *world) compactor(p *process) *Compactor {
+	return NewCompactor(CompactOptions{
+		Directory: w.dir, After: 30 * time.Minute, Resolutions: []time.Duration{time.Minute, 10 * time.Minute}, MaxMemory: 64 << 20,
+		Compacted: func(Result) {},
+		Skipped:   func(path string, err error) { assert.ErrorIs(w.t, err, errKilled, path) },
+		Damaged:   func(path string) { assert.Fail(w.t, "damaged", path) },
+		Now:       func() time.Time { return w.now }, OpenDir: p.openDir,
+	})
+}
+
+func (w *world) compact(killAt int) {
+	p := &process{}
+	if killAt >= 0 {
+		w.killAt(p, killAt)
+	}
+	if err := w.compactor(p).Run(w.t.Context()); err != nil {
+		require.ErrorIs(w.t, err, errKilled)
+	}
+	p.kill()
+}
+
+// check compares what a reader sees with the model.
+func (w *world) check() {
+	w.t.Helper()
+	counts := readAll(w.t, w.store)
+	for id := range w.unknown {
+		require.LessOrEqual(w.t, counts[id], 1, "record %d", id)
+		delete(counts, id)
+	}
+	require.Equal(w.t, w.acknowledged, counts)
+}
+
+func (w *world) step() {
+	i := w.r.IntN(2)
+	switch w.r.IntN(24) {
+	default:
+		w.append(i)
+	case 0, 1:
+		w.writer(i).Tick()
+	case 2:
+		w.now = w.now.Add(time.Duration(w.r.Int64N(int64(4 * time.Hour))))
+		w.writer(i).Tick()
+	case 3:
+		w.now = w.now.Add(-time.Duration(w.r.Int64N(int64(3 * time.Hour)))) // the clock steps back
+	case 4:
+		w.writer(i)
+		w.killAt(w.processes[i], w.r.IntN(20))
+	case 5:
+		w.writer(i)
+		w.processes[i].kill()
+		w.writers[i] = nil
+	case 6:
+		w.writer(i).Maintain()
+	case 7:
+		if w.writers[i] != nil {
+			_ = w.writers[i].Close()
+			w.writers[i] = nil
+		}
+	case 8, 9:
+		w.compact(-1)
+	case 10, 11, 12:
+		w.compact(w.r.IntN(150))
+	case 13:
+		w.now = w.now.Add(26 * time.Hour)
+		w.writer(0).Tick()
+		w.writer(1).Tick()
+		w.compact(-1)
+	}
+	for i, p := range w.processes {
+		if p != nil && p.killed {
+			w.writers[i] = nil
+		}
+	}
+	w.check()
+}
+
+// TestNothingIsLostOrCountsTwice_E1_E3: random sequences of what two processes do, which are killed at random calls of the file system, while
+// the clock steps. After each step a reader sees each acknowledged record once.
+func TestNothingIsLostOrCountsTwice_E1_E3(t *testing.T) {
+	for seed := range uint64(profiletest.Rounds(t, 8, 500)) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, seed)
+			for range 120 {
+				w.step()
+			}
+			for i := range w.writers {
+				if w.writers[i] != nil {
+					w.processes[i].before = nil
+					require.NoError(t, w.writers[i].Close())
+				}
+			}
+			w.now = w.now.Add(72 * time.Hour)
+			for range 3 {
+				w.compact(-1)
+				w.check()
+			}
+			for _, name := range paths(t, w.dir) {
+				require.False(t, strings.HasSuffix(name, partialSuffix) || strings.HasSuffix(name, makingSuffix), "%s is left", name)
+			}
+			t.Logf("%d acknowledged, %d unknown, %d kills", len(w.acknowledged), len(w.unknown), w.failures)
+		})
+	}
+}
+
+// TestACrashAtAnyStepOfCompaction_E3: after a crash at each call of the file system, while hours and days are made and their inputs removed,
+// readers see the same, and the next process finishes the work.
+func TestACrashAtAnyStepOfCompaction_E3(t *testing.T) {
+	stride := 4
+	if full, _ := profiletest.Soak(t); full {
+		stride = 1
+	}
+	points := 0
+	for at := int(profiletest.Seed(t) % uint64(stride)); ; at += stride {
+		w := newWorld(t, 1)
+		for hour := range 2 {
+			w.now = begin.Add(time.Duration(hour)*time.Hour + 10*time.Minute)
+			for range 3 {
+				w.append(0)
+			}
+			if hour == 1 { // one is left by a killed process
+				w.processes[0].kill()
+				w.writers[0] = nil
+				break
+			}
+			require.NoError(t, w.writers[0].Close())
+			w.writers[0] = nil
+		}
+		w.now = begin.Add(30 * time.Hour)
+		p := &process{}
+		w.killAt(p, at)
+		for range 2 {
+			_ = w.compactor(p).Run(t.Context())
+			w.check()
+		}
+		killed := p.killed
+		p.kill()
+		w.check()
+		for range 2 {
+			w.compact(-1)
+			w.check()
+		}
+		for _, name := range paths(t, w.dir) {
+			f, ok := ParsePath(name)
+			require.True(t, ok && f.Level == Day, "%s is left after %d calls", name, at)
+		}
+		if !killed {
+			break
+		}
+		points++
+	}
+	require.Greater(t, points, 50)
+	t.Logf("%d points", points)
+}
+
+// TestReadersOfAWorkingStore_A4: readers that list all the time, while files are written, closed, compacted and removed, see each record that was
+// acknowledged before they listed, once.
+func TestReadersOfAWorkingStore_A4(t *testing.T) {
+	w := newWorld(t, 3)
+	var mu sync.Mutex
+	acknowledged, now := map[int]int{}, w.now
+	clock := func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		return now
+	}
+	p := &process{}
+	options := w.options(p)
+	options.Now, options.Sync = clock, SyncNone
+	writer, err := OpenWriter(options)
+	require.NoError(t, err)
+	compactor := w.compactor(p)
+	compactor.options.Now = clock
+	done := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 2 {
+		s := openStore(t, w.dir)
+		readers.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				mu.Lock()
+				before := make([]int, 0, len(acknowledged))
+				for id := range acknowledged {
+					before = append(before, id)
+				}
+				mu.Unlock()
+				counts := readAll(t, s)
+				for _, id := range before {
+					if !assert.Equal(t, 1, counts[id], "record %d", id) {
+						return
+					}
+				}
+				for id, n := range counts {
+					assert.Equal(t, 1, n, "record %d", id)
+				}
+			}
+		})
+	}
+	records := profiletest.Rounds(t, 300, 20_000)
+	for id := 1; id <= records; id++ {
+		at := clock()
+		require.NoError(t, writer.Append(newRecord(t, segment.Proto, fmt.Sprint("service-", id%3), id, at.Add(-time.Second), at)))
+		mu.Lock()
+		acknowledged[id] = 1
+		now = now.Add(time.Duration(w.r.Int64N(int64(10 * time.Minute))))
+		mu.Unlock()
+		if id%5 == 0 {
+			writer.Tick()
+			require.NoError(t, compactor.Run(t.Context()))
+		}
+	}
+	close(done)
+	readers.Wait()
+	require.NoError(t, writer.Close())
+	require.Equal(t, acknowledged, readAll(t, w.store))
+}
