@@ -135,9 +135,13 @@ func (g *groupWriter) create(now time.Time) error {
 	}
 	if err == nil {
 		g.file, err = createPartial(dir, g.path(), g.writer.stem(now), g.writer.options.Format, now, g.writer.memory)
+		if err != nil {
+			g.writer.recovered.Store(false) // an empty file may be left
+		}
 	}
 	if err != nil {
-		_ = dir.Close() // nothing was written through it
+		_ = dir.Close()                 // nothing was written through it
+		g.writer.recovered.Store(false) // an empty file may be left
 	}
 	return err
 }

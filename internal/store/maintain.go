@@ -18,27 +18,30 @@ import (
 // Maintain applies Retention, counts groups, and recovers files that could not be closed. It may take long.
 func (w *Writer) Maintain() { w.maintain(w.options.Retention, false) }
 
-// maintain does the same with a Retention. start is set before the first record: then hours that are not over are recovered as well.
-func (w *Writer) maintain(retention Retention, start bool) {
+// maintain does the same with a Retention. idle is set if this process has no file: then hours that are not over are recovered as well.
+func (w *Writer) maintain(retention Retention, idle bool) {
 	w.maintaining.Lock()
 	defer w.maintaining.Unlock()
-	err := w.recoverAbandoned()
-	retain, count := retention != (Retention{}), w.options.MaxGroups > 0
-	if !w.recovered || retain || count {
-		err = errors.Join(err, w.visit(retention, start))
-	}
+	err := recovered(func() error {
+		err := w.recoverAbandoned()
+		if !w.recovered.Load() || retention != (Retention{}) || w.options.MaxGroups > 0 {
+			err = errors.Join(err, w.visit(retention, idle))
+		}
+		return err
+	})
 	if err != nil {
 		w.options.Failed(err)
 	}
 }
 
 // visit looks through all directories once. An error in one does not stop it.
-func (w *Writer) visit(retention Retention, start bool) error {
+func (w *Writer) visit(retention Retention, idle bool) error {
 	dir, err := w.options.OpenDir(w.options.Directory)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = dir.Close() }() // what must be on the disk was synced
+	complete := w.recovered.Swap(true) // a file that is left after this makes it false again
 	groups, busy := map[string]bool{}, false
 	var files []File
 	var look func(b *branch) error
@@ -50,8 +53,8 @@ func (w *Writer) visit(retention Retention, start bool) error {
 		if len(b.date) < 2 {
 			return err
 		}
-		if len(b.date) == len(layouts)-1 && !w.recovered {
-			done, recoverErr := w.recoverPartition(b, start)
+		if len(b.date) == len(layouts)-1 && !complete {
+			done, recoverErr := w.recoverPartition(b, idle)
 			err, busy = errors.Join(err, recoverErr), busy || !done
 		}
 		if retention != (Retention{}) {
@@ -61,7 +64,9 @@ func (w *Writer) visit(retention Retention, start bool) error {
 		return err
 	}
 	err = look(&branch{dir: dir, root: w.options.Directory})
-	w.recovered = w.recovered || err == nil && !busy
+	if err != nil && !complete || busy {
+		w.recovered.Store(false)
+	}
 	if w.options.MaxGroups > 0 {
 		w.setAdmitted(groups, err == nil)
 	}
@@ -73,8 +78,8 @@ func (w *Writer) visit(retention Retention, start bool) error {
 
 // recoverPartition closes the files that processes which do not run any more left in a partition. done is false if others may have files
 // there.
-func (w *Writer) recoverPartition(b *branch, start bool) (done bool, err error) {
-	if !start && w.options.Now().Before(b.time().Add(time.Hour)) {
+func (w *Writer) recoverPartition(b *branch, idle bool) (done bool, err error) {
+	if !idle && w.options.Now().Before(b.time().Add(time.Hour)) {
 		return false, nil // this process may write there
 	}
 	isPartial := func(f *File) bool { return f.Partial }
@@ -109,8 +114,18 @@ func (w *Writer) recoverAbandoned() (err error) {
 	for _, f := range abandoned {
 		name, relErr := filepath.Rel(w.options.Directory, f.Path)
 		file, ok := ParsePath(filepath.ToSlash(name))
-		if relErr != nil || !ok || f.dir == nil { // its descriptors could not be opened
+		if relErr != nil || !ok {
 			f.release()
+			continue
+		}
+		reopenErr := f.reopen(w.options.OpenDir)
+		if errors.Is(reopenErr, ErrGone) {
+			f.release()
+			continue
+		}
+		if reopenErr != nil {
+			w.abandon(f)
+			err = errors.Join(err, reopenErr)
 			continue
 		}
 		b := &branch{dir: f.dir, root: w.options.Directory, path: file.dir()}

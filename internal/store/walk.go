@@ -86,11 +86,16 @@ func (b *branch) children(do func(*branch) error) (err error) {
 		c, openErr := b.child(name)
 		err = errors.Join(err, openErr)
 		if c != nil {
-			err = errors.Join(err, do(c))
-			_ = c.dir.Close() // what must be on the disk was synced
+			err = errors.Join(err, c.use(do))
 		}
 	}
 	return err
+}
+
+// use closes the directory after a call, also if that panics: it may have locked the directory.
+func (b *branch) use(do func(*branch) error) error {
+	defer func() { _ = b.dir.Close() }() // what must be on the disk was synced
+	return do(b)
 }
 
 // files returns the segments in the directory. It looks at those that select accepts only.

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -47,7 +48,7 @@ type Writer struct {
 	admitted  map[string]bool // groups that have a directory, for MaxGroups
 
 	maintaining sync.Mutex
-	recovered   bool // all files that processes before this one left were closed
+	recovered   atomic.Bool // all files that were left, also by processes before this one, were closed
 }
 
 // OpenWriter opens the directory, which it creates if it is missing, and closes the files that processes which do not run any more have
@@ -300,9 +301,14 @@ func (w *Writer) Tick() {
 	var ticks errgroup.Group
 	ticks.SetLimit(concurrentTicks)
 	for _, g := range groups {
-		ticks.Go(func() error { g.tick(now); return nil })
+		ticks.Go(func() error {
+			if err := recovered(func() error { g.tick(now); return nil }); err != nil {
+				w.options.Failed(err)
+			}
+			return nil
+		})
 	}
-	_ = ticks.Wait() // no tick returns an error
+	_ = ticks.Wait() // none returns an error
 	for _, g := range groups {
 		w.drop(g, now, false)
 	}
@@ -343,7 +349,7 @@ func (w *Writer) Close() error {
 		g.close(ByShutdown)
 		g.mu.Unlock()
 	}
-	w.maintain(Retention{}, false)
+	w.maintain(Retention{}, true)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var errs []error

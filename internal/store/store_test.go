@@ -1,0 +1,620 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
+)
+
+// directory is one that one process writes to and compacts.
+type directory struct {
+	t       *testing.T
+	dir     string
+	now     time.Time
+	process *process
+	format  segment.Format
+
+	damaged, skipped []string
+}
+
+func newDirectory(t *testing.T) *directory {
+	return &directory{t: t, dir: t.TempDir(), now: begin.Add(10 * time.Minute), process: &process{}, format: segment.Proto}
+}
+
+func (d *directory) open(change ...func(*Options)) *Writer {
+	options := Options{
+		Directory: d.dir, Format: d.format, MaxOpen: 10, OpenDir: d.process.openDir, Now: func() time.Time { return d.now },
+		Failed: func(err error) { assert.NoError(d.t, err) },
+	}
+	for _, c := range change {
+		c(&options)
+	}
+	w, err := OpenWriter(options)
+	require.NoError(d.t, err)
+	return w
+}
+
+// write writes a file with records that end now.
+func (d *directory) write(ids ...int) {
+	d.t.Helper()
+	w := d.open()
+	for _, id := range ids {
+		require.NoError(d.t, w.Append(newRecord(d.t, d.format, "checkout", id, d.now.Add(-time.Second), d.now)))
+	}
+	require.NoError(d.t, w.Close())
+}
+
+func (d *directory) compactor() *Compactor {
+	return NewCompactor(CompactOptions{
+		Directory: d.dir, After: 30 * time.Minute, Resolutions: []time.Duration{time.Minute, 10 * time.Minute}, MaxMemory: 64 << 20,
+		Compacted: func(Result) {},
+		Skipped:   func(path string, _ error) { d.skipped = append(d.skipped, path) },
+		Damaged:   func(path string) { d.damaged = append(d.damaged, path) },
+		Now:       func() time.Time { return d.now }, OpenDir: d.process.openDir,
+	})
+}
+
+func (d *directory) compact() {
+	d.t.Helper()
+	require.NoError(d.t, d.compactor().Run(d.t.Context()))
+}
+
+// levels counts the segments of each level that are not damaged ones.
+func (d *directory) levels() (levels [3]int) {
+	for _, name := range paths(d.t, d.dir) {
+		if f, ok := ParsePath(name); ok && !strings.HasPrefix(name, damagedDir) {
+			levels[f.Level]++
+		}
+	}
+	return levels
+}
+
+func (d *directory) counts() map[int]int { return readAll(d.t, openStore(d.t, d.dir)) }
+
+func TestPaths(t *testing.T) {
+	for path, want := range map[string]Level{
+		"service.name=checkout/2026/11/28/14/20261128T140000.000Z-0123456789ab.20261128T135959Z-20261128T140100Z.otlp.pb.zst": Written,
+		"2026/11/28/14/20261128T140000.000Z-0123456789ab.20261128T135959Z-20261128T140100Z.otlp.jsonl":                        Written,
+		"service.name=checkout/2026/11/28/14/20261128T140000.000Z-0123456789ab.otlp.pb.zst.partial":                           Written,
+		"a=b/c=d/2026/11/28/14_0123456789ab.20261128T135959Z-20261128T140100Z.otlp.pb.zst":                                    Hour,
+		"a=b/2026/11/28_0123456789ab.20261128T000000Z-20261129T000000Z.otlp.pb.zst":                                           Day,
+	} {
+		f, ok := ParsePath(path)
+		require.True(t, ok, path)
+		require.Equal(t, want, f.Level, path)
+		require.Equal(t, strings.HasSuffix(path, partialSuffix), f.Partial)
+		require.Equal(t, 28, f.Partition.Day())
+	}
+	for _, path := range []string{
+		"service.name=checkout/2026/11/28/14/20261128T140000.000Z-0123456789ab.otlp.pb.zst",
+		"service.name=checkout/2026/13/28/14/20261128T140000.000Z-0123456789ab.otlp.pb.zst.partial",
+		"damaged/service.name=x/2026/11/28_0123456789ab.20261128T000000Z-20261129T000000Z.otlp.pb.zst",
+		"a=b/2026/11/28/14_0123456789ab.making", "a=b/2026/28_0123456789ab.20261128T000000Z-20261129T000000Z.otlp.pb.zst", "x.pprof", "",
+	} {
+		_, ok := ParsePath(path)
+		require.False(t, ok, path)
+	}
+}
+
+func TestAFileKeepsItsNameAndHasAnIndex(t *testing.T) {
+	d := newDirectory(t)
+	w := d.open()
+	require.NoError(t, w.Append(newRecord(t, d.format, "checkout", 1, d.now.Add(-90*time.Minute), d.now.Add(-time.Minute))))
+	partial := paths(t, d.dir)
+	require.Len(t, partial, 1)
+	require.Equal(t, once(1), d.counts(), "it is read while it is written")
+	require.NoError(t, w.Close())
+	closed := paths(t, d.dir)
+	require.Len(t, closed, 1)
+	stem := strings.TrimSuffix(partial[0], ".otlp.pb.zst"+partialSuffix)
+	require.Equal(t, stem+".20261119T224000Z-20261120T000900Z.otlp.pb.zst", closed[0])
+	require.Len(t, profiletest.ReadRecords(t, filepath.Join(d.dir, closed[0])), 1)
+	file, err := os.Open(filepath.Join(d.dir, closed[0]))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, file.Close()) }()
+	info, err := file.Stat()
+	require.NoError(t, err)
+	_, _, err = segment.ReadIndex(file, info.Size(), maxIndex)
+	require.NoError(t, err)
+}
+
+func TestJSONHasLines(t *testing.T) {
+	d := newDirectory(t)
+	d.format = segment.JSON
+	d.write(1, 2)
+	require.Equal(t, once(1, 2), d.counts())
+	require.Len(t, profiletest.ReadRecords(t, filepath.Join(d.dir, paths(t, d.dir)[0])), 2)
+	d.now = begin.Add(2 * time.Hour)
+	d.compact()
+	require.Equal(t, once(1, 2), d.counts())
+	require.Equal(t, [3]int{0, 1, 0}, d.levels())
+}
+
+func TestRecordsGoToTheLaterOfClockAndEnd(t *testing.T) {
+	d := newDirectory(t)
+	ahead := 0
+	w := d.open(func(o *Options) { o.RecordAhead = func(Record) { ahead++ } })
+	for id, end := range map[int]time.Duration{1: -30 * time.Hour, 2: 0, 3: 5 * time.Hour, 4: 40 * time.Hour} {
+		require.NoError(t, w.Append(newRecord(t, d.format, "checkout", id, d.now.Add(end-time.Second), d.now.Add(end))))
+	}
+	untimed := newRecord(t, d.format, "checkout", 5, time.Time{}, time.Time{})
+	require.NoError(t, w.Append(untimed))
+	require.NoError(t, w.Close())
+	require.Equal(t, 1, ahead)
+	var dirs []string
+	for _, name := range paths(t, d.dir) {
+		dirs = append(dirs, strings.TrimPrefix(filepath.Dir(name), "service.name=checkout/"))
+	}
+	require.Equal(t, []string{"2026/11/20/00", "2026/11/20/05", "2026/11/21/00"}, dirs)
+	require.Equal(t, once(1, 2, 3, 4, 5), d.counts())
+	// Queries of a time find what is of this time.
+	s := openStore(t, d.dir)
+	for from, want := range map[time.Duration]int{-31 * time.Hour: 3, 0: 3, 4 * time.Hour: 2, 41 * time.Hour: 0} {
+		segments, err := s.Live(t.Context(), d.now.Add(from), d.now.Add(100*time.Hour), nil)
+		require.NoError(t, err)
+		require.Len(t, segments, want, "from %v", from)
+	}
+}
+
+func TestAClockThatStepsBackIntoACompactedHour(t *testing.T) {
+	d := newDirectory(t)
+	d.write(1)
+	d.now = begin.Add(2 * time.Hour)
+	d.compact()
+	d.now = begin.Add(20 * time.Minute)
+	d.write(2)
+	require.Equal(t, once(1, 2), d.counts())
+	require.Contains(t, strings.Join(paths(t, d.dir), " "), "2026/11/20/01/", "the next hour")
+	d.now = begin.Add(30 * time.Hour)
+	d.compact()
+	require.Equal(t, [3]int{0, 0, 1}, d.levels())
+	d.now = begin.Add(20 * time.Minute)
+	d.write(3)
+	require.Equal(t, once(1, 2, 3), d.counts())
+	require.Equal(t, [3]int{1, 0, 1}, d.levels())
+	require.Contains(t, strings.Join(paths(t, d.dir), " "), "2026/11/21/00/", "the next day")
+}
+
+// Files that are there after their hour was made count, and become part of the day.
+func TestLateAndRecoveredFilesGoIntoTheDay(t *testing.T) {
+	d := newDirectory(t)
+	d.write(1, 2)
+	late := paths(t, d.dir)[0]
+	content, err := os.ReadFile(filepath.Join(d.dir, late))
+	require.NoError(t, err)
+	require.NoError(t, os.RemoveAll(filepath.Join(d.dir, "service.name=checkout")))
+	d.write(3)
+	d.now = begin.Add(2 * time.Hour)
+	d.compact()
+	require.Equal(t, once(3), d.counts())
+	require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(d.dir, late)), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(d.dir, late), content, 0o600)) // restored from a backup
+	require.Equal(t, once(1, 2, 3), d.counts())
+	d.compact()
+	require.Equal(t, [3]int{1, 1, 0}, d.levels())
+	d.now = begin.Add(30 * time.Hour)
+	d.compact()
+	require.Equal(t, [3]int{0, 0, 1}, d.levels())
+	require.Equal(t, once(1, 2, 3), d.counts())
+}
+
+func TestDamagedInputsGoToTheirDirectory(t *testing.T) {
+	d := newDirectory(t)
+	d.write(1, 2, 3)
+	name := paths(t, d.dir)[0]
+	content, err := os.ReadFile(filepath.Join(d.dir, name))
+	require.NoError(t, err)
+	x, _, err := segment.ReadIndex(strings.NewReader(string(content)), int64(len(content)), maxIndex)
+	require.NoError(t, err)
+	content[x.Records[1].Offset+x.Records[1].Length/2] ^= 0xff
+	require.NoError(t, os.WriteFile(filepath.Join(d.dir, name), content, 0o600))
+	require.Equal(t, once(1, 3), d.counts())
+	d.now = begin.Add(2 * time.Hour)
+	d.compact()
+	require.Equal(t, once(1, 3), d.counts())
+	require.Equal(t, []string{name}, d.damaged)
+	stored, err := os.ReadFile(filepath.Join(d.dir, damagedDir, name))
+	require.NoError(t, err)
+	require.Equal(t, content, stored)
+	require.Equal(t, [3]int{0, 1, 0}, d.levels())
+}
+
+// TestADamagedListOfInputsDoublesNothing_A5: a byte of a compacted file is damaged before its inputs are removed.
+func TestADamagedListOfInputsDoublesNothing_A5(t *testing.T) {
+	d := newDirectory(t)
+	d.write(1)
+	d.write(2)
+	d.now = begin.Add(2 * time.Hour)
+	d.process.before = func(call string) error {
+		if strings.HasPrefix(call, "Remove service.name=checkout/2026/11/20/00/") {
+			return errKilled
+		}
+		return nil
+	}
+	require.Error(t, d.compactor().Run(t.Context()))
+	require.Equal(t, [3]int{2, 1, 0}, d.levels())
+	d.process = &process{}
+	var made string
+	for _, name := range paths(t, d.dir) {
+		if f, _ := ParsePath(name); f.Level == Hour {
+			made = filepath.Join(d.dir, name)
+		}
+	}
+	content, err := os.ReadFile(made)
+	require.NoError(t, err)
+	for at := range content {
+		damaged := slices.Clone(content)
+		damaged[at] ^= 0x55
+		require.NoError(t, os.WriteFile(made, damaged, 0o600))
+		for id, n := range d.counts() {
+			require.Equal(t, 1, n, "record %d, byte %d", id, at)
+		}
+	}
+	// If both lists are damaged, readers say so, and nothing is removed.
+	damaged := slices.Clone(content)
+	damaged[10] ^= 0x55
+	damaged[len(damaged)-1] ^= 0x55
+	require.NoError(t, os.WriteFile(made, damaged, 0o600))
+	_, err = openStore(t, d.dir).Live(t.Context(), begin, begin.Add(time.Hour), nil)
+	require.ErrorContains(t, err, "may count twice")
+	d.compact()
+	d.now = begin.Add(30 * time.Hour)
+	d.compact()
+	require.Equal(t, [3]int{2, 1, 0}, d.levels())
+	require.NotEmpty(t, d.skipped)
+}
+
+// A file that cannot be read now, or with which a sum would be beyond int64, stays as it is.
+func TestInputsThatCannotBeReadStay(t *testing.T) {
+	d := newDirectory(t)
+	d.write(1)
+	d.write(2)
+	unreadable := paths(t, d.dir)[0]
+	w := d.open()
+	for range 2 {
+		pd := newPayload("checkout", 3, d.now.Add(-time.Second), d.now)
+		pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0).Values().SetAt(0, math.MaxInt64-10)
+		entry, err := contents.Describe(pd)
+		require.NoError(t, err)
+		data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+		require.NoError(t, err)
+		require.NoError(t, w.Append(Record{Data: data, Group: []string{"service.name=checkout"}, Entry: entry}))
+	}
+	require.NoError(t, w.Close())
+	d.now = begin.Add(2 * time.Hour)
+	d.process.before = func(call string) error {
+		if call == "OpenToRead "+unreadable {
+			return &fs.PathError{Op: "open", Path: unreadable, Err: syscall.EACCES}
+		}
+		return nil
+	}
+	d.compact()
+	require.Equal(t, [3]int{2, 1, 0}, d.levels())
+	require.Len(t, d.skipped, 2)
+	d.process.before = nil
+	d.now = begin.Add(30 * time.Hour)
+	d.compact()
+	require.Equal(t, [3]int{1, 0, 1}, d.levels(), "the sum still does not fit")
+}
+
+// TestAForeignFileOfACompactedName: it is not replaced, and nothing that it does not name is removed.
+func TestAForeignFileOfACompactedName(t *testing.T) {
+	d := newDirectory(t)
+	d.write(1)
+	id := ""
+	d.process.before = func(call string) error {
+		if name, is := strings.CutPrefix(call, "Create 00_"); is {
+			id = strings.TrimSuffix(name, makingSuffix)
+			foreign := fmt.Sprintf("00_%s.20261120T000959Z-20261120T001000Z.otlp.pb.zst", id)
+			return os.WriteFile(filepath.Join(d.dir, "service.name=checkout/2026/11/20", foreign), []byte("foreign"), 0o600)
+		}
+		return nil
+	}
+	d.now = begin.Add(2 * time.Hour)
+	require.ErrorIs(t, d.compactor().Run(t.Context()), fs.ErrExist)
+	d.process.before = nil
+	d.compact()
+	require.Equal(t, [3]int{1, 1, 0}, d.levels())
+	require.NotEmpty(t, d.skipped)
+	_, err := openStore(t, d.dir).Live(t.Context(), begin, begin.Add(time.Hour), nil)
+	require.ErrorContains(t, err, "may count twice")
+}
+
+func TestRetention(t *testing.T) {
+	d := newDirectory(t)
+	d.write(1)
+	d.now = begin.Add(2 * time.Hour)
+	d.process.before = func(call string) error { // the inputs stay
+		if strings.HasPrefix(call, "Remove service.name=checkout/2026/11/20/00/") {
+			return errKilled
+		}
+		return nil
+	}
+	require.Error(t, d.compactor().Run(t.Context()))
+	d.process = &process{}
+	require.Equal(t, [3]int{1, 1, 0}, d.levels())
+	d.write(2)
+	var removed []string
+	w := d.open(func(o *Options) {
+		o.Retention = Retention{MaxFiles: 1}
+		o.FileRemoved = func(path string, _ int64) { removed = append(removed, path) }
+	})
+	w.Maintain()
+	require.NoError(t, w.Close())
+	require.Equal(t, once(2), d.counts(), "an expired file does not come back as its inputs")
+	require.Len(t, removed, 2)
+	w = d.open(func(o *Options) {
+		o.Retention = Retention{MaxAge: time.Hour}
+		o.Keep = func(path string) bool { return strings.Contains(path, "never") }
+	})
+	d.now = begin.Add(4 * time.Hour)
+	w.Maintain()
+	require.NoError(t, w.Close())
+	require.Empty(t, d.counts())
+	require.NoDirExists(t, filepath.Join(d.dir, "service.name=checkout"))
+}
+
+// TestMoreGroupsThanOpenFiles_A10: a file of each group is written, whatever is open.
+func TestMoreGroupsThanOpenFiles_A10(t *testing.T) {
+	d := newDirectory(t)
+	w := d.open(func(o *Options) { o.MaxOpen, o.Sync = 5, SyncRecord })
+	want := map[int]int{}
+	for id := range 120 {
+		require.NoError(t, w.Append(newRecord(t, d.format, fmt.Sprint("service-", id%40), id, d.now, d.now)))
+		want[id] = 1
+		require.LessOrEqual(t, len(d.process.open), 2*(5+1))
+	}
+	require.Len(t, paths(t, d.dir), 40)
+	w.Tick()
+	require.NoError(t, w.Close())
+	require.Len(t, paths(t, d.dir), 40)
+	require.Equal(t, want, d.counts())
+}
+
+func TestGroupsDoNotWaitForEachOthersSync(t *testing.T) {
+	d := newDirectory(t)
+	w := d.open(func(o *Options) { o.MaxOpen, o.Sync = 2, SyncRecord })
+	syncing, proceed := make(chan struct{}), make(chan struct{})
+	var first atomic.Bool
+	first.Store(true)
+	d.process.before = func(call string) error {
+		if call == "SyncFile" && first.CompareAndSwap(true, false) {
+			d.process.mu.Unlock()
+			close(syncing)
+			<-proceed
+			d.process.mu.Lock()
+		}
+		return nil
+	}
+	done := make(chan error)
+	go func() { done <- w.Append(newRecord(t, d.format, "slow", 1, d.now, d.now)) }()
+	<-syncing
+	for id := 2; id < 10; id++ {
+		require.NoError(t, w.Append(newRecord(t, d.format, fmt.Sprint("service-", id), id, d.now, d.now)))
+	}
+	close(proceed)
+	require.NoError(t, <-done)
+	require.NoError(t, w.Close())
+	require.Len(t, d.counts(), 9)
+}
+
+// TestFailingCalls_E1 lets each call of the file system fail, alone, with the next ones, and until the end, and requires that what is
+// readable is what was acknowledged, and that nothing fails once the fault is gone.
+func TestFailingCalls_E1(t *testing.T) {
+	for _, format := range []segment.Format{segment.Proto, segment.JSON} {
+		for _, length := range []int{1, 3, math.MaxInt32} {
+			stride := 3
+			if full, _ := profiletest.Soak(t); full {
+				stride = 1
+			}
+			for from := length % stride; ; from += stride {
+				d := newDirectory(t)
+				d.format = format
+				calls, failed, fails := 0, 0, true
+				d.process.before = func(string) error {
+					calls++
+					if fails && calls > from && calls <= from+length {
+						failed++
+						return syscall.EIO
+					}
+					return nil
+				}
+				options := func(o *Options) {
+					o.Failed, o.Sync, o.Rotation, o.MaxOpen = func(error) {}, SyncRecord, Rotation{MaxRecords: 3}, 1
+				}
+				w, err := OpenWriter(Options{
+					Directory: d.dir, Format: format, OpenDir: d.process.openDir, Now: func() time.Time { return d.now }, Failed: func(error) {},
+					Sync: SyncRecord, Rotation: Rotation{MaxRecords: 3}, MaxOpen: 1,
+				})
+				if err != nil {
+					fails = false
+					w = d.open(options)
+				}
+				want := map[int]int{}
+				add := func(id int) error {
+					err := w.Append(newRecord(t, format, fmt.Sprint("service-", id/5%2), id, d.now, d.now))
+					if err == nil {
+						want[id] = 1
+					}
+					return err
+				}
+				for id := range 8 {
+					if add(id) != nil {
+						require.Positive(t, failed)
+					}
+					if id%3 == 0 {
+						w.Tick()
+						w.Maintain()
+					}
+				}
+				fails = false
+				w.Maintain()
+				for id := 100; id < 104; id++ {
+					require.NoError(t, add(id), "the fault is gone")
+				}
+				w.Tick()
+				require.NoError(t, w.Close(), "the fault is gone")
+				require.Equal(t, want, d.counts(), "calls from %d, %d of them, %s", from, length, format)
+				for _, name := range paths(t, d.dir) {
+					require.False(t, strings.HasSuffix(name, partialSuffix), "%s is left", name)
+				}
+				if failed == 0 {
+					require.Greater(t, from, 20)
+					break
+				}
+			}
+		}
+	}
+}
+
+func TestAFullDiskCostsTheIndexOnly(t *testing.T) {
+	d := newDirectory(t)
+	var closed ClosedFile
+	w := d.open(func(o *Options) { o.FileClosed = func(f ClosedFile) { closed = f } })
+	require.NoError(t, w.Append(newRecord(t, d.format, "checkout", 1, d.now, d.now)))
+	d.process.before = func(call string) error {
+		if call == "WriteAt" {
+			return syscall.ENOSPC
+		}
+		return nil
+	}
+	require.NoError(t, w.Close())
+	require.ErrorIs(t, closed.IndexError, syscall.ENOSPC)
+	require.Equal(t, once(1), d.counts())
+	require.Len(t, profiletest.ReadRecords(t, closed.Path), 1)
+}
+
+// A file or directory that another process moves or removes costs nothing that comes after.
+func TestMovedAndRemovedDirectories(t *testing.T) {
+	d := newDirectory(t)
+	failures := 0
+	w := d.open(func(o *Options) { o.Failed = func(error) { failures++ } })
+	record := func(id int) Record { return newRecord(t, d.format, "checkout", id, d.now, d.now) }
+	require.NoError(t, w.Append(record(1)))
+	moved := filepath.Join(t.TempDir(), "moved")
+	require.NoError(t, os.Rename(filepath.Join(d.dir, "service.name=checkout"), moved))
+	require.NoError(t, w.Append(record(2)))
+	require.Equal(t, once(2), d.counts())
+	require.NoError(t, os.RemoveAll(filepath.Join(d.dir, "service.name=checkout")))
+	require.NoError(t, w.Append(record(3)))
+	require.NoError(t, w.Close())
+	require.Equal(t, once(3), d.counts())
+	require.GreaterOrEqual(t, failures, 2)
+	require.Len(t, paths(t, moved), 1)
+}
+
+func TestRecoveryKeepsCompleteRecords(t *testing.T) {
+	d := newDirectory(t)
+	w := d.open()
+	for id := 1; id <= 3; id++ {
+		require.NoError(t, w.Append(newRecord(t, d.format, "checkout", id, d.now, d.now)))
+	}
+	d.process.kill()
+	d.process = &process{}
+	name := filepath.Join(d.dir, paths(t, d.dir)[0])
+	content, err := os.ReadFile(name)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(name, content[:len(content)-5], 0o600))
+	require.Equal(t, once(1, 2), d.counts())
+	var recovered RecoveredFile
+	require.NoError(t, d.open(func(o *Options) { o.FileRecovered = func(f RecoveredFile) { recovered = f } }).Close())
+	require.Equal(t, 2, recovered.Records)
+	require.Positive(t, recovered.Truncated)
+	require.Equal(t, once(1, 2), d.counts())
+	require.True(t, exists(recovered.Path))
+}
+
+func TestGroupsBeyondTheLimitShareOne(t *testing.T) {
+	d := newDirectory(t)
+	limit := func(o *Options) { o.MaxGroups = 2 }
+	for range 2 {
+		w := d.open(limit)
+		w.Maintain()
+		for id := range 5 {
+			require.NoError(t, w.Append(newRecord(t, d.format, fmt.Sprint("service-", id), id, d.now, d.now)))
+		}
+		require.NoError(t, w.Close())
+	}
+	entries, err := os.ReadDir(d.dir)
+	require.NoError(t, err)
+	var groups []string
+	for _, entry := range entries {
+		if entry.IsDir() {
+			groups = append(groups, entry.Name())
+		}
+	}
+	require.Equal(t, []string{"service.name=_other", "service.name=service-0", "service.name=service-1"}, groups)
+}
+
+// Nothing is opened to be skipped, and only what is since the time is listed.
+func TestListingIsInProportionToTheTime_A4(t *testing.T) {
+	dir := t.TempDir()
+	const services, days = 20, 200
+	for service := range services {
+		for day := range days {
+			at := begin.AddDate(0, 0, -day)
+			f := fmt.Sprintf("service.name=s%d/%s_0123456789ab.%s-%s.otlp.pb.zst", service, at.Format(dayPath), at.Format(boundTime), at.AddDate(0, 0, 1).Format(boundTime))
+			require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, f)), 0o700))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, f), []byte("not to be opened"), 0o600))
+		}
+	}
+	s := openStore(t, dir)
+	segments, err := s.Live(t.Context(), begin.Add(time.Hour), begin.Add(2*time.Hour), func(group string) bool { return group == "service.name=s3" })
+	require.NoError(t, err)
+	require.Len(t, segments, 1)
+	list := func(from time.Time) time.Duration {
+		began := time.Now()
+		_, err := s.Live(t.Context(), from, begin.AddDate(0, 0, 1), nil)
+		require.NoError(t, err)
+		return time.Since(began)
+	}
+	all, last := list(begin.AddDate(-1, 0, 0)), min(list(begin), list(begin))
+	t.Logf("a year %v, a day %v", all, last)
+	require.Less(t, last, all/2)
+}
+
+func TestAppendRejectsWhatNoFileCanHold(t *testing.T) {
+	d := newDirectory(t)
+	w := d.open()
+	for _, record := range []Record{
+		{}, {Data: []byte("no message")}, {Data: []byte{0x0a, 0}, Group: []string{".."}}, {Data: []byte{0x0a, 0}, Group: []string{"checkout"}},
+	} {
+		require.ErrorIs(t, w.Append(record), segment.ErrInvalidRecord)
+	}
+	require.NoError(t, w.Close())
+	require.ErrorIs(t, w.Append(newRecord(t, d.format, "checkout", 1, d.now, d.now)), ErrClosed)
+	require.Empty(t, paths(t, d.dir))
+}
+
+func TestPanicsOfTheBackgroundAreErrors_A11(t *testing.T) {
+	d := newDirectory(t)
+	d.write(1)
+	d.now = begin.Add(2 * time.Hour)
+	c := d.compactor()
+	c.options.Compacted = func(Result) { panic("a fault") }
+	require.ErrorContains(t, c.Run(t.Context()), "a fault")
+	c.options.Compacted = func(Result) {}
+	d.now = d.now.Add(time.Hour)
+	require.NoError(t, c.Run(t.Context()))
+	require.Equal(t, once(1), d.counts())
+	require.Equal(t, [3]int{0, 1, 0}, d.levels())
+}
