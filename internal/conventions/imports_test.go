@@ -21,7 +21,7 @@ import (
 var layers = [][]string{
 	{"internal/config", "internal/sampletypes", "internal/wire", "internal/webui", "internal/regularfile", "internal/symbols"},
 	{"internal/dictionary", "internal/labels", "internal/merge", "internal/recordfile", "translator/pproftranslator", "translator/foldedtranslator", "translator/jfrtranslator"},
-	{"internal/ingest", "internal/archive", "internal/compact", "internal/objectstore", "internal/query", "internal/filewatch", "internal/symbolize"},
+	{"internal/store", "internal/ingest", "internal/archive", "internal/compact", "internal/objectstore", "internal/query", "internal/filewatch", "internal/symbolize"},
 	slices.Concat(components, commands),
 }
 

@@ -378,15 +378,15 @@ func TestMoreGroupsThanOpenFiles_A10(t *testing.T) {
 	d := newDirectory(t)
 	w := d.open(func(o *Options) { o.MaxOpen, o.Sync = 5, SyncRecord })
 	want := map[int]int{}
-	for id := range 120 {
-		require.NoError(t, w.Append(newRecord(t, d.format, fmt.Sprint("service-", id%40), id, d.now, d.now)))
+	for id := range 40 {
+		require.NoError(t, w.Append(newRecord(t, d.format, fmt.Sprint("service-", id%16), id, d.now, d.now)))
 		want[id] = 1
 		require.LessOrEqual(t, len(d.process.open), 2*(5+1))
 	}
-	require.Len(t, paths(t, d.dir), 40)
+	require.Len(t, paths(t, d.dir), 16)
 	w.Tick()
 	require.NoError(t, w.Close())
-	require.Len(t, paths(t, d.dir), 40)
+	require.Len(t, paths(t, d.dir), 16)
 	require.Equal(t, want, d.counts())
 }
 
@@ -422,7 +422,7 @@ func TestGroupsDoNotWaitForEachOthersSync(t *testing.T) {
 func TestFailingCalls_E1(t *testing.T) {
 	for _, format := range []segment.Format{segment.Proto, segment.JSON} {
 		for _, length := range []int{1, 3, math.MaxInt32} {
-			stride := 3
+			stride := 5
 			if full, _ := profiletest.Soak(t); full {
 				stride = 1
 			}
@@ -568,7 +568,7 @@ func TestGroupsBeyondTheLimitShareOne(t *testing.T) {
 // Nothing is opened to be skipped, and only what is since the time is listed.
 func TestListingIsInProportionToTheTime_A4(t *testing.T) {
 	dir := t.TempDir()
-	const services, days = 20, 200
+	const services, days = 10, 200
 	for service := range services {
 		for day := range days {
 			at := begin.AddDate(0, 0, -day)

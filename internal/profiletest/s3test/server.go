@@ -242,7 +242,10 @@ type listing struct {
 	NextContinuationToken string
 	EncodingType          string
 	Contents              []listed
+	CommonPrefixes        []commonPrefix
 }
+
+type commonPrefix struct{ Prefix string }
 
 type listed struct {
 	Key, LastModified, ETag string
@@ -251,22 +254,31 @@ type listed struct {
 
 func (s *Server) list(w http.ResponseWriter, query url.Values) {
 	var page listing
+	var o object
+	var last string // key
+	encode := func(key string) string { return key }
+	if query.Get("encoding-type") == "url" {
+		page.EncodingType, encode = "url", url.QueryEscape
+	}
 	for _, key := range slices.Sorted(maps.Keys(s.objects)) {
 		if !strings.HasPrefix(key, query.Get("prefix")) || key <= cmp.Or(query.Get("continuation-token"), query.Get("start-after")) {
 			continue
 		}
-		if len(page.Contents) == s.PageSize {
-			page.IsTruncated, page.NextContinuationToken = true, page.Contents[len(page.Contents)-1].Key
+		if len(page.Contents) == s.PageSize && query.Get("delimiter") == "" {
+			page.IsTruncated, page.NextContinuationToken = true, last
 			break
 		}
-		o := s.objects[key]
-		page.Contents = append(page.Contents, listed{key, o.modified.UTC().Format(time.RFC3339), o.etag(), len(o.data)})
-	}
-	if query.Get("encoding-type") == "url" {
-		page.EncodingType = "url"
-		for i := range page.Contents {
-			page.Contents[i].Key = url.QueryEscape(page.Contents[i].Key)
+		if delimiter := query.Get("delimiter"); delimiter != "" {
+			rest := strings.TrimPrefix(key, query.Get("prefix"))
+			if name, _, isDirectory := strings.Cut(rest, delimiter); isDirectory {
+				if prefix := (commonPrefix{encode(query.Get("prefix") + name + delimiter)}); !slices.Contains(page.CommonPrefixes, prefix) {
+					page.CommonPrefixes = append(page.CommonPrefixes, prefix)
+				}
+				continue
+			}
 		}
+		o, last = s.objects[key], key
+		page.Contents = append(page.Contents, listed{encode(key), o.modified.UTC().Format(time.RFC3339), o.etag(), len(o.data)})
 	}
 	_ = xml.NewEncoder(w).Encode(page)
 }
