@@ -155,8 +155,8 @@ func TestAnUploadEndsAnywhere(t *testing.T) {
 	}
 }
 
-// TestReadersOfABucketThatChanges_A4: readers see each record that was in the bucket before they listed, once.
-func TestReadersOfABucketThatChanges_A4(t *testing.T) {
+// TestReadersOfABucketThatChanges: readers see each record that was in the bucket before they listed, once.
+func TestReadersOfABucketThatChanges(t *testing.T) {
 	server := s3test.New(t)
 	server.PageSize = 3
 	d := newDirectory(t)

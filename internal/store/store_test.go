@@ -238,8 +238,8 @@ func TestDamagedInputsGoToTheirDirectory(t *testing.T) {
 	require.Equal(t, [3]int{0, 1, 0}, d.levels())
 }
 
-// TestADamagedListOfInputsDoublesNothing_A5: a byte of a compacted file is damaged before its inputs are removed.
-func TestADamagedListOfInputsDoublesNothing_A5(t *testing.T) {
+// TestADamagedListOfInputsDoublesNothing: a byte of a compacted file is damaged before its inputs are removed.
+func TestADamagedListOfInputsDoublesNothing(t *testing.T) {
 	d := newDirectory(t)
 	d.write(1)
 	d.write(2)
@@ -373,8 +373,8 @@ func TestRetention(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(d.dir, "service.name=checkout"))
 }
 
-// TestMoreGroupsThanOpenFiles_A10: a file of each group is written, whatever is open.
-func TestMoreGroupsThanOpenFiles_A10(t *testing.T) {
+// TestMoreGroupsThanOpenFiles: a file of each group is written, whatever is open.
+func TestMoreGroupsThanOpenFiles(t *testing.T) {
 	d := newDirectory(t)
 	w := d.open(func(o *Options) { o.MaxOpen, o.Sync = 5, SyncRecord })
 	want := map[int]int{}
@@ -566,7 +566,7 @@ func TestGroupsBeyondTheLimitShareOne(t *testing.T) {
 }
 
 // Nothing is opened to be skipped, and only what is since the time is listed.
-func TestListingIsInProportionToTheTime_A4(t *testing.T) {
+func TestListingIsInProportionToTheTime(t *testing.T) {
 	dir := t.TempDir()
 	const services, days = 10, 200
 	for service := range services {
@@ -605,7 +605,7 @@ func TestAppendRejectsWhatNoFileCanHold(t *testing.T) {
 	require.Empty(t, paths(t, d.dir))
 }
 
-func TestPanicsOfTheBackgroundAreErrors_A11(t *testing.T) {
+func TestPanicsOfTheBackgroundAreErrors(t *testing.T) {
 	d := newDirectory(t)
 	d.write(1)
 	d.now = begin.Add(2 * time.Hour)

@@ -45,8 +45,8 @@ func TestEntriesAreReadAsTheyWereDescribed(t *testing.T) {
 	require.Equal(t, string(text), string(got))
 }
 
-// TestWhatHasNoRoomIsIncomplete_A1: memory that Builders share is never exceeded, and is free after them.
-func TestWhatHasNoRoomIsIncomplete_A1(t *testing.T) {
+// TestWhatHasNoRoomIsIncomplete: memory that Builders share is never exceeded, and is free after them.
+func TestWhatHasNoRoomIsIncomplete(t *testing.T) {
 	const room = 64 << 10
 	memory := semaphore.NewWeighted(room)
 	for range 3 {
