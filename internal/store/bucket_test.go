@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package store
+package store_test
 
 import (
 	"context"
@@ -21,13 +21,15 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/s3test"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/bucket"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/upload"
 )
 
 // uploader returns an Uploader of a directory, and what it reports.
-func (d *directory) uploader(server *s3test.Server) (*Uploader, *[]error) {
+func (d *directory) uploader(server *s3test.Server, change ...func(*upload.Options)) (*upload.Uploader, *[]error) {
 	var mu sync.Mutex
 	failed := &[]error{}
-	u, err := NewUploader(UploadOptions{
+	options := upload.Options{
 		Location: bucket.Location{Endpoint: server.URL, Bucket: s3test.Bucket, Prefix: "prod"}, Directory: d.dir, Timeout: 10 * time.Second,
 		Uploaded: func(string, int64) {}, Removed: func(string) {}, Waiting: func(int) {},
 		Failed: func(err error, _ time.Duration) {
@@ -36,9 +38,13 @@ func (d *directory) uploader(server *s3test.Server) (*Uploader, *[]error) {
 			*failed = append(*failed, err)
 		},
 		Now: func() time.Time { return d.now },
-	})
+	}
+	for _, c := range change {
+		c(&options)
+	}
+	u, err := upload.New(options)
 	require.NoError(d.t, err)
-	d.t.Cleanup(u.bucket.Close)
+	d.t.Cleanup(u.Close)
 	return u, failed
 }
 
@@ -51,7 +57,7 @@ func TestObjectsAreFilesOfTheDirectory(t *testing.T) {
 	remote := openStore(t, server.Path("prod"))
 	pass := func(want map[int]int) {
 		t.Helper()
-		require.NoError(t, u.pass(t.Context()))
+		require.NoError(t, u.Upload(t.Context()))
 		require.Equal(t, want, readAll(t, remote))
 		require.Equal(t, want, d.counts())
 	}
@@ -74,8 +80,8 @@ func TestObjectsAreFilesOfTheDirectory(t *testing.T) {
 	pass(once(1, 2, 3))
 	require.Len(t, server.Events(), before, "nothing is uploaded again")
 	require.Empty(t, *failed)
-	u.options.MaxAge = time.Hour
-	require.NoError(t, u.pass(t.Context()))
+	u, _ = d.uploader(server, func(o *upload.Options) { o.MaxAge = time.Hour })
+	require.NoError(t, u.Upload(t.Context()))
 	require.Empty(t, server.Objects())
 }
 
@@ -133,7 +139,7 @@ func TestAnUploadEndsAnywhere(t *testing.T) {
 					left = fault
 					mu.Unlock()
 					u, _ := d.uploader(server)
-					_ = u.pass(t.Context())
+					_ = u.Upload(t.Context())
 					counts := readAll(t, remote)
 					for id, n := range counts {
 						require.Equal(t, 1, n, "record %d, fault %d, step %d", id, fault, step)
@@ -145,7 +151,7 @@ func TestAnUploadEndsAnywhere(t *testing.T) {
 					left = -1
 					mu.Unlock()
 					u, _ = d.uploader(server)
-					require.NoError(t, u.pass(t.Context()))
+					require.NoError(t, u.Upload(t.Context()))
 					uploaded = readAll(t, remote)
 					require.Equal(t, d.counts(), uploaded)
 				}
@@ -192,7 +198,7 @@ func TestReadersOfABucketThatChanges(t *testing.T) {
 		if id%3 == 0 {
 			d.compact()
 		}
-		require.NoError(t, u.pass(t.Context()))
+		require.NoError(t, u.Upload(t.Context()))
 		counts := d.counts()
 		mu.Lock()
 		uploaded = counts
@@ -208,12 +214,12 @@ func TestAForeignObject(t *testing.T) {
 	d := newDirectory(t)
 	u, failed := d.uploader(server)
 	d.write(1)
-	require.NoError(t, u.pass(t.Context()))
+	require.NoError(t, u.Upload(t.Context()))
 	d.now = begin.Add(2 * time.Hour)
 	d.compact()
 	name := paths(t, d.dir)[0]
 	server.Put("prod/"+name, []byte("foreign"))
-	require.NoError(t, u.pass(t.Context()))
+	require.NoError(t, u.Upload(t.Context()))
 	require.Len(t, *failed, 1)
 	_, isConflict := errors.AsType[*bucket.ConflictError]((*failed)[0])
 	require.True(t, isConflict)
@@ -229,14 +235,14 @@ func TestTwoGatewaysOnOnePrefix(t *testing.T) {
 	for i, d := range []*directory{first, second} {
 		d.write(2*i+1, 2*i+2)
 		u, _ := d.uploader(server)
-		require.NoError(t, u.pass(t.Context()))
+		require.NoError(t, u.Upload(t.Context()))
 	}
 	for _, d := range []*directory{first, second} {
 		for _, at := range []time.Duration{2 * time.Hour, 30 * time.Hour} {
 			d.now = begin.Add(at)
 			d.compact()
 			u, _ := d.uploader(server)
-			require.NoError(t, u.pass(t.Context()))
+			require.NoError(t, u.Upload(t.Context()))
 			require.Equal(t, once(1, 2, 3, 4), readAll(t, openStore(t, server.Path("prod"))))
 		}
 	}
@@ -287,17 +293,16 @@ func TestADayWaitsForTheBucket(t *testing.T) {
 	d := newDirectory(t)
 	u, _ := d.uploader(server)
 	d.write(1)
-	require.NoError(t, u.pass(t.Context()))
+	require.NoError(t, u.Upload(t.Context()))
 	d.now = begin.Add(30 * time.Hour)
-	c := d.compactor()
-	c.options.Ready = func(path string) bool { return !u.Waits(path) }
+	c := d.compactor(func(o *compact.Options) { o.Ready = func(path string) bool { return !u.Waits(path) } })
 	require.NoError(t, c.Run(t.Context()))
 	require.NoError(t, c.Run(t.Context()))
 	require.Equal(t, [3]int{0, 1, 0}, d.levels())
-	require.NoError(t, u.pass(t.Context()))
+	require.NoError(t, u.Upload(t.Context()))
 	require.NoError(t, c.Run(t.Context()))
 	require.Equal(t, [3]int{0, 0, 1}, d.levels())
-	require.NoError(t, u.pass(t.Context()))
+	require.NoError(t, u.Upload(t.Context()))
 	require.Equal(t, once(1), readAll(t, openStore(t, server.Path("prod"))))
 	require.Len(t, server.Objects(), 1)
 }

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package store
+package store_test
 
 import (
 	"fmt"
@@ -13,10 +13,12 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	oldcompact "github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 )
 
@@ -46,7 +48,7 @@ func TestTheOldStoreHasTheSameSums(t *testing.T) {
 			Failed: func(err error) { require.NoError(t, err) },
 		})
 		require.NoError(t, err)
-		writer := d.open(func(o *Options) { o.Now, o.Rotation = clock, Rotation{MaxRecords: 3} })
+		writer := d.open(func(o *store.Options) { o.Now, o.Rotation = clock, store.Rotation{MaxRecords: 3} })
 		payloads := sums{}
 		for range 30 {
 			now = now.Add(time.Duration(r.Int64N(int64(10 * time.Minute))))
@@ -72,16 +74,15 @@ func TestTheOldStoreHasTheSameSums(t *testing.T) {
 			require.NoError(t, oldWriter.Append(oldRecord))
 			entry, err := contents.Describe(pd)
 			require.NoError(t, err)
-			require.NoError(t, writer.Append(Record{Data: oldRecord.Data, Entry: entry}))
+			require.NoError(t, writer.Append(store.Record{Data: oldRecord.Data, Entry: entry}))
 		}
 		require.NoError(t, oldWriter.Close())
 		require.NoError(t, writer.Close())
-		compactor, oldCompactor := d.compactor(), compact.New(compact.Options{
+		compactor, oldCompactor := d.compactor(func(o *compact.Options) { o.Now = clock }), oldcompact.New(oldcompact.Options{
 			Directory: old, Format: format, After: 30 * time.Minute, MaxMemory: 64 << 20, Now: clock,
-			Into:      []compact.Level{{Into: time.Hour, Resolution: time.Minute}, {Into: 24 * time.Hour, Resolution: 10 * time.Minute}},
-			Compacted: func(compact.Result) {}, Skipped: func(_ []string, err error) { require.NoError(t, err) },
+			Into:      []oldcompact.Level{{Into: time.Hour, Resolution: time.Minute}, {Into: 24 * time.Hour, Resolution: 10 * time.Minute}},
+			Compacted: func(oldcompact.Result) {}, Skipped: func(_ []string, err error) { require.NoError(t, err) },
 		})
-		compactor.options.Now = clock
 		require.Equal(t, payloads, d.sums())
 		require.Equal(t, payloads, oldSums(t, old))
 		for _, later := range []time.Duration{24 * time.Hour, 48 * time.Hour} {
@@ -110,7 +111,7 @@ func (d *directory) sums() sums {
 		require.NoError(d.t, err)
 		for data, err := range s.Records(d.t.Context(), x.Records) {
 			require.NoError(d.t, err)
-			pd, err := Decode(s.Format, data, 64<<20)
+			pd, err := store.Decode(s.Format, data, 64<<20)
 			require.NoError(d.t, err)
 			all.add(d.t, pd)
 		}

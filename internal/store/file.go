@@ -6,7 +6,6 @@ package store
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
@@ -37,22 +37,22 @@ type partialFile struct {
 	created time.Time
 	info    fs.FileInfo // identifies the file; its size is outdated
 
-	dir  Dir    // locked; nil while the descriptors are closed
-	file Handle // nil while dir is
+	dir  layout.Dir    // locked; nil while the descriptors are closed
+	file layout.Handle // nil while dir is
 
 	torn          bool      // there may be bytes after Size
 	unsyncedSince time.Time // the write of the oldest record that may not be on the disk
 	nameUnsynced  bool      // the directory has not been synced since the file got its name
 
-	bounds  bounds
+	bounds  layout.Bounds
 	records []segment.Record
 	index   *contents.Builder
 }
 
 // createPartial creates a file in a directory that it takes over. If it fails after that, it removes the file.
-func createPartial(dir Dir, path, stem string, format segment.Format, now time.Time, memory *semaphore.Weighted) (*partialFile, error) {
+func createPartial(dir layout.Dir, path, stem string, format segment.Format, now time.Time, memory *semaphore.Weighted) (*partialFile, error) {
 	f := &partialFile{
-		ClosedFile: ClosedFile{Path: filepath.Join(path, partialBase(stem, format))},
+		ClosedFile: ClosedFile{Path: filepath.Join(path, layout.PartialBase(stem, format))},
 		stem:       stem, format: format, created: now, dir: dir, nameUnsynced: true, index: contents.NewBuilder(memory),
 	}
 	var err error
@@ -69,7 +69,7 @@ func createPartial(dir Dir, path, stem string, format segment.Format, now time.T
 func (f *partialFile) base() string { return filepath.Base(f.Path) }
 
 // reopen opens a file whose descriptors were closed. It returns ErrGone if it is not as it was left.
-func (f *partialFile) reopen(open func(path string, inside ...string) (Dir, error)) error {
+func (f *partialFile) reopen(open func(path string, inside ...string) (layout.Dir, error)) error {
 	if f.file != nil {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (f *partialFile) reopen(open func(path string, inside ...string) (Dir, erro
 	if err == nil && !locked {
 		err = errRecovered // now
 	}
-	var file Handle
+	var file layout.Handle
 	if err == nil {
 		file, err = dir.Open(f.base())
 		if errors.Is(err, fs.ErrNotExist) {
@@ -101,7 +101,7 @@ func (f *partialFile) reopen(open func(path string, inside ...string) (Dir, erro
 }
 
 // whyGone returns errRecovered if the file was closed, or its partition compacted after that, else ErrGone.
-func (f *partialFile) whyGone(dir Dir, open func(path string, inside ...string) (Dir, error)) error {
+func (f *partialFile) whyGone(dir layout.Dir, open func(path string, inside ...string) (layout.Dir, error)) error {
 	names, err := dir.Names()
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func (f *partialFile) whyGone(dir Dir, open func(path string, inside ...string) 
 		return errRecovered
 	}
 	partition := filepath.Dir(f.Path)
-	for range Day { // the hour, and the day
+	for range layout.Day { // the hour, and the day
 		above, err := open(filepath.Dir(partition))
 		if err != nil {
 			return err
@@ -120,7 +120,7 @@ func (f *partialFile) whyGone(dir Dir, open func(path string, inside ...string) 
 		if err != nil {
 			return err
 		}
-		if hasCompacted(names, filepath.Base(partition), "") {
+		if layout.HasCompacted(names, filepath.Base(partition), "") {
 			return errRecovered
 		}
 		partition = filepath.Dir(partition)
@@ -169,15 +169,7 @@ func (f *partialFile) write(encoded []byte, now time.Time) error {
 	if f.unsyncedSince.IsZero() {
 		f.unsyncedSince = now
 	}
-	return writeAt(f.file, encoded, f.Size)
-}
-
-func writeAt(f Handle, data []byte, at int64) error {
-	n, err := f.WriteAt(data, at)
-	if err == nil && n != len(data) {
-		err = io.ErrShortWrite
-	}
-	return err
+	return layout.WriteAt(f.file, encoded, f.Size)
 }
 
 // accept adds the record that was written to the file.
@@ -187,7 +179,7 @@ func (f *partialFile) accept(record *Record, size int64, now time.Time) {
 	if record.Entry != nil {
 		start, end = record.Entry.Start, record.Entry.End
 	}
-	f.bounds.add(start, end, now)
+	f.bounds.Add(start, end, now)
 	f.records = append(f.records, segment.Record{Offset: f.Size, Length: size, Entry: f.index.Add(record.Entry)})
 	f.add(record, size)
 }
@@ -249,7 +241,7 @@ func (f *partialFile) finish() error {
 		return err
 	}
 	f.IndexError = f.writeIndex()
-	name := writtenBase(f.stem, &f.bounds, f.format)
+	name := layout.WrittenBase(f.stem, &f.bounds, f.format)
 	if err := f.dir.Rename(f.base(), name); err != nil {
 		return err
 	}
@@ -269,7 +261,7 @@ func (f *partialFile) writeIndex() error {
 	frame, err := segment.AppendIndex(nil, &segment.Index{Records: f.records, Tables: f.index.Tables()}, f.Size)
 	if err == nil {
 		f.torn = true
-		err = writeAt(f.file, frame, f.Size)
+		err = layout.WriteAt(f.file, frame, f.Size)
 		if err == nil {
 			err = f.file.Sync()
 		}

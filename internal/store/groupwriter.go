@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 )
 
 // groupWriter writes the records of a group in one hour. Its file is open, or abandoned: then the Writer recovers it.
@@ -37,12 +39,12 @@ func (e *hourTakenError) Error() string { return "the hour has been compacted" }
 var errDropped = errors.New("group writer was dropped")
 
 func groupKey(group []string, hour time.Time) string {
-	return strings.Join(group, "/") + "/" + hour.Format(hourPath)
+	return strings.Join(group, "/") + "/" + hour.Format(layout.HourPath)
 }
 
 // inside is the path of the directory, below that of the store.
 func (g *groupWriter) inside() []string {
-	return append(g.group[:len(g.group):len(g.group)], strings.Split(g.hour.Format(hourPath), "/")...)
+	return append(g.group[:len(g.group):len(g.group)], strings.Split(g.hour.Format(layout.HourPath), "/")...)
 }
 
 func (g *groupWriter) path() string {

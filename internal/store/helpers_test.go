@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package store
+package store_test
 
 import (
 	"context"
@@ -25,7 +25,9 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
@@ -35,7 +37,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var begin = time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 
 // newRecord returns a record whose only sample has the value 1 and a function with the name of the ID.
-func newRecord(t testing.TB, format segment.Format, service string, id int, start, end time.Time) Record {
+func newRecord(t testing.TB, format segment.Format, service string, id int, start, end time.Time) store.Record {
 	pd := newPayload(service, id, start, end)
 	entry, err := contents.Describe(pd)
 	require.NoError(t, err)
@@ -46,7 +48,7 @@ func newRecord(t testing.TB, format segment.Format, service string, id int, star
 		data, err = (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
 	}
 	require.NoError(t, err)
-	return Record{Data: data, Group: []string{GroupDir("service.name", GroupName(service))}, Entry: entry}
+	return store.Record{Data: data, Group: []string{layout.GroupDir("service.name", layout.GroupName(service))}, Entry: entry}
 }
 
 func newPayload(service string, id int, start, end time.Time) pprofile.Profiles {
@@ -104,11 +106,11 @@ func countIDs(t testing.TB, counts map[int]int, format segment.Format, data []by
 }
 
 // readAll reads everything that counts, through the indexes. It lists again when a file is gone.
-func readAll(t testing.TB, s *Store) map[int]int {
+func readAll(t testing.TB, s *store.Store) map[int]int {
 	t.Helper()
 	for range 50 {
 		counts, err := tryReadAll(t, s)
-		if errors.Is(err, ErrGone) {
+		if errors.Is(err, store.ErrGone) {
 			continue
 		}
 		require.NoError(t, err)
@@ -118,7 +120,7 @@ func readAll(t testing.TB, s *Store) map[int]int {
 	return nil
 }
 
-func tryReadAll(t testing.TB, s *Store) (map[int]int, error) {
+func tryReadAll(t testing.TB, s *store.Store) (map[int]int, error) {
 	counts := map[int]int{}
 	segments, err := s.Live(context.Background(), time.Time{}, begin.AddDate(1, 0, 0), nil)
 	if err != nil {
@@ -159,8 +161,8 @@ func tryReadAll(t testing.TB, s *Store) (map[int]int, error) {
 	return counts, nil
 }
 
-func openStore(t testing.TB, location string) *Store {
-	s, err := Open(location, ReadOptions{MaxRecord: 16 << 20, MaxDecoded: 64 << 20, Cache: 16 << 20, Now: func() time.Time { return begin }})
+func openStore(t testing.TB, location string) *store.Store {
+	s, err := store.Open(location, store.ReadOptions{MaxRecord: 16 << 20, MaxDecoded: 64 << 20, Cache: 16 << 20, Now: func() time.Time { return begin }})
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	return s
@@ -250,11 +252,11 @@ func (p *process) close(c interface{ Close() error }) error {
 	return c.Close()
 }
 
-func (p *process) openDir(path string, inside ...string) (Dir, error) {
+func (p *process) openDir(path string, inside ...string) (layout.Dir, error) {
 	if err := p.call("OpenDir " + filepath.Join(inside...)); err != nil {
 		return nil, err
 	}
-	dir, err := OpenDir(path, inside...)
+	dir, err := layout.OpenDir(path, inside...)
 	if err != nil {
 		return nil, err
 	}
@@ -263,11 +265,11 @@ func (p *process) openDir(path string, inside ...string) (Dir, error) {
 }
 
 type processDir struct {
-	Dir
+	layout.Dir
 	p *process
 }
 
-func (d *processDir) handle(call, name string, open func(string) (Handle, error)) (Handle, error) {
+func (d *processDir) handle(call, name string, open func(string) (layout.Handle, error)) (layout.Handle, error) {
 	if err := d.p.call(call + " " + name); err != nil {
 		return nil, err
 	}
@@ -279,11 +281,13 @@ func (d *processDir) handle(call, name string, open func(string) (Handle, error)
 	return &processHandle{h, d.p}, nil
 }
 
-func (d *processDir) Create(name string) (Handle, error) {
+func (d *processDir) Create(name string) (layout.Handle, error) {
 	return d.handle("Create", name, d.Dir.Create)
 }
-func (d *processDir) Open(name string) (Handle, error) { return d.handle("Open", name, d.Dir.Open) }
-func (d *processDir) OpenToRead(name string) (Handle, error) {
+func (d *processDir) Open(name string) (layout.Handle, error) {
+	return d.handle("Open", name, d.Dir.Open)
+}
+func (d *processDir) OpenToRead(name string) (layout.Handle, error) {
 	return d.handle("OpenToRead", name, d.Dir.OpenToRead)
 }
 
@@ -322,7 +326,7 @@ func (d *processDir) Names() ([]string, error) {
 	return d.Dir.Names()
 }
 
-func (d *processDir) OpenChild(name string) (Dir, error) {
+func (d *processDir) OpenChild(name string) (layout.Dir, error) {
 	if err := d.p.call("OpenChild " + name); err != nil {
 		return nil, err
 	}
@@ -345,7 +349,7 @@ func (d *processDir) Sync() error  { return d.p.call("Sync") }
 func (d *processDir) Close() error { return d.p.close(d.Dir) }
 
 type processHandle struct {
-	Handle
+	layout.Handle
 	p *process
 }
 

@@ -9,8 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 )
 
 const (
@@ -40,11 +41,11 @@ func (s *Store) Live(ctx context.Context, from, to time.Time, accepts func(group
 	return nil, fmt.Errorf("files were removed during each of %d listings: %w", maxLists, ErrGone)
 }
 
-func (s *Store) live(ctx context.Context, from, to time.Time, accepts func(string) bool) ([]File, error) {
+func (s *Store) live(ctx context.Context, from, to time.Time, accepts func(string) bool) ([]layout.File, error) {
 	if accepts == nil {
 		accepts = func(string) bool { return true }
 	}
-	selects := func(f *File) bool { return f.overlaps(from, to) }
+	selects := func(f *layout.File) bool { return f.Overlaps(from, to) }
 	first, firstErr := s.source.list(ctx, from, accepts, selects)
 	second, err := s.source.list(ctx, from, accepts, selects)
 	files := unite(first, second)
@@ -52,26 +53,45 @@ func (s *Store) live(ctx context.Context, from, to time.Time, accepts func(strin
 	if errors.Is(inputsErr, ErrGone) {
 		return nil, inputsErr
 	}
-	files = slices.DeleteFunc(files, func(f File) bool { return garbage[nameAndSize{f.Path, f.Size}] })
+	files = slices.DeleteFunc(files, func(f layout.File) bool { return garbage[nameAndSize{f.Path, f.Size}] })
 	return files, errors.Join(cmp.Or(err, firstErr), inputsErr)
+}
+
+// Files returns all closed files that count, in the order of their partitions, and all paths, also of those that do not. An error may come
+// with them.
+func (s *Store) Files(ctx context.Context) (files []layout.File, paths map[string]bool, err error) {
+	all := func(string) bool { return true }
+	files, err = s.source.list(ctx, time.Time{}, all, func(f *layout.File) bool { return !f.Partial })
+	files = unite(nil, files)
+	paths = make(map[string]bool, len(files))
+	for i := range files {
+		paths[files[i].Path] = true
+	}
+	garbage, garbageErr := s.garbage(ctx, files)
+	if errors.Is(garbageErr, ErrGone) {
+		return nil, nil, garbageErr // the next call lists again
+	}
+	files = slices.DeleteFunc(files, func(f layout.File) bool { return garbage[nameAndSize{f.Path, f.Size}] })
+	slices.SortStableFunc(files, func(a, b layout.File) int { return a.Partition.Compare(b.Partition) })
+	return files, paths, errors.Join(err, garbageErr)
 }
 
 // unite returns the files of two lists, the second of which is newer, in the order of their paths. A file that was closed in between is
 // in it once.
-func unite(first, second []File) []File {
-	all := make(map[string]File, len(second))
-	for _, list := range [][]File{first, second} {
+func unite(first, second []layout.File) []layout.File {
+	all := make(map[string]layout.File, len(second))
+	for _, list := range [][]layout.File{first, second} {
 		for _, f := range list {
-			if known, found := all[f.id()]; !found || known.Partial {
-				all[f.id()] = f
+			if known, found := all[f.ID()]; !found || known.Partial {
+				all[f.ID()] = f
 			}
 		}
 	}
-	files := make([]File, 0, len(all))
+	files := make([]layout.File, 0, len(all))
 	for _, f := range all {
 		files = append(files, f)
 	}
-	slices.SortFunc(files, func(a, b File) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortFunc(files, func(a, b layout.File) int { return cmp.Compare(a.Path, b.Path) })
 	return files
 }
 
@@ -81,15 +101,15 @@ type nameAndSize struct {
 }
 
 // garbage returns the files that are named as inputs of others. It opens the compacted files beside whose directory there is one.
-func (s *Store) garbage(ctx context.Context, files []File) (map[nameAndSize]bool, error) {
+func (s *Store) garbage(ctx context.Context, files []layout.File) (map[nameAndSize]bool, error) {
 	garbage := map[nameAndSize]bool{}
 	var failed error
 	for i := range files {
 		f := &files[i]
-		if f.Level == Written || !hasFileBelow(files, f) {
+		if f.Level == layout.Written || !layout.HasFileBelow(files, f) {
 			continue
 		}
-		inputs, err := s.inputs(ctx, f)
+		inputs, err := s.Inputs(ctx, f)
 		if errors.Is(err, ErrGone) {
 			return nil, err
 		}
@@ -98,16 +118,8 @@ func (s *Store) garbage(ctx context.Context, files []File) (map[nameAndSize]bool
 			continue
 		}
 		for _, input := range inputs {
-			garbage[nameAndSize{f.dir() + "/" + input.Name, input.Size}] = true
+			garbage[nameAndSize{f.Dir() + "/" + input.Name, input.Size}] = true
 		}
 	}
 	return garbage, failed
-}
-
-// hasFileBelow reports whether files, which are in the order of their paths, have one of a lower level of the partition of f.
-func hasFileBelow(files []File, f *File) bool {
-	partition := f.Path[:len(f.dir())+1+2] // the hour or day of its name
-	prefix := partition + "/"
-	at, _ := slices.BinarySearchFunc(files, prefix, func(f File, prefix string) int { return cmp.Compare(f.Path, prefix) })
-	return at < len(files) && strings.HasPrefix(files[at].Path, prefix)
 }

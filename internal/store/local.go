@@ -12,19 +12,19 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
 // local is a directory.
 type local struct{ root string }
 
-func (l *local) name(f *File) string { return l.path(f.Path) }
-func (l *local) close()              {}
-func (l *local) memory() int64       { return 0 }
+func (l *local) name(f *layout.File) string { return l.path(f.Path) }
+func (l *local) close()                     {}
+func (l *local) memory() int64              { return 0 }
 
 func (l *local) path(name string) string { return filepath.Join(l.root, filepath.FromSlash(name)) }
 
@@ -35,12 +35,12 @@ type listing struct {
 	ctx     context.Context
 	since   time.Time
 	accepts func(string) bool
-	selects func(*File) bool
-	files   []File
+	selects func(*layout.File) bool
+	files   []layout.File
 	err     error // of some directories and files
 }
 
-func (l *local) list(ctx context.Context, since time.Time, accepts func(string) bool, selects func(*File) bool) ([]File, error) {
+func (l *local) list(ctx context.Context, since time.Time, accepts func(string) bool, selects func(*layout.File) bool) ([]layout.File, error) {
 	w := &listing{local: l, ctx: ctx, since: since, accepts: accepts, selects: selects}
 	w.directory("", nil)
 	if ctx.Err() != nil {
@@ -57,18 +57,18 @@ func (w *listing) directory(name string, date []string) {
 	}
 	entries := w.read(name)
 	for _, entry := range entries {
-		if !entry.IsDir() || !isChild(len(date), entry.Name()) {
+		if !entry.IsDir() || !layout.IsChild(len(date), entry.Name()) {
 			continue
 		}
 		child := path.Join(name, entry.Name())
 		switch {
-		case len(date) == 0 && !yearDir.MatchString(entry.Name()):
+		case len(date) == 0 && !layout.IsYear(entry.Name()):
 			if w.accepts(child) {
 				w.directory(child, nil)
 			}
 		case name == "" && !w.accepts(""):
 		default:
-			if inner := append(slices.Clone(date), entry.Name()); endOf(inner).After(w.since) {
+			if inner := append(slices.Clone(date), entry.Name()); layout.EndOf(inner).After(w.since) {
 				w.directory(child, inner)
 			}
 		}
@@ -84,23 +84,6 @@ func (w *listing) directory(name string, date []string) {
 	}
 }
 
-// endOf returns the end of the year, month, day or hour of directories, or zero if there is no such time.
-func endOf(date []string) time.Time {
-	start, err := time.Parse(layouts[len(date)], strings.Join(date, "/"))
-	switch {
-	case err != nil:
-		return time.Time{}
-	case len(date) == 1:
-		return start.AddDate(1, 0, 0)
-	case len(date) == 2:
-		return start.AddDate(0, 1, 0)
-	case len(date) == 3:
-		return start.AddDate(0, 0, 1)
-	default:
-		return start.Add(time.Hour)
-	}
-}
-
 func (w *listing) read(name string) []os.DirEntry {
 	entries, err := os.ReadDir(w.path(name))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -113,8 +96,8 @@ func (w *listing) file(name string, entry os.DirEntry) {
 	if !entry.Type().IsRegular() {
 		return
 	}
-	f, ok := ParsePath(name)
-	if !ok || !f.Partition.Add(f.Level.span()).After(w.since) || !w.selects(&f) {
+	f, ok := layout.ParsePath(name)
+	if !ok || !f.Partition.Add(f.Level.Span()).After(w.since) || !w.selects(&f) {
 		return
 	}
 	info, err := entry.Info()
@@ -131,7 +114,7 @@ func (w *listing) file(name string, entry os.DirEntry) {
 	}
 }
 
-func (l *local) open(_ context.Context, f *File) (content, error) {
+func (l *local) open(_ context.Context, f *layout.File) (content, error) {
 	file, err := regularfile.Open(l.path(f.Path))
 	if errors.Is(err, fs.ErrNotExist) && f.Partial {
 		file, err = l.openClosed(f)
@@ -154,10 +137,10 @@ func (l *local) open(_ context.Context, f *File) (content, error) {
 }
 
 // openClosed opens a file that was closed after it was listed.
-func (l *local) openClosed(f *File) (*os.File, error) {
-	entries, err := os.ReadDir(l.path(f.dir()))
+func (l *local) openClosed(f *layout.File) (*os.File, error) {
+	entries, err := os.ReadDir(l.path(f.Dir()))
 	for _, entry := range entries {
-		if closed, ok := ParsePath(path.Join(f.dir(), entry.Name())); ok && closed.Stem == f.Stem {
+		if closed, ok := layout.ParsePath(path.Join(f.Dir(), entry.Name())); ok && closed.Stem == f.Stem {
 			return regularfile.Open(l.path(closed.Path))
 		}
 	}

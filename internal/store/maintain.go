@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 )
 
 // Maintain applies Retention, counts groups, and recovers files that could not be closed. It may take long.
@@ -22,7 +24,7 @@ func (w *Writer) Maintain() { w.maintain(w.options.Retention, false) }
 func (w *Writer) maintain(retention Retention, idle bool) {
 	w.maintaining.Lock()
 	defer w.maintaining.Unlock()
-	err := recovered(func() error {
+	err := NoPanic(func() error {
 		err := w.recoverAbandoned()
 		if !w.recovered.Load() || retention != (Retention{}) || w.options.MaxGroups > 0 {
 			err = errors.Join(err, w.visit(retention, idle))
@@ -43,27 +45,27 @@ func (w *Writer) visit(retention Retention, idle bool) error {
 	defer func() { _ = dir.Close() }() // what must be on the disk was synced
 	complete := w.recovered.Swap(true) // a file that is left after this makes it false again
 	groups, busy := map[string]bool{}, false
-	var files []File
-	var look func(b *branch) error
-	look = func(b *branch) error {
-		if len(b.date) > 0 && b.group != "" {
-			groups[b.group] = true
+	var files []layout.File
+	var look func(b *layout.Branch) error
+	look = func(b *layout.Branch) error {
+		if len(b.Date) > 0 && b.Group != "" {
+			groups[b.Group] = true
 		}
-		err := b.children(look)
-		if len(b.date) < 2 {
+		err := b.Children(look)
+		if len(b.Date) < 2 {
 			return err
 		}
-		if len(b.date) == len(layouts)-1 && !complete {
+		if len(b.Date) == layout.HourDepth && !complete {
 			done, recoverErr := w.recoverPartition(b, idle)
 			err, busy = errors.Join(err, recoverErr), busy || !done
 		}
 		if retention != (Retention{}) {
-			closed, listErr := b.files(func(f *File) bool { return !f.Partial })
+			closed, listErr := b.Files(func(f *layout.File) bool { return !f.Partial })
 			files, err = append(files, closed...), errors.Join(err, listErr)
 		}
 		return err
 	}
-	err = look(&branch{dir: dir, root: w.options.Directory})
+	err = look(&layout.Branch{Dir: dir, Root: w.options.Directory})
 	if err != nil && !complete || busy {
 		w.recovered.Store(false)
 	}
@@ -78,27 +80,27 @@ func (w *Writer) visit(retention Retention, idle bool) error {
 
 // recoverPartition closes the files that processes which do not run any more left in a partition. done is false if others may have files
 // there.
-func (w *Writer) recoverPartition(b *branch, idle bool) (done bool, err error) {
-	if !idle && w.options.Now().Before(b.time().Add(time.Hour)) {
+func (w *Writer) recoverPartition(b *layout.Branch, idle bool) (done bool, err error) {
+	if !idle && w.options.Now().Before(b.Time().Add(time.Hour)) {
 		return false, nil // this process may write there
 	}
-	isPartial := func(f *File) bool { return f.Partial }
-	files, err := b.files(isPartial)
+	isPartial := func(f *layout.File) bool { return f.Partial }
+	files, err := b.Files(isPartial)
 	if err != nil || len(files) == 0 {
 		return true, err
 	}
-	if locked, err := b.dir.TryLock(false); err != nil || !locked {
+	if locked, err := b.Dir.TryLock(false); err != nil || !locked {
 		return false, err
 	}
-	files, err = b.files(isPartial) // that are still there
+	files, err = b.Files(isPartial) // that are still there
 	for i := range files {
 		err = errors.Join(err, w.recoverIn(b, &files[i]))
 	}
 	return true, err
 }
 
-func (w *Writer) recoverIn(b *branch, f *File) error {
-	recovered, err := recoverFile(b, f, f.Size, w.options.Now())
+func (w *Writer) recoverIn(b *layout.Branch, f *layout.File) error {
+	recovered, err := RecoverFile(b, f, f.Size, w.options.Now())
 	if err == nil && w.options.FileRecovered != nil {
 		w.options.FileRecovered(recovered)
 	}
@@ -113,7 +115,7 @@ func (w *Writer) recoverAbandoned() (err error) {
 	w.mu.Unlock()
 	for _, f := range abandoned {
 		name, relErr := filepath.Rel(w.options.Directory, f.Path)
-		file, ok := ParsePath(filepath.ToSlash(name))
+		file, ok := layout.ParsePath(filepath.ToSlash(name))
 		if relErr != nil || !ok {
 			f.release()
 			continue
@@ -128,8 +130,8 @@ func (w *Writer) recoverAbandoned() (err error) {
 			err = errors.Join(err, reopenErr)
 			continue
 		}
-		b := &branch{dir: f.dir, root: w.options.Directory, path: file.dir()}
-		recovered, recoverErr := recoverFile(b, &file, f.Size, w.options.Now())
+		b := &layout.Branch{Dir: f.dir, Root: w.options.Directory, Path: file.Dir()}
+		recovered, recoverErr := RecoverFile(b, &file, f.Size, w.options.Now())
 		switch {
 		case recoverErr == nil:
 			f.release()
@@ -170,14 +172,14 @@ func (w *Writer) setAdmitted(found map[string]bool, complete bool) {
 
 // isOther reports whether a group is the one of groups beyond the limit.
 func isOther(group string) bool {
-	return !slices.ContainsFunc(strings.Split(group, "/"), func(name string) bool { return !strings.HasSuffix(name, "="+Other) })
+	return !slices.ContainsFunc(strings.Split(group, "/"), func(name string) bool { return !strings.HasSuffix(name, "="+layout.Other) })
 }
 
 // surplus returns the files to remove, the oldest first, and the files of a level before those that were made of them. MaxAge does not
 // apply to files that keep keeps, unless it is nil. It sorts files.
-func (r Retention) surplus(files []File, now time.Time, keep func(string) bool) (surplus []File) {
-	slices.SortFunc(files, func(a, b File) int {
-		return cmp.Or(a.age().Compare(b.age()), cmp.Compare(a.Level, b.Level), cmp.Compare(a.Path, b.Path))
+func (r Retention) surplus(files []layout.File, now time.Time, keep func(string) bool) (surplus []layout.File) {
+	slices.SortFunc(files, func(a, b layout.File) int {
+		return cmp.Or(a.Age().Compare(b.Age()), cmp.Compare(a.Level, b.Level), cmp.Compare(a.Path, b.Path))
 	})
 	total := int64(0)
 	for i := range files {
@@ -187,7 +189,7 @@ func (r Retention) surplus(files []File, now time.Time, keep func(string) bool) 
 		f := &files[i]
 		over := r.MaxFiles > 0 && len(files)-len(surplus) > r.MaxFiles || r.MaxTotalSize > 0 && total > r.MaxTotalSize
 		switch {
-		case !over && (r.MaxAge == 0 || now.Sub(f.age()) <= r.MaxAge):
+		case !over && (r.MaxAge == 0 || now.Sub(f.Age()) <= r.MaxAge):
 			return surplus // the others are younger
 		case over || keep == nil || !keep(f.Path):
 			surplus, total = append(surplus, *f), total-f.Size
@@ -198,7 +200,7 @@ func (r Retention) surplus(files []File, now time.Time, keep func(string) bool) 
 
 // expire removes files, unless the directory is being compacted, and then the directories that are empty. The named inputs of a compacted
 // file are removed before it, as they would count again.
-func (w *Writer) expire(root Dir, surplus []File) (err error) {
+func (w *Writer) expire(root layout.Dir, surplus []layout.File) (err error) {
 	if locked, err := root.TryLock(false); err != nil || !locked {
 		return err
 	}
@@ -210,7 +212,7 @@ func (w *Writer) expire(root Dir, surplus []File) (err error) {
 			if w.options.FileRemoved != nil {
 				w.options.FileRemoved(f.Path, f.Size)
 			}
-			removeEmpty(root, f.dir())
+			removeEmpty(root, f.Dir())
 		case !errors.Is(removeErr, fs.ErrNotExist):
 			err = errors.Join(err, &fs.PathError{Op: "remove", Path: filepath.Join(w.options.Directory, f.Path), Err: removeErr})
 		}
@@ -218,14 +220,14 @@ func (w *Writer) expire(root Dir, surplus []File) (err error) {
 	return err
 }
 
-func (w *Writer) expireFile(root Dir, f *File) error {
-	if f.Level > Written {
-		inputs, err := inputsOf(root, f)
-		if err != nil && !errors.Is(err, errNoInputs) {
+func (w *Writer) expireFile(root layout.Dir, f *layout.File) error {
+	if f.Level > layout.Written {
+		inputs, err := InputsOf(root, f)
+		if err != nil && !errors.Is(err, ErrNoInputs) {
 			return err
 		}
 		for _, input := range inputs {
-			if err := root.Remove(path.Join(f.dir(), input.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := root.Remove(path.Join(f.Dir(), input.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 		}
@@ -235,7 +237,7 @@ func (w *Writer) expireFile(root Dir, f *File) error {
 
 // removeEmpty removes a directory and those above it as long as they are empty. Writers look whether theirs still exists after they have
 // locked it.
-func removeEmpty(root Dir, dir string) {
+func removeEmpty(root layout.Dir, dir string) {
 	for dir != "." && dir != "" && root.Remove(dir) == nil {
 		dir = path.Dir(dir)
 	}

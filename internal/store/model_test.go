@@ -1,12 +1,13 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package store
+package store_test
 
 import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -16,20 +17,23 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
 // world is a directory with two processes that write to it, and a model: the records that were acknowledged, and those whose call failed
 // because the process was killed, which may be there or not.
 type world struct {
-	t     *testing.T
-	r     *rand.Rand
-	dir   string
-	now   time.Time
-	store *Store
+	t      *testing.T
+	r      *rand.Rand
+	dir    string
+	now    time.Time
+	reader *store.Store
 
 	processes [2]*process
-	writers   [2]*Writer
+	writers   [2]*store.Writer
 
 	next         int
 	acknowledged map[int]int
@@ -42,29 +46,32 @@ func newWorld(t *testing.T, seed uint64) *world {
 		t: t, r: profiletest.NewRand(seed), dir: t.TempDir(), now: begin.Add(30 * time.Minute),
 		acknowledged: map[int]int{}, unknown: map[int]bool{},
 	}
-	w.store = openStore(t, w.dir)
+	w.reader = openStore(t, w.dir)
 	return w
 }
 
 // writer returns a running process.
-func (w *world) writer(i int) *Writer {
+func (w *world) writer(i int) *store.Writer {
 	if w.writers[i] != nil {
 		return w.writers[i]
 	}
 	p := &process{}
-	opened, err := OpenWriter(w.options(p))
+	opened, err := store.OpenWriter(w.options(p))
 	require.NoError(w.t, err)
 	w.processes[i], w.writers[i] = p, opened
 	return opened
 }
 
-func (w *world) options(p *process) Options {
-	return Options{
-		Directory: w.dir, Format: segment.Proto, Rotation: Rotation{MaxRecords: 4, MaxAge: 10 * time.Minute}, Sync: SyncRecord, MaxOpen: 2,
+func (w *world) options(p *process) store.Options {
+	return store.Options{
+		Directory: w.dir, Format: segment.Proto, Rotation: store.Rotation{MaxRecords: 4, MaxAge: 10 * time.Minute}, Sync: store.SyncRecord, MaxOpen: 2,
 		OpenDir: p.openDir, Now: func() time.Time { return w.now },
-		Failed: func(err error) { assert.ErrorIs(w.t, err, errKilled) },
+		Failed: func(err error) { assert.True(w.t, isKilled(err), err) },
 	}
 }
+
+// isKilled reports whether a call failed because its process was killed before or during it.
+func isKilled(err error) bool { return errors.Is(err, errKilled) || errors.Is(err, os.ErrClosed) }
 
 func (w *world) append(i int) {
 	writer := w.writer(i)
@@ -78,7 +85,7 @@ func (w *world) append(i int) {
 	switch err := writer.Append(record); {
 	case err == nil:
 		w.acknowledged[id] = 1
-	case errors.Is(err, errKilled):
+	case isKilled(err):
 		w.unknown[id] = true
 		w.writers[i] = nil
 	default:
@@ -99,23 +106,25 @@ func (w *world) killAt(p *process, calls int) {
 	}
 }
 
-func (w *world) compactor(p *process) *Compactor {
-	return NewCompactor(CompactOptions{
+func (w *world) compactor(p *process, clock func() time.Time) *compact.Compactor {
+	return compact.New(compact.Options{
 		Directory: w.dir, After: 30 * time.Minute, Resolutions: []time.Duration{time.Minute, 10 * time.Minute}, MaxMemory: 64 << 20,
-		Compacted: func(Result) {},
-		Skipped:   func(path string, err error) { assert.ErrorIs(w.t, err, errKilled, path) },
+		Compacted: func(compact.Result) {},
+		Skipped:   func(path string, err error) { assert.True(w.t, isKilled(err), "%s: %v", path, err) },
 		Damaged:   func(path string) { assert.Fail(w.t, "damaged", path) },
-		Now:       func() time.Time { return w.now }, OpenDir: p.openDir,
+		Now:       clock, OpenDir: p.openDir,
 	})
 }
+
+func (w *world) clock() time.Time { return w.now }
 
 func (w *world) compact(killAt int) {
 	p := &process{}
 	if killAt >= 0 {
 		w.killAt(p, killAt)
 	}
-	if err := w.compactor(p).Run(w.t.Context()); err != nil {
-		require.ErrorIs(w.t, err, errKilled)
+	if err := w.compactor(p, w.clock).Run(w.t.Context()); err != nil {
+		require.True(w.t, isKilled(err), err)
 	}
 	p.kill()
 }
@@ -123,7 +132,7 @@ func (w *world) compact(killAt int) {
 // check compares what a reader sees with the model.
 func (w *world) check() {
 	w.t.Helper()
-	counts := readAll(w.t, w.store)
+	counts := readAll(w.t, w.reader)
 	for id := range w.unknown {
 		require.LessOrEqual(w.t, counts[id], 1, "record %d", id)
 		delete(counts, id)
@@ -197,7 +206,7 @@ func TestNothingIsLostOrCountsTwice_E1_E3(t *testing.T) {
 				w.check()
 			}
 			for _, name := range paths(t, w.dir) {
-				require.False(t, strings.HasSuffix(name, partialSuffix) || strings.HasSuffix(name, makingSuffix), "%s is left", name)
+				require.False(t, strings.HasSuffix(name, layout.PartialSuffix) || strings.HasSuffix(name, layout.MakingSuffix), "%s is left", name)
 			}
 			t.Logf("%d acknowledged, %d unknown, %d kills", len(w.acknowledged), len(w.unknown), w.failures)
 		})
@@ -231,7 +240,7 @@ func TestACrashAtAnyStepOfCompaction_E3(t *testing.T) {
 		p := &process{}
 		w.killAt(p, at)
 		for range 2 {
-			_ = w.compactor(p).Run(t.Context())
+			_ = w.compactor(p, w.clock).Run(t.Context())
 			w.check()
 		}
 		killed := p.killed
@@ -242,8 +251,8 @@ func TestACrashAtAnyStepOfCompaction_E3(t *testing.T) {
 			w.check()
 		}
 		for _, name := range paths(t, w.dir) {
-			f, ok := ParsePath(name)
-			require.True(t, ok && f.Level == Day, "%s is left after %d calls", name, at)
+			f, ok := layout.ParsePath(name)
+			require.True(t, ok && f.Level == layout.Day, "%s is left after %d calls", name, at)
 		}
 		if !killed {
 			break
@@ -267,11 +276,10 @@ func TestReadersOfAWorkingStore(t *testing.T) {
 	}
 	p := &process{}
 	options := w.options(p)
-	options.Now, options.Sync = clock, SyncNone
-	writer, err := OpenWriter(options)
+	options.Now, options.Sync = clock, store.SyncNone
+	writer, err := store.OpenWriter(options)
 	require.NoError(t, err)
-	compactor := w.compactor(p)
-	compactor.options.Now = clock
+	compactor := w.compactor(p, clock)
 	done := make(chan struct{})
 	var readers sync.WaitGroup
 	for range 2 {
@@ -317,5 +325,5 @@ func TestReadersOfAWorkingStore(t *testing.T) {
 	close(done)
 	readers.Wait()
 	require.NoError(t, writer.Close())
-	require.Equal(t, acknowledged, readAll(t, w.store))
+	require.Equal(t, acknowledged, readAll(t, w.reader))
 }

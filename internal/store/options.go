@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
@@ -66,8 +67,8 @@ type Options struct {
 
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
-	// OpenDir opens directories; nil is OpenDir of this package.
-	OpenDir func(path string, inside ...string) (Dir, error)
+	// OpenDir opens directories; nil is layout.OpenDir.
+	OpenDir func(path string, inside ...string) (layout.Dir, error)
 }
 
 // TickInterval is how often Tick must be called.
@@ -95,7 +96,7 @@ type Rotation struct {
 // Record is the unit that Append writes, completely or not at all.
 type Record struct {
 	Data []byte
-	// Group are the directories of its group, one inside the other, each from GroupDir.
+	// Group are the directories of its group, one inside the other, each from layout.GroupDir.
 	Group []string
 	// Entry describes the record. Without one, it counts as one of any time, and readers must read it.
 	Entry *contents.Entry

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
@@ -26,36 +27,39 @@ type RecoveredFile struct {
 	Truncated int64
 }
 
-// recoverFile closes a file of which the first size bytes count: it truncates it after the last complete record, makes the index and
+// RecoverFile closes a file of which the first size bytes count: it truncates it after the last complete record, makes the index and
 // renames it. The caller has the lock of its directory.
-func recoverFile(b *branch, name *File, size int64, now time.Time) (recovered RecoveredFile, err error) {
+func RecoverFile(b *layout.Branch, name *layout.File, size int64, now time.Time) (recovered RecoveredFile, err error) {
 	base := filepath.Base(name.Path)
-	file, err := b.dir.Open(base)
+	if closed, err := isClosed(b, name); err != nil || closed {
+		return RecoveredFile{Partial: filepath.Join(b.Root, filepath.FromSlash(name.Path))}, err
+	}
+	file, err := b.Dir.Open(base)
 	if err != nil {
-		return recovered, b.fail("recover", base, err)
+		return recovered, b.Fail("recover", base, err)
 	}
 	defer func() { _ = file.Close() }() // after an error, the next recovery continues
 	info, err := file.Stat()
 	if err != nil {
-		return recovered, b.fail("recover", base, err)
+		return recovered, b.Fail("recover", base, err)
 	}
 	f := &partialFile{
-		ClosedFile: ClosedFile{Path: filepath.Join(b.root, filepath.FromSlash(name.Path)), Reason: ByError},
-		stem:       name.Stem, format: name.Format, created: now, info: info, dir: b.dir, file: file, torn: true, unsyncedSince: now,
+		ClosedFile: ClosedFile{Path: filepath.Join(b.Root, filepath.FromSlash(name.Path)), Reason: ByError},
+		stem:       name.Stem, format: name.Format, created: now, info: info, dir: b.Dir, file: file, torn: true, unsyncedSince: now,
 		index: contents.NewBuilder(nil),
 	}
 	recovered.Partial = f.Path
 	scan := newScan(name.Format, now)
 	size = min(size, info.Size())
 	if err := scan.readTo(file, size, segment.MaxRecordSize, maxDecoded); err != nil {
-		return recovered, b.fail("recover", base, err)
+		return recovered, b.Fail("recover", base, err)
 	}
 	f.records, f.index, f.bounds = scan.records, scan.builder, scan.bounds
 	f.Records, f.Samples = len(scan.records), scan.samples
 	f.Size = scan.end
 	recovered.Truncated = size - f.Size
 	if err := f.finish(); err != nil {
-		return recovered, b.fail("recover", base, err)
+		return recovered, b.Fail("recover", base, err)
 	}
 	if f.Records > 0 {
 		recovered.ClosedFile = f.ClosedFile
@@ -72,7 +76,7 @@ type scan struct {
 	now     time.Time // a record without a time may be of any time before
 	builder *contents.Builder
 	records []segment.Record
-	bounds  bounds
+	bounds  layout.Bounds
 	samples int
 	end     int64                  // of the last complete record
 	damage  []*segment.DamageError // before the end
@@ -127,9 +131,9 @@ func (s *scan) add(data []byte, start, end, memory int64) {
 	}
 	r := segment.Record{Offset: start, Length: end - start}
 	if entry == nil {
-		s.bounds.add(0, 0, s.now)
+		s.bounds.Add(0, 0, s.now)
 	} else {
-		s.bounds.add(entry.Start, entry.End, s.now)
+		s.bounds.Add(entry.Start, entry.End, s.now)
 		s.samples += entry.Samples
 	}
 	r.Entry = s.builder.Add(entry)
@@ -175,4 +179,28 @@ func Decode(format segment.Format, data []byte, memory int64) (pprofile.Profiles
 	default:
 		return (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)
 	}
+}
+
+// isClosed reports whether a partial file has its other name already, because its process was killed between the two steps of a
+// rename. It takes the second one.
+func isClosed(b *layout.Branch, partial *layout.File) (bool, error) {
+	files, err := b.Files(func(f *layout.File) bool { return !f.Partial && f.Stem == partial.Stem })
+	if err != nil || len(files) == 0 {
+		return false, err
+	}
+	base := filepath.Base(partial.Path)
+	if err := errors.Join(b.Dir.Remove(base), b.Dir.Sync()); err != nil {
+		return false, b.Fail("recover", base, err)
+	}
+	return true, nil
+}
+
+// NoPanic returns the error of a call, or its panic as an error: what works in the background goes on later.
+func NoPanic(call func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return call()
 }

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/bucket"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
@@ -26,22 +27,27 @@ type remote struct {
 	prefix string // "" or ends in a slash
 }
 
-func (r *remote) name(f *File) string { return r.bucket.Path(r.prefix + f.Path) }
-func (r *remote) close()              { r.bucket.Close() }
-func (r *remote) memory() int64       { return r.bucket.Memory() }
+func (r *remote) name(f *layout.File) string { return r.bucket.Path(r.prefix + f.Path) }
+func (r *remote) close()                     { r.bucket.Close() }
+func (r *remote) memory() int64              { return r.bucket.Memory() }
+
+// OfBucket returns the Store of a prefix of a bucket, which is "" or ends in a slash. Its owner closes the bucket. It has no cache of indexes.
+func OfBucket(b *bucket.Bucket, prefix string) *Store {
+	return newStore(&remote{bucket: b, prefix: prefix}, ReadOptions{})
+}
 
 // listers is how many groups are listed at once.
 const listers = 16
 
 // list lists the years of each group from the hour of since on. In the order of keys, a directory is before the compacted files beside it.
-func (r *remote) list(ctx context.Context, since time.Time, accepts func(string) bool, selects func(*File) bool) ([]File, error) {
+func (r *remote) list(ctx context.Context, since time.Time, accepts func(string) bool, selects func(*layout.File) bool) ([]layout.File, error) {
 	var mu sync.Mutex
-	var files []File
+	var files []layout.File
 	listYear := func(ctx context.Context, group, year string) error {
 		prefix := r.prefix + path.Join(group, year) + "/"
 		after := ""
 		if since.Year() > 0 {
-			after = r.prefix + path.Join(group, since.UTC().Format(hourPath))
+			after = r.prefix + path.Join(group, since.UTC().Format(layout.HourPath))
 		}
 		if !strings.HasPrefix(after, prefix) {
 			after = ""
@@ -50,11 +56,11 @@ func (r *remote) list(ctx context.Context, since time.Time, accepts func(string)
 			if err != nil {
 				return err
 			}
-			f, ok := ParsePath(strings.TrimPrefix(o.Key, r.prefix))
-			if !ok || f.Partial || !f.Partition.Add(f.Level.span()).After(since) || !selects(&f) {
+			f, ok := layout.ParsePath(strings.TrimPrefix(o.Key, r.prefix))
+			if !ok || f.Partial || !f.Partition.Add(f.Level.Span()).After(since) || !selects(&f) {
 				continue
 			}
-			f.Size, f.etag = o.Size, o.ETag
+			f.Size, f.ETag = o.Size, o.ETag
 			mu.Lock()
 			files = append(files, f)
 			mu.Unlock()
@@ -91,11 +97,11 @@ func (r *remote) years(ctx context.Context, since time.Time, accepts func(string
 				for _, name := range names {
 					child := path.Join(group, name)
 					switch {
-					case yearDir.MatchString(name):
-						if (group != "" || accepts("")) && endOf([]string{name}).After(since) {
+					case layout.IsYear(name):
+						if (group != "" || accepts("")) && layout.EndOf([]string{name}).After(since) {
 							years = append(years, groupYear{group, name})
 						}
-					case IsGroupDir(name) && accepts(child):
+					case layout.IsGroupDir(name) && accepts(child):
 						next = append(next, child)
 					}
 				}
@@ -117,8 +123,8 @@ func withSlash(group string) string {
 	return group + "/"
 }
 
-func (r *remote) open(ctx context.Context, f *File) (content, error) {
-	o := r.bucket.Object(r.prefix+f.Path, f.Size, f.etag)
+func (r *remote) open(ctx context.Context, f *layout.File) (content, error) {
+	o := r.bucket.Object(r.prefix+f.Path, f.Size, f.ETag)
 	return &remoteContent{object: o, reader: o.Reader(ctx, f.Size), name: r.name(f)}, nil
 }
 
@@ -147,8 +153,8 @@ func (c *remoteContent) Fetch(ctx context.Context, parts []segment.Record) {
 	c.object.Fetch(ctx, ranges)
 }
 
-// inputs reads what a compacted file was made of. The error wraps ErrGone if the file is not there any more.
-func (s *Store) inputs(ctx context.Context, f *File) ([]segment.Input, error) {
+// Inputs reads what a compacted file was made of. The error wraps ErrGone if the file is not there any more.
+func (s *Store) Inputs(ctx context.Context, f *layout.File) ([]segment.Input, error) {
 	file, err := s.source.open(ctx, f)
 	if err != nil {
 		return nil, err

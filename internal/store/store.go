@@ -42,6 +42,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/bucket"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
@@ -73,11 +74,11 @@ type Store struct {
 type source interface {
 	// list returns the files of partitions that end after since, in groups that are accepted, which selects accepts. An error may
 	// come with the files that were found.
-	list(ctx context.Context, since time.Time, accepts func(group string) bool, selects func(*File) bool) ([]File, error)
+	list(ctx context.Context, since time.Time, accepts func(group string) bool, selects func(*layout.File) bool) ([]layout.File, error)
 	// open opens a file. The error wraps ErrGone if there is none any more.
-	open(ctx context.Context, f *File) (content, error)
+	open(ctx context.Context, f *layout.File) (content, error)
 	// name names a file for people.
-	name(f *File) string
+	name(f *layout.File) string
 	// memory is how many bytes it caches.
 	memory() int64
 	close()
@@ -94,29 +95,31 @@ type content interface {
 
 // Open opens a directory, or a prefix such as s3://bucket/prefix, for reading. It does not need to exist.
 func Open(location string, options ReadOptions) (*Store, error) {
-	if options.Now == nil {
-		options.Now = time.Now
-	}
-	if options.Stats == nil {
-		options.Stats = &bucket.Stats{}
-	}
-	s := &Store{options: options}
-	s.indexes, _ = simplelru.NewLRU(math.MaxInt, func(_ string, c *cached) { s.size -= c.size }) // an error would be of the size
 	if !bucket.IsURL(location) {
 		absolute, err := filepath.Abs(location)
-		s.source = &local{root: absolute}
-		return s, err
+		return newStore(&local{root: absolute}, options), err
 	}
 	at, err := bucket.ParseURL(location)
 	if err != nil {
 		return nil, err
 	}
+	if options.Stats == nil {
+		options.Stats = &bucket.Stats{}
+	}
 	opened, err := bucket.Open(at, options.Cache/2, options.Stats)
 	if err != nil {
 		return nil, err
 	}
-	s.source = &remote{bucket: opened, prefix: at.Directory()}
-	return s, nil
+	return newStore(&remote{bucket: opened, prefix: at.Directory()}, options), nil
+}
+
+func newStore(from source, options ReadOptions) *Store {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	s := &Store{options: options, source: from}
+	s.indexes, _ = simplelru.NewLRU(math.MaxInt, func(_ string, c *cached) { s.size -= c.size }) // an error would be of the size
+	return s
 }
 
 // Close closes idle connections.
@@ -124,7 +127,7 @@ func (s *Store) Close() { s.source.close() }
 
 // Segment is a file that counts.
 type Segment struct {
-	File
+	layout.File
 
 	store *Store
 }
@@ -157,7 +160,7 @@ type cached struct {
 // then call Live again.
 func (s *Segment) Index(ctx context.Context) (*Index, error) {
 	known := s.store.cached(s.Path)
-	if known != nil && !s.Partial && known.index != nil && known.bytes == s.Size && known.etag == s.etag {
+	if known != nil && !s.Partial && known.index != nil && known.bytes == s.Size && known.etag == s.ETag {
 		return known.index, nil
 	}
 	file, err := s.store.source.open(ctx, &s.File)
@@ -169,7 +172,7 @@ func (s *Segment) Index(ctx context.Context) (*Index, error) {
 	if s.Format == segment.Proto {
 		stored, err := s.stored(file, size)
 		if err == nil {
-			s.store.keep(s.Path, &cached{etag: s.etag, bytes: size, index: stored})
+			s.store.keep(s.Path, &cached{etag: s.ETag, bytes: size, index: stored})
 			return stored, nil
 		}
 		if !errors.Is(err, segment.ErrNoIndex) {
@@ -214,7 +217,7 @@ func (s *Segment) made(file content, size int64, known *cached) (*cached, error)
 	if err != nil {
 		return nil, err
 	}
-	made := &cached{etag: s.etag, bytes: size, index: &Index{Tables: tables, Records: sc.records, Damage: sc.damage}}
+	made := &cached{etag: s.ETag, bytes: size, index: &Index{Tables: tables, Records: sc.records, Damage: sc.damage}}
 	if !s.Partial { // a part of a record at the end is one that is being written
 		made.index.Damage = append(made.index.Damage[:len(made.index.Damage):len(made.index.Damage)], sc.tail...)
 	} else if sc.remember(file) {

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package store
+package store_test
 
 import (
 	"fmt"
@@ -21,7 +21,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
@@ -40,15 +43,15 @@ func newDirectory(t *testing.T) *directory {
 	return &directory{t: t, dir: t.TempDir(), now: begin.Add(10 * time.Minute), process: &process{}, format: segment.Proto}
 }
 
-func (d *directory) open(change ...func(*Options)) *Writer {
-	options := Options{
+func (d *directory) open(change ...func(*store.Options)) *store.Writer {
+	options := store.Options{
 		Directory: d.dir, Format: d.format, MaxOpen: 10, OpenDir: d.process.openDir, Now: func() time.Time { return d.now },
 		Failed: func(err error) { assert.NoError(d.t, err) },
 	}
 	for _, c := range change {
 		c(&options)
 	}
-	w, err := OpenWriter(options)
+	w, err := store.OpenWriter(options)
 	require.NoError(d.t, err)
 	return w
 }
@@ -63,14 +66,18 @@ func (d *directory) write(ids ...int) {
 	require.NoError(d.t, w.Close())
 }
 
-func (d *directory) compactor() *Compactor {
-	return NewCompactor(CompactOptions{
+func (d *directory) compactor(change ...func(*compact.Options)) *compact.Compactor {
+	options := compact.Options{
 		Directory: d.dir, After: 30 * time.Minute, Resolutions: []time.Duration{time.Minute, 10 * time.Minute}, MaxMemory: 64 << 20,
-		Compacted: func(Result) {},
+		Compacted: func(compact.Result) {},
 		Skipped:   func(path string, _ error) { d.skipped = append(d.skipped, path) },
 		Damaged:   func(path string) { d.damaged = append(d.damaged, path) },
 		Now:       func() time.Time { return d.now }, OpenDir: d.process.openDir,
-	})
+	}
+	for _, c := range change {
+		c(&options)
+	}
+	return compact.New(options)
 }
 
 func (d *directory) compact() {
@@ -81,7 +88,7 @@ func (d *directory) compact() {
 // levels counts the segments of each level that are not damaged ones.
 func (d *directory) levels() (levels [3]int) {
 	for _, name := range paths(d.t, d.dir) {
-		if f, ok := ParsePath(name); ok && !strings.HasPrefix(name, damagedDir) {
+		if f, ok := layout.ParsePath(name); ok && !strings.HasPrefix(name, compact.DamagedDir) {
 			levels[f.Level]++
 		}
 	}
@@ -91,17 +98,17 @@ func (d *directory) levels() (levels [3]int) {
 func (d *directory) counts() map[int]int { return readAll(d.t, openStore(d.t, d.dir)) }
 
 func TestPaths(t *testing.T) {
-	for path, want := range map[string]Level{
-		"service.name=checkout/2026/11/28/14/20261128T140000.000Z-0123456789ab.20261128T135959Z-20261128T140100Z.otlp.pb.zst": Written,
-		"2026/11/28/14/20261128T140000.000Z-0123456789ab.20261128T135959Z-20261128T140100Z.otlp.jsonl":                        Written,
-		"service.name=checkout/2026/11/28/14/20261128T140000.000Z-0123456789ab.otlp.pb.zst.partial":                           Written,
-		"a=b/c=d/2026/11/28/14_0123456789ab.20261128T135959Z-20261128T140100Z.otlp.pb.zst":                                    Hour,
-		"a=b/2026/11/28_0123456789ab.20261128T000000Z-20261129T000000Z.otlp.pb.zst":                                           Day,
+	for path, want := range map[string]layout.Level{
+		"service.name=checkout/2026/11/28/14/20261128T140000.000Z-0123456789ab.20261128T135959Z-20261128T140100Z.otlp.pb.zst": layout.Written,
+		"2026/11/28/14/20261128T140000.000Z-0123456789ab.20261128T135959Z-20261128T140100Z.otlp.jsonl":                        layout.Written,
+		"service.name=checkout/2026/11/28/14/20261128T140000.000Z-0123456789ab.otlp.pb.zst.partial":                           layout.Written,
+		"a=b/c=d/2026/11/28/14_0123456789ab.20261128T135959Z-20261128T140100Z.otlp.pb.zst":                                    layout.Hour,
+		"a=b/2026/11/28_0123456789ab.20261128T000000Z-20261129T000000Z.otlp.pb.zst":                                           layout.Day,
 	} {
-		f, ok := ParsePath(path)
+		f, ok := layout.ParsePath(path)
 		require.True(t, ok, path)
 		require.Equal(t, want, f.Level, path)
-		require.Equal(t, strings.HasSuffix(path, partialSuffix), f.Partial)
+		require.Equal(t, strings.HasSuffix(path, layout.PartialSuffix), f.Partial)
 		require.Equal(t, 28, f.Partition.Day())
 	}
 	for _, path := range []string{
@@ -110,7 +117,7 @@ func TestPaths(t *testing.T) {
 		"damaged/service.name=x/2026/11/28_0123456789ab.20261128T000000Z-20261129T000000Z.otlp.pb.zst",
 		"a=b/2026/11/28/14_0123456789ab.making", "a=b/2026/28_0123456789ab.20261128T000000Z-20261129T000000Z.otlp.pb.zst", "x.pprof", "",
 	} {
-		_, ok := ParsePath(path)
+		_, ok := layout.ParsePath(path)
 		require.False(t, ok, path)
 	}
 }
@@ -125,7 +132,7 @@ func TestAFileKeepsItsNameAndHasAnIndex(t *testing.T) {
 	require.NoError(t, w.Close())
 	closed := paths(t, d.dir)
 	require.Len(t, closed, 1)
-	stem := strings.TrimSuffix(partial[0], ".otlp.pb.zst"+partialSuffix)
+	stem := strings.TrimSuffix(partial[0], ".otlp.pb.zst"+layout.PartialSuffix)
 	require.Equal(t, stem+".20261119T224000Z-20261120T000900Z.otlp.pb.zst", closed[0])
 	require.Len(t, profiletest.ReadRecords(t, filepath.Join(d.dir, closed[0])), 1)
 	file, err := os.Open(filepath.Join(d.dir, closed[0]))
@@ -133,7 +140,7 @@ func TestAFileKeepsItsNameAndHasAnIndex(t *testing.T) {
 	defer func() { require.NoError(t, file.Close()) }()
 	info, err := file.Stat()
 	require.NoError(t, err)
-	_, _, err = segment.ReadIndex(file, info.Size(), maxIndex)
+	_, _, err = segment.ReadIndex(file, info.Size(), 1<<20)
 	require.NoError(t, err)
 }
 
@@ -152,7 +159,7 @@ func TestJSONHasLines(t *testing.T) {
 func TestRecordsGoToTheLaterOfClockAndEnd(t *testing.T) {
 	d := newDirectory(t)
 	ahead := 0
-	w := d.open(func(o *Options) { o.RecordAhead = func(Record) { ahead++ } })
+	w := d.open(func(o *store.Options) { o.RecordAhead = func(store.Record) { ahead++ } })
 	for id, end := range map[int]time.Duration{1: -30 * time.Hour, 2: 0, 3: 5 * time.Hour, 4: 40 * time.Hour} {
 		require.NoError(t, w.Append(newRecord(t, d.format, "checkout", id, d.now.Add(end-time.Second), d.now.Add(end))))
 	}
@@ -223,7 +230,7 @@ func TestDamagedInputsGoToTheirDirectory(t *testing.T) {
 	name := paths(t, d.dir)[0]
 	content, err := os.ReadFile(filepath.Join(d.dir, name))
 	require.NoError(t, err)
-	x, _, err := segment.ReadIndex(strings.NewReader(string(content)), int64(len(content)), maxIndex)
+	x, _, err := segment.ReadIndex(strings.NewReader(string(content)), int64(len(content)), 1<<20)
 	require.NoError(t, err)
 	content[x.Records[1].Offset+x.Records[1].Length/2] ^= 0xff
 	require.NoError(t, os.WriteFile(filepath.Join(d.dir, name), content, 0o600))
@@ -232,7 +239,7 @@ func TestDamagedInputsGoToTheirDirectory(t *testing.T) {
 	d.compact()
 	require.Equal(t, once(1, 3), d.counts())
 	require.Equal(t, []string{name}, d.damaged)
-	stored, err := os.ReadFile(filepath.Join(d.dir, damagedDir, name))
+	stored, err := os.ReadFile(filepath.Join(d.dir, compact.DamagedDir, name))
 	require.NoError(t, err)
 	require.Equal(t, content, stored)
 	require.Equal(t, [3]int{0, 1, 0}, d.levels())
@@ -255,7 +262,7 @@ func TestADamagedListOfInputsDoublesNothing(t *testing.T) {
 	d.process = &process{}
 	var made string
 	for _, name := range paths(t, d.dir) {
-		if f, _ := ParsePath(name); f.Level == Hour {
+		if f, _ := layout.ParsePath(name); f.Level == layout.Hour {
 			made = filepath.Join(d.dir, name)
 		}
 	}
@@ -297,7 +304,7 @@ func TestInputsThatCannotBeReadStay(t *testing.T) {
 		require.NoError(t, err)
 		data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
 		require.NoError(t, err)
-		require.NoError(t, w.Append(Record{Data: data, Group: []string{"service.name=checkout"}, Entry: entry}))
+		require.NoError(t, w.Append(store.Record{Data: data, Group: []string{"service.name=checkout"}, Entry: entry}))
 	}
 	require.NoError(t, w.Close())
 	d.now = begin.Add(2 * time.Hour)
@@ -323,7 +330,7 @@ func TestAForeignFileOfACompactedName(t *testing.T) {
 	id := ""
 	d.process.before = func(call string) error {
 		if name, is := strings.CutPrefix(call, "Create 00_"); is {
-			id = strings.TrimSuffix(name, makingSuffix)
+			id = strings.TrimSuffix(name, layout.MakingSuffix)
 			foreign := fmt.Sprintf("00_%s.20261120T000959Z-20261120T001000Z.otlp.pb.zst", id)
 			return os.WriteFile(filepath.Join(d.dir, "service.name=checkout/2026/11/20", foreign), []byte("foreign"), 0o600)
 		}
@@ -354,16 +361,16 @@ func TestRetention(t *testing.T) {
 	require.Equal(t, [3]int{1, 1, 0}, d.levels())
 	d.write(2)
 	var removed []string
-	w := d.open(func(o *Options) {
-		o.Retention = Retention{MaxFiles: 1}
+	w := d.open(func(o *store.Options) {
+		o.Retention = store.Retention{MaxFiles: 1}
 		o.FileRemoved = func(path string, _ int64) { removed = append(removed, path) }
 	})
 	w.Maintain()
 	require.NoError(t, w.Close())
 	require.Equal(t, once(2), d.counts(), "an expired file does not come back as its inputs")
 	require.Len(t, removed, 2)
-	w = d.open(func(o *Options) {
-		o.Retention = Retention{MaxAge: time.Hour}
+	w = d.open(func(o *store.Options) {
+		o.Retention = store.Retention{MaxAge: time.Hour}
 		o.Keep = func(path string) bool { return strings.Contains(path, "never") }
 	})
 	d.now = begin.Add(4 * time.Hour)
@@ -376,7 +383,7 @@ func TestRetention(t *testing.T) {
 // TestMoreGroupsThanOpenFiles: a file of each group is written, whatever is open.
 func TestMoreGroupsThanOpenFiles(t *testing.T) {
 	d := newDirectory(t)
-	w := d.open(func(o *Options) { o.MaxOpen, o.Sync = 5, SyncRecord })
+	w := d.open(func(o *store.Options) { o.MaxOpen, o.Sync = 5, store.SyncRecord })
 	want := map[int]int{}
 	for id := range 40 {
 		require.NoError(t, w.Append(newRecord(t, d.format, fmt.Sprint("service-", id%16), id, d.now, d.now)))
@@ -392,7 +399,7 @@ func TestMoreGroupsThanOpenFiles(t *testing.T) {
 
 func TestGroupsDoNotWaitForEachOthersSync(t *testing.T) {
 	d := newDirectory(t)
-	w := d.open(func(o *Options) { o.MaxOpen, o.Sync = 2, SyncRecord })
+	w := d.open(func(o *store.Options) { o.MaxOpen, o.Sync = 2, store.SyncRecord })
 	syncing, proceed := make(chan struct{}), make(chan struct{})
 	var first atomic.Bool
 	first.Store(true)
@@ -438,12 +445,12 @@ func TestFailingCalls_E1(t *testing.T) {
 					}
 					return nil
 				}
-				options := func(o *Options) {
-					o.Failed, o.Sync, o.Rotation, o.MaxOpen = func(error) {}, SyncRecord, Rotation{MaxRecords: 3}, 1
+				options := func(o *store.Options) {
+					o.Failed, o.Sync, o.Rotation, o.MaxOpen = func(error) {}, store.SyncRecord, store.Rotation{MaxRecords: 3}, 1
 				}
-				w, err := OpenWriter(Options{
+				w, err := store.OpenWriter(store.Options{
 					Directory: d.dir, Format: format, OpenDir: d.process.openDir, Now: func() time.Time { return d.now }, Failed: func(error) {},
-					Sync: SyncRecord, Rotation: Rotation{MaxRecords: 3}, MaxOpen: 1,
+					Sync: store.SyncRecord, Rotation: store.Rotation{MaxRecords: 3}, MaxOpen: 1,
 				})
 				if err != nil {
 					fails = false
@@ -475,7 +482,7 @@ func TestFailingCalls_E1(t *testing.T) {
 				require.NoError(t, w.Close(), "the fault is gone")
 				require.Equal(t, want, d.counts(), "calls from %d, %d of them, %s", from, length, format)
 				for _, name := range paths(t, d.dir) {
-					require.False(t, strings.HasSuffix(name, partialSuffix), "%s is left", name)
+					require.False(t, strings.HasSuffix(name, layout.PartialSuffix), "%s is left", name)
 				}
 				if failed == 0 {
 					require.Greater(t, from, 20)
@@ -488,8 +495,8 @@ func TestFailingCalls_E1(t *testing.T) {
 
 func TestAFullDiskCostsTheIndexOnly(t *testing.T) {
 	d := newDirectory(t)
-	var closed ClosedFile
-	w := d.open(func(o *Options) { o.FileClosed = func(f ClosedFile) { closed = f } })
+	var closed store.ClosedFile
+	w := d.open(func(o *store.Options) { o.FileClosed = func(f store.ClosedFile) { closed = f } })
 	require.NoError(t, w.Append(newRecord(t, d.format, "checkout", 1, d.now, d.now)))
 	d.process.before = func(call string) error {
 		if call == "WriteAt" {
@@ -507,8 +514,8 @@ func TestAFullDiskCostsTheIndexOnly(t *testing.T) {
 func TestMovedAndRemovedDirectories(t *testing.T) {
 	d := newDirectory(t)
 	failures := 0
-	w := d.open(func(o *Options) { o.Failed = func(error) { failures++ } })
-	record := func(id int) Record { return newRecord(t, d.format, "checkout", id, d.now, d.now) }
+	w := d.open(func(o *store.Options) { o.Failed = func(error) { failures++ } })
+	record := func(id int) store.Record { return newRecord(t, d.format, "checkout", id, d.now, d.now) }
 	require.NoError(t, w.Append(record(1)))
 	moved := filepath.Join(t.TempDir(), "moved")
 	require.NoError(t, os.Rename(filepath.Join(d.dir, "service.name=checkout"), moved))
@@ -535,17 +542,42 @@ func TestRecoveryKeepsCompleteRecords(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(name, content[:len(content)-5], 0o600))
 	require.Equal(t, once(1, 2), d.counts())
-	var recovered RecoveredFile
-	require.NoError(t, d.open(func(o *Options) { o.FileRecovered = func(f RecoveredFile) { recovered = f } }).Close())
+	var recovered store.RecoveredFile
+	require.NoError(t, d.open(func(o *store.Options) { o.FileRecovered = func(f store.RecoveredFile) { recovered = f } }).Close())
 	require.Equal(t, 2, recovered.Records)
 	require.Positive(t, recovered.Truncated)
 	require.Equal(t, once(1, 2), d.counts())
 	require.True(t, exists(recovered.Path))
 }
 
+// A rename links the file under its other name, and then removes the first one.
+func TestAKillBetweenTheStepsOfARename(t *testing.T) {
+	d := newDirectory(t)
+	w := d.open(func(o *store.Options) { o.Failed = func(error) {} })
+	require.NoError(t, w.Append(newRecord(t, d.format, "checkout", 1, d.now, d.now)))
+	require.NoError(t, w.Append(newRecord(t, d.format, "checkout", 2, time.Time{}, time.Time{})))
+	d.process.before = func(call string) error {
+		if from, is := strings.CutPrefix(call, "Rename "); is {
+			dir := filepath.Join(d.dir, "service.name=checkout/2026/11/20/00")
+			to := strings.TrimSuffix(from, ".otlp.pb.zst.partial") + ".19700101T000000Z-20261120T001000Z.otlp.pb.zst"
+			require.NoError(t, os.Link(filepath.Join(dir, from), filepath.Join(dir, to)))
+			return errKilled
+		}
+		return nil
+	}
+	require.Error(t, w.Close())
+	require.Len(t, paths(t, d.dir), 2)
+	require.Equal(t, once(1, 2), d.counts())
+	d.process = &process{}
+	d.now = begin.Add(2 * time.Hour) // recovery would give it another name now, as a record has no time
+	d.compact()
+	require.Equal(t, [3]int{0, 1, 0}, d.levels())
+	require.Equal(t, once(1, 2), d.counts())
+}
+
 func TestGroupsBeyondTheLimitShareOne(t *testing.T) {
 	d := newDirectory(t)
-	limit := func(o *Options) { o.MaxGroups = 2 }
+	limit := func(o *store.Options) { o.MaxGroups = 2 }
 	for range 2 {
 		w := d.open(limit)
 		w.Maintain()
@@ -572,7 +604,7 @@ func TestListingIsInProportionToTheTime(t *testing.T) {
 	for service := range services {
 		for day := range days {
 			at := begin.AddDate(0, 0, -day)
-			f := fmt.Sprintf("service.name=s%d/%s_0123456789ab.%s-%s.otlp.pb.zst", service, at.Format(dayPath), at.Format(boundTime), at.AddDate(0, 0, 1).Format(boundTime))
+			f := fmt.Sprintf("service.name=s%d/%s_0123456789ab.%s-%s.otlp.pb.zst", service, at.Format(layout.DayPath), at.Format(layout.BoundTime), at.AddDate(0, 0, 1).Format(layout.BoundTime))
 			require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, f)), 0o700))
 			require.NoError(t, os.WriteFile(filepath.Join(dir, f), []byte("not to be opened"), 0o600))
 		}
@@ -595,13 +627,13 @@ func TestListingIsInProportionToTheTime(t *testing.T) {
 func TestAppendRejectsWhatNoFileCanHold(t *testing.T) {
 	d := newDirectory(t)
 	w := d.open()
-	for _, record := range []Record{
+	for _, record := range []store.Record{
 		{}, {Data: []byte("no message")}, {Data: []byte{0x0a, 0}, Group: []string{".."}}, {Data: []byte{0x0a, 0}, Group: []string{"checkout"}},
 	} {
 		require.ErrorIs(t, w.Append(record), segment.ErrInvalidRecord)
 	}
 	require.NoError(t, w.Close())
-	require.ErrorIs(t, w.Append(newRecord(t, d.format, "checkout", 1, d.now, d.now)), ErrClosed)
+	require.ErrorIs(t, w.Append(newRecord(t, d.format, "checkout", 1, d.now, d.now)), store.ErrClosed)
 	require.Empty(t, paths(t, d.dir))
 }
 
@@ -609,10 +641,16 @@ func TestPanicsOfTheBackgroundAreErrors(t *testing.T) {
 	d := newDirectory(t)
 	d.write(1)
 	d.now = begin.Add(2 * time.Hour)
-	c := d.compactor()
-	c.options.Compacted = func(Result) { panic("a fault") }
+	faulty := true
+	c := d.compactor(func(o *compact.Options) {
+		o.Compacted = func(compact.Result) {
+			if faulty {
+				panic("a fault")
+			}
+		}
+	})
 	require.ErrorContains(t, c.Run(t.Context()), "a fault")
-	c.options.Compacted = func(Result) {}
+	faulty = false
 	d.now = d.now.Add(time.Hour)
 	require.NoError(t, c.Run(t.Context()))
 	require.Equal(t, once(1), d.counts())

@@ -4,8 +4,6 @@
 package store
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
@@ -60,7 +59,7 @@ func OpenWriter(options Options) (*Writer, error) {
 		options.Now = time.Now
 	}
 	if options.OpenDir == nil {
-		options.OpenDir = OpenDir
+		options.OpenDir = layout.OpenDir
 	}
 	absolute, err := filepath.Abs(options.Directory)
 	if err != nil {
@@ -74,7 +73,7 @@ func OpenWriter(options Options) (*Writer, error) {
 	err = checkWritable(dir)
 	own := ""
 	if err == nil {
-		own, err = directoryID(dir)
+		own, err = layout.DirectoryID(dir)
 	}
 	if err := errors.Join(err, dir.Close()); err != nil {
 		return nil, err
@@ -84,25 +83,18 @@ func OpenWriter(options Options) (*Writer, error) {
 		return nil, err
 	}
 	w := &Writer{
-		options: options, id: newID(), own: own, groups: map[string]*groupWriter{}, open: open, admitted: map[string]bool{},
+		options: options, id: layout.NewID(), own: own, groups: map[string]*groupWriter{}, open: open, admitted: map[string]bool{},
 		memory: semaphore.NewWeighted(maxIndexes),
 	}
 	w.maintain(Retention{}, true) // Maintain retries failures
 	return w, nil
 }
 
-// newID returns 12 random hexadecimal digits.
-func newID() string {
-	var random [6]byte
-	_, _ = rand.Read(random[:]) // never fails
-	return hex.EncodeToString(random[:])
-}
-
 // probe is the name of an empty file that checkWritable creates and removes.
 const probe = ".otelcol-profiles-writable"
 
 // checkWritable returns an error if no file may be created in dir. A full disk is no reason: it may have room later.
-func checkWritable(dir Dir) error {
+func checkWritable(dir layout.Dir) error {
 	f, err := dir.Create(probe)
 	switch {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
@@ -114,39 +106,13 @@ func checkWritable(dir Dir) error {
 	return nil
 }
 
-// idPrefix is followed by the random ID of a directory, in the name of an empty file. Names are committed at once.
-const idPrefix = ".id-"
-
-// directoryID returns the random ID of the directory, which it creates if there is none. Of several, the first counts.
-func directoryID(dir Dir) (string, error) {
-	for range 2 {
-		names, err := dir.Names()
-		if err != nil {
-			return "", err
-		}
-		for _, name := range names {
-			if id, is := strings.CutPrefix(name, idPrefix); is && len(id) == len(newID()) {
-				return id, nil
-			}
-		}
-		file, err := dir.Create(idPrefix + newID())
-		if err != nil {
-			return "", err
-		}
-		if err := errors.Join(file.Close(), dir.Sync()); err != nil {
-			return "", err
-		}
-	}
-	return "", errors.New("the ID of the directory cannot be found")
-}
-
 // Append writes one record and returns when it is as safe as Options.Sync says. It does not keep the record.
 //
 // After an error the record is removed, at once or later. segment.ErrInvalidRecord and ErrNotDirectory are permanent; all other errors
 // may be retried.
 func (w *Writer) Append(record Record) error {
-	if slices.ContainsFunc(record.Group, func(name string) bool { return !IsGroupDir(name) }) {
-		return fmt.Errorf("%w: group %q has a name that GroupDir does not return", segment.ErrInvalidRecord, record.Group)
+	if slices.ContainsFunc(record.Group, func(name string) bool { return !layout.IsGroupDir(name) }) {
+		return fmt.Errorf("%w: group %q has a name that layout.GroupDir does not return", segment.ErrInvalidRecord, record.Group)
 	}
 	e := segment.NewEncoder()
 	defer e.Release()
@@ -223,7 +189,7 @@ func otherGroup(group []string) []string {
 	other := make([]string, len(group))
 	for i, name := range group {
 		key, _, _ := strings.Cut(name, "=")
-		other[i] = key + "=" + Other
+		other[i] = key + "=" + layout.Other
 	}
 	return other
 }
@@ -249,7 +215,7 @@ func (w *Writer) stem(now time.Time) string {
 		now = w.stamped.Add(time.Millisecond)
 	}
 	w.stamped = now
-	return now.Format(createdTime) + "-" + w.id
+	return now.Format(layout.CreatedTime) + "-" + w.id
 }
 
 // makeRoom counts the file of a groupWriter, whose lock is held, as an open one. If there are too many, it closes the descriptors of the
@@ -302,7 +268,7 @@ func (w *Writer) Tick() {
 	ticks.SetLimit(concurrentTicks)
 	for _, g := range groups {
 		ticks.Go(func() error {
-			if err := recovered(func() error { g.tick(now); return nil }); err != nil {
+			if err := NoPanic(func() error { g.tick(now); return nil }); err != nil {
 				w.options.Failed(err)
 			}
 			return nil

@@ -1,7 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package store
+// Package compact makes few files of many: one of those of an hour, and one of those of a day.
+package compact
 
 import (
 	"context"
@@ -12,10 +13,13 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 )
 
-// CompactOptions of a Compactor. Functions must be quick.
-type CompactOptions struct {
+// Options of a Compactor. Functions must be quick.
+type Options struct {
 	Directory string
 	// After is how long after the end of an hour or a day its files become one.
 	After time.Duration
@@ -36,8 +40,8 @@ type CompactOptions struct {
 
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
-	// OpenDir opens directories; nil is OpenDir of this package.
-	OpenDir func(path string, inside ...string) (Dir, error)
+	// OpenDir opens directories; nil is layout.OpenDir.
+	OpenDir func(path string, inside ...string) (layout.Dir, error)
 }
 
 // Result describes a compacted file.
@@ -59,20 +63,20 @@ const minBackoff, maxBackoff = time.Minute, 32 * time.Minute
 //
 // The rename that gives a result its name is the moment from which it counts, and its inputs do not, because its index names them.
 type Compactor struct {
-	options CompactOptions
+	options Options
 	skipped map[string]int64 // sizes of the files that were skipped, by path
 
 	backoff time.Duration
 	retry   time.Time
 }
 
-// NewCompactor returns a Compactor.
-func NewCompactor(options CompactOptions) *Compactor {
+// New returns a Compactor.
+func New(options Options) *Compactor {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
 	if options.OpenDir == nil {
-		options.OpenDir = OpenDir
+		options.OpenDir = layout.OpenDir
 	}
 	return &Compactor{options: options, skipped: map[string]int64{}}
 }
@@ -84,7 +88,7 @@ func (c *Compactor) Run(ctx context.Context) error {
 	if c.backoff > 0 && now.Before(c.retry) && c.retry.Sub(now) <= c.backoff { // the clock may be set back
 		return nil
 	}
-	err := recovered(func() error { return c.run(ctx) })
+	err := store.NoPanic(func() error { return c.run(ctx) })
 	switch {
 	case err == nil:
 		c.backoff = 0
@@ -109,62 +113,66 @@ func (c *Compactor) run(ctx context.Context) error {
 	if locked, err := root.TryLock(false); err != nil || !locked {
 		return err
 	}
-	id, err := directoryID(root)
+	id, err := layout.DirectoryID(root)
 	if err != nil {
 		return err
 	}
 	p := &pass{Compactor: c, ctx: ctx, root: root, id: id}
-	return p.tree(&branch{dir: root, root: directory})
+	return p.tree(&layout.Branch{Dir: root, Root: directory})
 }
 
 // pass is one Run.
 type pass struct {
 	*Compactor
 	ctx  context.Context
-	root Dir
+	root layout.Dir
 	id   string // of the directory
 }
 
 // tree compacts the days of all groups.
-func (p *pass) tree(b *branch) error {
+func (p *pass) tree(b *layout.Branch) error {
 	if p.ctx.Err() != nil {
 		return nil //nolint:nilerr // the next Run goes on
 	}
-	if len(b.date) < 2 {
-		return b.children(p.tree)
+	if len(b.Date) < 2 {
+		return b.Children(p.tree)
 	}
-	return b.children(func(day *branch) error { return p.day(b, day) })
+	return b.Children(func(day *layout.Branch) error { return p.day(b, day) })
 }
 
 // isDue reports whether the partition of a directory may be compacted.
-func (p *pass) isDue(b *branch, level Level) bool {
-	return !p.options.Now().Before(b.time().Add(level.span()).Add(p.options.After))
+func (p *pass) isDue(b *layout.Branch, level layout.Level) bool {
+	return !p.options.Now().Before(b.Time().Add(level.Span()).Add(p.options.After))
 }
 
 // day compacts the hours of a day, and then the day.
-func (p *pass) day(month, day *branch) error {
-	done, err := p.cleanAll(month, day, Day)
+func (p *pass) day(month, day *layout.Branch) error {
+	done, err := p.cleanAll(month, day, layout.Day)
 	if err != nil {
 		return err
 	}
-	err = day.children(func(hour *branch) error {
-		if p.ctx.Err() != nil || !p.isDue(hour, Hour) {
+	err = day.Children(func(hour *layout.Branch) error {
+		if p.ctx.Err() != nil || !p.isDue(hour, layout.Hour) {
 			return nil //nolint:nilerr // the next Run goes on
 		}
 		return p.hour(day, hour, done)
 	})
-	if err == nil && !done && len(p.options.Resolutions) > 1 && p.isDue(day, Day) && p.ctx.Err() == nil {
+	if err == nil && !done && len(p.options.Resolutions) > 1 && p.isDue(day, layout.Day) && p.ctx.Err() == nil {
 		err = p.makeDay(month, day)
 	}
-	_ = p.root.Remove(day.path) // unless it is empty
+	_ = p.root.Remove(day.Path) // unless it is empty
 	return err
 }
 
 // cleanAll removes the inputs of the files of a level that were made of what is in a directory, by anyone. done is set if this process or an
 // earlier one made one.
-func (p *pass) cleanAll(above, b *branch, level Level) (done bool, err error) {
-	name := path.Base(b.path)
-	files, err := above.files(func(f *File) bool {
+func (p *pass) cleanAll(above, b *layout.Branch, level layout.Level) (done bool, err error) {
+	name := path.Base(b.Path)
+	making := name + "_" + p.id + layout.MakingSuffix
+	if err := above.Dir.Remove(making); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a process that was killed
+		return false, above.Fail("remove", making, err)
+	}
+	files, err := above.Files(func(f *layout.File) bool {
 		return f.Level == level && strings.HasPrefix(path.Base(f.Path), name+"_")
 	})
 	if err != nil {
@@ -179,12 +187,12 @@ func (p *pass) cleanAll(above, b *branch, level Level) (done bool, err error) {
 	return done, nil
 }
 
-func (p *pass) clean(f *File) error {
+func (p *pass) clean(f *layout.File) error {
 	moved, err := clean(p.root, p.options.OpenDir, p.options.Directory, f)
 	for _, name := range moved {
 		p.options.Damaged(name)
 	}
-	if errors.Is(err, errNoInputs) || errors.Is(err, fs.ErrPermission) {
+	if errors.Is(err, store.ErrNoInputs) || errors.Is(err, fs.ErrPermission) {
 		p.skip(f, err)
 		return nil
 	}
@@ -195,14 +203,14 @@ func (p *pass) clean(f *File) error {
 }
 
 // lock takes a partition alone, and closes the files that were left in it. busy is set if a process writes there.
-func (p *pass) lock(b *branch) (busy bool, err error) {
-	locked, err := b.dir.TryLock(false)
+func (p *pass) lock(b *layout.Branch) (busy bool, err error) {
+	locked, err := b.Dir.TryLock(false)
 	if err != nil || !locked {
 		return true, err
 	}
-	files, err := b.files(func(f *File) bool { return f.Partial })
+	files, err := b.Files(func(f *layout.File) bool { return f.Partial })
 	for i := range files {
-		_, recoverErr := recoverFile(b, &files[i], files[i].Size, p.options.Now())
+		_, recoverErr := store.RecoverFile(b, &files[i], files[i].Size, p.options.Now())
 		if recoverErr != nil && !errors.Is(recoverErr, fs.ErrNotExist) {
 			p.skip(&files[i], recoverErr) // it counts as it is
 		}
@@ -211,37 +219,37 @@ func (p *pass) lock(b *branch) (busy bool, err error) {
 }
 
 // hour compacts an hour, unless that was done, or its day was made.
-func (p *pass) hour(day, hour *branch, done bool) error {
+func (p *pass) hour(day, hour *layout.Branch, done bool) error {
 	busy, err := p.lock(hour)
 	if err != nil || busy {
 		return err
 	}
-	made, err := p.cleanAll(day, hour, Hour)
+	made, err := p.cleanAll(day, hour, layout.Hour)
 	if err == nil && !made && !done {
-		var inputs []File
-		if inputs, err = hour.files(p.isInput); err == nil {
-			err = p.make(day, hour, Hour, inputs)
+		var inputs []layout.File
+		if inputs, err = hour.Files(p.isInput); err == nil {
+			err = p.make(day, hour, layout.Hour, inputs)
 		}
 	}
-	_ = p.root.Remove(hour.path) // unless it is empty
+	_ = p.root.Remove(hour.Path) // unless it is empty
 	return err
 }
 
-func (p *pass) isInput(f *File) bool { return !f.Partial }
+func (p *pass) isInput(f *layout.File) bool { return !f.Partial }
 
 // makeDay compacts a day: its hours, and the files that were not there when their hour was made.
-func (p *pass) makeDay(month, day *branch) error {
-	var held []*branch
+func (p *pass) makeDay(month, day *layout.Branch) error {
+	var held []*layout.Branch
 	defer func() {
 		for _, hour := range held {
-			_ = hour.dir.Close() // nothing was written through it
+			_ = hour.Dir.Close() // nothing was written through it
 		}
 	}()
-	names, err := day.dir.Names()
+	names, err := day.Dir.Names()
 	if err != nil {
-		return day.fail("list", "", err)
+		return day.Fail("list", "", err)
 	}
-	inputs, err := day.files(nil)
+	inputs, err := day.Files(nil)
 	if err != nil {
 		return err
 	}
@@ -254,10 +262,10 @@ func (p *pass) makeDay(month, day *branch) error {
 		}
 	}
 	for _, name := range names {
-		if !day.isChild(name) {
+		if !day.IsChild(name) {
 			continue
 		}
-		hour, err := day.child(name)
+		hour, err := day.Child(name)
 		if err != nil {
 			return err
 		}
@@ -269,38 +277,38 @@ func (p *pass) makeDay(month, day *branch) error {
 		if err != nil || busy {
 			return err
 		}
-		late, err := hour.files(p.isInput)
+		late, err := hour.Files(p.isInput)
 		if err != nil {
 			return err
 		}
 		inputs = append(inputs, late...)
 	}
-	if err := p.make(month, day, Day, inputs); err != nil {
+	if err := p.make(month, day, layout.Day, inputs); err != nil {
 		return err
 	}
 	for _, hour := range held {
-		_ = p.root.Remove(hour.path) // unless it is empty
+		_ = p.root.Remove(hour.Path) // unless it is empty
 	}
 	return nil
 }
 
 // inputsAreGone reports whether nothing is left of what a compacted file was made of. Otherwise it cannot be an input: what is left would
 // count again.
-func (p *pass) inputsAreGone(f *File) (bool, error) {
-	_, err := p.root.Lstat(path.Join(f.dir(), path.Base(f.Path)[:2]))
+func (p *pass) inputsAreGone(f *layout.File) (bool, error) {
+	_, err := p.root.Lstat(path.Join(f.Dir(), path.Base(f.Path)[:2]))
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
 	}
-	inputs, err := inputsOf(p.root, f)
+	inputs, err := store.InputsOf(p.root, f)
 	switch {
-	case errors.Is(err, errNoInputs), errors.Is(err, fs.ErrPermission):
+	case errors.Is(err, store.ErrNoInputs), errors.Is(err, fs.ErrPermission):
 		p.skip(f, err)
 		return false, nil
 	case err != nil:
 		return false, err
 	}
 	for _, input := range inputs {
-		info, err := p.root.Lstat(path.Join(f.dir(), input.Name))
+		info, err := p.root.Lstat(path.Join(f.Dir(), input.Name))
 		if err == nil && info.Size() == input.Size {
 			return false, nil
 		}
@@ -312,7 +320,7 @@ func (p *pass) inputsAreGone(f *File) (bool, error) {
 }
 
 // skip reports a file once.
-func (p *pass) skip(f *File, err error) {
+func (p *pass) skip(f *layout.File, err error) {
 	if size, known := p.skipped[f.Path]; known && size == f.Size {
 		return
 	}

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package store
+package layout
 
 import (
 	"errors"
@@ -247,4 +247,13 @@ func (d *osDir) Exists() bool {
 	own, ownErr := d.self.Stat()
 	named, err := os.Lstat(d.path)
 	return ownErr == nil && err == nil && os.SameFile(own, named)
+}
+
+// WriteAt writes all of data.
+func WriteAt(f Handle, data []byte, at int64) error {
+	n, err := f.WriteAt(data, at)
+	if err == nil && n != len(data) {
+		err = io.ErrShortWrite
+	}
+	return err
 }

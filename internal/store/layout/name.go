@@ -1,13 +1,15 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package store
+package layout
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,8 +28,8 @@ const (
 	Day
 )
 
-// span is how long the partition of a level is.
-func (l Level) span() time.Duration {
+// Span is how long the partition of a level is.
+func (l Level) Span() time.Duration {
 	if l == Day {
 		return 24 * time.Hour
 	}
@@ -50,18 +52,18 @@ type File struct {
 	Partial    bool
 
 	Size int64
-	etag string // in a bucket
+	ETag string // in a bucket
 }
 
 const (
-	partialSuffix = ".partial"
-	// makingSuffix is for a segment that is being compacted. It does not count.
-	makingSuffix = ".making"
-	createdTime  = "20060102T150405.000Z"
-	boundTime    = "20060102T150405Z"
-	hourPath     = "2006/01/02/15"
-	dayPath      = "2006/01/02"
-	monthPath    = "2006/01"
+	PartialSuffix = ".partial"
+	// MakingSuffix is for a segment that is being compacted. It does not count.
+	MakingSuffix = ".making"
+	CreatedTime  = "20060102T150405.000Z"
+	BoundTime    = "20060102T150405Z"
+	HourPath     = "2006/01/02/15"
+	DayPath      = "2006/01/02"
+	MonthPath    = "2006/01"
 )
 
 var (
@@ -78,14 +80,14 @@ func ParsePath(name string) (f File, ok bool) {
 		return f, false
 	}
 	f = File{Path: name, Group: dated[1]}
-	layout, pattern, within := hourPath, writtenName, dated[2]
+	layout, pattern, within := HourPath, writtenName, dated[2]
 	switch len(within) {
-	case len(hourPath):
-	case len(dayPath):
+	case len(HourPath):
+	case len(DayPath):
 		f.Level, pattern = Hour, compactedName
 		within += "/" + base[:min(2, len(base))]
 	default:
-		f.Level, pattern, layout = Day, compactedName, dayPath
+		f.Level, pattern, layout = Day, compactedName, DayPath
 		within += "/" + base[:min(2, len(base))]
 	}
 	var err error
@@ -101,9 +103,9 @@ func ParsePath(name string) (f File, ok bool) {
 		return f, false
 	}
 	if !f.Partial {
-		f.Start, err = time.Parse(boundTime, parts[2])
+		f.Start, err = time.Parse(BoundTime, parts[2])
 		if err == nil {
-			f.End, err = time.Parse(boundTime, parts[3])
+			f.End, err = time.Parse(BoundTime, parts[3])
 		}
 	}
 	for _, group := range strings.Split(f.Group, "/") {
@@ -115,62 +117,81 @@ func ParsePath(name string) (f File, ok bool) {
 	return f, ok && err == nil
 }
 
-// dir is the directory of the file.
-func (f *File) dir() string { return path.Dir(f.Path) }
+// Dir is the directory of the file.
+func (f *File) Dir() string { return path.Dir(f.Path) }
 
-// id identifies the file before and after it is closed.
-func (f *File) id() string { return path.Dir(f.Path) + "/" + f.Stem }
+// ID identifies the file before and after it is closed.
+func (f *File) ID() string { return path.Dir(f.Path) + "/" + f.Stem }
 
-// overlaps reports whether the file may have Profiles of a time.
-func (f *File) overlaps(from, to time.Time) bool {
+// Overlaps reports whether the file may have Profiles of a time.
+func (f *File) Overlaps(from, to time.Time) bool {
 	return f.Partial || !f.End.Before(from) && !f.Start.After(to)
 }
 
-// age is the time from which the age of the file counts. A clock far ahead does not keep a file for ever.
-func (f *File) age() time.Time {
-	end := f.Partition.Add(f.Level.span())
+// Age is the time from which the age of the file counts. A clock far ahead does not keep a file for ever.
+func (f *File) Age() time.Time {
+	end := f.Partition.Add(f.Level.Span())
 	if !f.Partial && f.End.Before(end) {
 		return f.End
 	}
 	return end
 }
 
-// bounds are the earliest start and the latest end of some records, in nanoseconds since the epoch.
-type bounds struct {
-	start, end uint64
+// Bounds are the earliest start and the latest end of some records, in nanoseconds since the epoch.
+type Bounds struct {
+	Start, End uint64
 	some       bool
 }
 
-// add adds a record. Without a time, it may be of any time up to now.
-func (b *bounds) add(start, end uint64, now time.Time) {
+// Add adds a record. Without a time, it may be of any time up to now.
+func (b *Bounds) Add(start, end uint64, now time.Time) {
 	if start == 0 {
 		end = max(end, uint64(max(0, now.UnixNano())))
 	}
 	end = min(end, math.MaxInt64)
 	if !b.some {
-		b.start, b.end, b.some = start, end, true
+		b.Start, b.End, b.some = start, end, true
 		return
 	}
-	b.start, b.end = min(b.start, start), max(b.end, end)
+	b.Start, b.End = min(b.Start, start), max(b.End, end)
 }
 
-// addFile adds the bounds in a name.
-func (b *bounds) addFile(f *File) {
-	b.add(uint64(max(0, f.Start.UnixNano())), uint64(max(0, f.End.UnixNano())), f.End)
+// AddFile adds the Bounds in a name.
+func (b *Bounds) AddFile(f *File) {
+	b.Add(uint64(max(0, f.Start.UnixNano())), uint64(max(0, f.End.UnixNano())), f.End)
 }
 
-func (b *bounds) String() string {
-	end := b.end
+func (b *Bounds) String() string {
+	end := b.End
 	if rest := end % uint64(time.Second); rest > 0 {
 		end = min(end+uint64(time.Second)-rest, math.MaxInt64)
 	}
-	return time.Unix(0, int64(min(b.start, math.MaxInt64))).UTC().Format(boundTime) + "-" + time.Unix(0, int64(end)).UTC().Format(boundTime)
+	return time.Unix(0, int64(min(b.Start, math.MaxInt64))).UTC().Format(BoundTime) + "-" + time.Unix(0, int64(end)).UTC().Format(BoundTime)
 }
 
-func writtenBase(stem string, b *bounds, format segment.Format) string {
+func WrittenBase(stem string, b *Bounds, format segment.Format) string {
 	return fmt.Sprintf("%s.%s.%s", stem, b, format)
 }
 
-func partialBase(stem string, format segment.Format) string {
-	return stem + "." + string(format) + partialSuffix
+func PartialBase(stem string, format segment.Format) string {
+	return stem + "." + string(format) + PartialSuffix
+}
+
+// HasFileBelow reports whether files, which are in the order of their paths, have one of a lower level of the partition of f.
+func HasFileBelow(files []File, f *File) bool {
+	partition := f.Path[:len(f.Dir())+1+2] // the hour or day of its name
+	prefix := partition + "/"
+	at, _ := slices.BinarySearchFunc(files, prefix, func(f File, prefix string) int { return cmp.Compare(f.Path, prefix) })
+	return at < len(files) && strings.HasPrefix(files[at].Path, prefix)
+}
+
+// HasCompacted reports whether names has a file that was compacted from the partition with the name of a directory, such as "14",
+// by the writer with an ID, or by any if it is "".
+func HasCompacted(names []string, partition, id string) bool {
+	for _, name := range names {
+		if strings.HasPrefix(name, partition+"_"+id) && compactedName.MatchString(name) {
+			return true
+		}
+	}
+	return false
 }

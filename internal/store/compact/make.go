@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package store
+package compact
 
 import (
 	"cmp"
@@ -18,7 +18,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
@@ -29,28 +31,28 @@ const maxRecord = 8 << 20
 
 // inputError says that an input must stay as it is. Others may be made without it.
 type inputError struct {
-	file *File
+	file *layout.File
 	err  error // nil if it was removed
 }
 
 func (e *inputError) Error() string { return fmt.Sprintf("%s: %v", e.file.Path, e.err) }
 
 // make makes the file of a partition from those inputs that can be read.
-func (p *pass) make(above, b *branch, level Level, inputs []File) error {
-	inputs = slices.DeleteFunc(inputs, func(f File) bool {
+func (p *pass) make(above, b *layout.Branch, level layout.Level, inputs []layout.File) error {
+	inputs = slices.DeleteFunc(inputs, func(f layout.File) bool {
 		size, skipped := p.skipped[f.Path]
 		return skipped && size == f.Size
 	})
-	slices.SortFunc(inputs, func(a, b File) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortFunc(inputs, func(a, b layout.File) int { return cmp.Compare(a.Path, b.Path) })
 	for len(inputs) > 0 {
-		m := &maker{pass: p, above: above, stem: path.Base(b.path) + "_" + p.id, level: level, inputs: inputs}
+		m := &maker{pass: p, above: above, stem: path.Base(b.Path) + "_" + p.id, level: level, inputs: inputs}
 		result, err := m.make()
 		if bad, isInput := errors.AsType[*inputError](err); isInput {
 			if bad.err != nil {
 				p.skip(bad.file, bad.err)
 			}
 			name := bad.file.Path
-			inputs = slices.DeleteFunc(slices.Clone(inputs), func(f File) bool { return f.Path == name })
+			inputs = slices.DeleteFunc(slices.Clone(inputs), func(f layout.File) bool { return f.Path == name })
 			continue
 		}
 		if err != nil {
@@ -68,16 +70,16 @@ func (p *pass) make(above, b *branch, level Level, inputs []File) error {
 type maker struct {
 	*pass
 
-	above  *branch // gets the file
+	above  *layout.Branch // gets the file
 	stem   string
-	level  Level
-	inputs []File
+	level  layout.Level
+	inputs []layout.File
 
-	file       Handle
+	file       layout.Handle
 	size       int64
 	records    []segment.Record
 	index      *contents.Builder
-	bounds     bounds
+	bounds     layout.Bounds
 	named      []segment.Input
 	options    *merge.Options
 	window     *merge.Window
@@ -85,31 +87,28 @@ type maker struct {
 }
 
 // make writes the file and gives it its name. The error is an *inputError if an input must be left out.
-func (m *maker) make() (made *File, err error) {
+func (m *maker) make() (made *layout.File, err error) {
 	began := m.pass.options.Now()
-	making := m.stem + makingSuffix
-	if err := m.above.dir.Remove(making); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a process that was killed
-		return nil, m.above.fail("remove", making, err)
-	}
-	if m.file, err = m.above.dir.Create(making); err != nil {
-		return nil, m.above.fail("create", making, err)
+	making := m.stem + layout.MakingSuffix
+	if m.file, err = m.above.Dir.Create(making); err != nil {
+		return nil, m.above.Fail("create", making, err)
 	}
 	defer func() {
 		err = errors.Join(err, m.file.Close())
 		if err != nil {
-			_ = m.above.dir.Remove(making) // otherwise the next one does
+			_ = m.above.Dir.Remove(making) // otherwise the next one does
 		}
 	}()
 	m.options = &merge.Options{
-		SlotLength: m.pass.options.Resolutions[m.level-Hour], SlotByStart: true, Snapshots: merge.SnapshotsLatest,
+		SlotLength: m.pass.options.Resolutions[m.level-layout.Hour], SlotByStart: true, Snapshots: merge.SnapshotsLatest,
 		SnapshotSampleTypes: sampletypes.SnapshotSampleTypes, SplitBy: []string{"service.name"},
 	}
 	m.window, m.index = merge.NewWindow(m.options), contents.NewBuilder(nil)
 	result := Result{Inputs: len(m.inputs)}
 	for i := range m.inputs {
 		f := &m.inputs[i]
-		m.named = append(m.named, segment.Input{Name: strings.TrimPrefix(f.Path, m.above.path+"/"), Size: f.Size})
-		m.bounds.addFile(f)
+		m.named = append(m.named, segment.Input{Name: strings.TrimPrefix(f.Path, m.above.Path+"/"), Size: f.Size})
+		m.bounds.AddFile(f)
 		result.Before += f.Size
 	}
 	if err := m.writeIndex(&segment.Index{Inputs: m.named}); err != nil {
@@ -134,8 +133,8 @@ func (m *maker) make() (made *File, err error) {
 }
 
 func (m *maker) write(data []byte) error {
-	if err := writeAt(m.file, data, m.size); err != nil {
-		return m.above.fail("write", m.stem+makingSuffix, err)
+	if err := layout.WriteAt(m.file, data, m.size); err != nil {
+		return m.above.Fail("write", m.stem+layout.MakingSuffix, err)
 	}
 	m.size += int64(len(data))
 	return nil
@@ -144,33 +143,33 @@ func (m *maker) write(data []byte) error {
 func (m *maker) writeIndex(x *segment.Index) error {
 	frame, err := segment.AppendIndex(nil, x, m.size)
 	if err != nil {
-		return m.above.fail("write", m.stem+makingSuffix, err)
+		return m.above.Fail("write", m.stem+layout.MakingSuffix, err)
 	}
 	return m.write(frame)
 }
 
 // commit gives the file its name.
-func (m *maker) commit(making string) (*File, error) {
+func (m *maker) commit(making string) (*layout.File, error) {
 	if err := m.writeIndex(&segment.Index{Records: m.records, Tables: m.index.Tables(), Inputs: m.named}); err != nil {
 		return nil, err
 	}
 	if err := m.file.Sync(); err != nil {
-		return nil, m.above.fail("sync", making, err)
+		return nil, m.above.Fail("sync", making, err)
 	}
-	base := writtenBase(m.stem, &m.bounds, segment.Proto)
-	if err := m.above.dir.Rename(making, base); err != nil {
-		return nil, m.above.fail("rename", making, err)
+	base := layout.WrittenBase(m.stem, &m.bounds, segment.Proto)
+	if err := m.above.Dir.Rename(making, base); err != nil {
+		return nil, m.above.Fail("rename", making, err)
 	}
-	if err := m.above.dir.Sync(); err != nil { // the next Run removes the inputs
-		return nil, m.above.fail("sync", "", err)
+	if err := m.above.Dir.Sync(); err != nil { // the next Run removes the inputs
+		return nil, m.above.Fail("sync", "", err)
 	}
-	f, _ := ParsePath(path.Join(m.above.path, base))
+	f, _ := layout.ParsePath(path.Join(m.above.Path, base))
 	f.Size = m.size
 	return &f, nil
 }
 
 // add adds the records of an input that can be read. damaged is set if some cannot.
-func (m *maker) add(f *File) (damaged bool, err error) {
+func (m *maker) add(f *layout.File) (damaged bool, err error) {
 	file, err := m.root.OpenToRead(f.Path)
 	if errors.Is(err, fs.ErrNotExist) { // removed by retention
 		return false, &inputError{f, nil}
@@ -181,7 +180,7 @@ func (m *maker) add(f *File) (damaged bool, err error) {
 	defer func() { _ = file.Close() }()
 	info, err := file.Stat()
 	if err == nil && info.Size() != f.Size {
-		err = ErrGone
+		err = store.ErrGone
 	}
 	if err != nil {
 		return false, &inputError{f, err}
@@ -201,7 +200,7 @@ func (m *maker) add(f *File) (damaged bool, err error) {
 		}
 		var pd pprofile.Profiles
 		if err == nil {
-			pd, err = Decode(f.Format, data, memory/4)
+			pd, err = store.Decode(f.Format, data, memory/4)
 		}
 		if err != nil {
 			return false, &inputError{f, err}
@@ -214,7 +213,7 @@ func (m *maker) add(f *File) (damaged bool, err error) {
 }
 
 // addRecord merges a record, and writes the window before that if it has no room.
-func (m *maker) addRecord(f *File, pd pprofile.Profiles) error {
+func (m *maker) addRecord(f *layout.File, pd pprofile.Profiles) error {
 	stateTypes(pd)
 	payload, err := merge.Check(pd, m.options)
 	if err != nil {
@@ -345,7 +344,7 @@ func (m *maker) writeRecord(data []byte, entry *contents.Entry) error {
 	if err != nil {
 		return err
 	}
-	m.bounds.add(entry.Start, entry.End, m.pass.options.Now())
+	m.bounds.Add(entry.Start, entry.End, m.pass.options.Now())
 	m.records = append(m.records, segment.Record{Offset: m.size, Length: int64(len(encoded)), Entry: m.index.Add(entry)})
 	return m.write(encoded)
 }

@@ -1,14 +1,15 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package store
+// Package upload uploads the closed files of a directory to a bucket, and removes what compacted ones replace there.
+package upload
 
 import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -20,11 +21,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/bucket"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 )
 
-// UploadOptions of an Uploader. Functions may be called concurrently.
-type UploadOptions struct {
+// Options of an Uploader. Functions may be called concurrently.
+type Options struct {
 	bucket.Location
 
 	Directory string
@@ -61,10 +64,10 @@ const (
 // the compacted file was made of from the bucket. The directory is the queue: what is in it and not in the bucket waits, also
 // after a restart.
 type Uploader struct {
-	options  UploadOptions
+	options  Options
 	bucket   *bucket.Bucket
 	prefix   string
-	files    *local
+	files    *store.Store
 	retry    *backoff.ExponentialBackOff
 	closed   chan struct{}
 	listed   bool
@@ -75,14 +78,18 @@ type Uploader struct {
 	done map[string]bool // files that are in the bucket, without their inputs, or are too old for it, by path
 }
 
-// NewUploader returns an Uploader. It sends no request.
-func NewUploader(options UploadOptions) (*Uploader, error) {
+// New returns an Uploader. It sends no request.
+func New(options Options) (*Uploader, error) {
 	options.Interval, options.Concurrency = cmp.Or(options.Interval, 10*time.Second), cmp.Or(options.Concurrency, 4)
 	if options.Now == nil {
 		options.Now = time.Now
 	}
 	options.Prefix = strings.Trim(options.Prefix, "/")
-	directory, err := filepath.Abs(options.Directory)
+	var err error
+	if options.Directory, err = filepath.Abs(options.Directory); err != nil {
+		return nil, err
+	}
+	files, err := store.Open(options.Directory, store.ReadOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -93,17 +100,17 @@ func NewUploader(options UploadOptions) (*Uploader, error) {
 	retry := backoff.NewExponentialBackOff()
 	retry.InitialInterval, retry.MaxInterval = min(time.Second, options.Interval), time.Minute
 	return &Uploader{
-		options: options, bucket: b, prefix: options.Location.Directory(), files: &local{root: directory}, retry: retry,
+		options: options, bucket: b, prefix: options.Location.Directory(), files: files, retry: retry,
 		closed: make(chan struct{}, 1), conflict: map[string]time.Time{}, done: map[string]bool{},
 	}, nil
 }
 
 // Run uploads until ctx ends. It goes on after a panic of its own code.
 func (u *Uploader) Run(ctx context.Context) {
-	defer u.bucket.Close()
+	defer u.Close()
 	for ctx.Err() == nil {
 		delay, closed := u.options.Interval, u.closed
-		if err := recovered(func() error { return u.pass(ctx) }); err == nil {
+		if err := store.NoPanic(func() error { return u.Upload(ctx) }); err == nil {
 			u.retry.Reset()
 		} else if ctx.Err() == nil {
 			delay, closed = u.retry.NextBackOff(), nil
@@ -121,15 +128,8 @@ func (u *Uploader) Run(ctx context.Context) {
 	}
 }
 
-// recovered returns the error of a call, or its panic as an error.
-func recovered(call func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		}
-	}()
-	return call()
-}
+// Close closes idle connections.
+func (u *Uploader) Close() { u.bucket.Close() }
 
 // FileClosed makes Run look for closed files soon. It is safe for concurrent use.
 func (u *Uploader) FileClosed() {
@@ -162,11 +162,15 @@ func (u *Uploader) setDone(path string) {
 	u.done[path] = true
 }
 
+func (u *Uploader) path(f *layout.File) string {
+	return filepath.Join(u.options.Directory, filepath.FromSlash(f.Path))
+}
+
 func (u *Uploader) key(path string) string { return u.prefix + path }
 
-// pass uploads the files that wait, and removes old objects. After an error of the bucket, the rest is for the next pass; one of the
+// Upload uploads the files that wait, and removes old objects. After an error of the bucket, the rest is for the next pass; one of the
 // directory does not keep other files from being uploaded.
-func (u *Uploader) pass(ctx context.Context) error {
+func (u *Uploader) Upload(ctx context.Context) error {
 	files, failed := u.scan(ctx)
 	if !u.listed {
 		if err := u.list(ctx, files); err != nil {
@@ -174,7 +178,7 @@ func (u *Uploader) pass(ctx context.Context) error {
 		}
 		u.listed = true
 	}
-	waiting := slices.DeleteFunc(files, func(f File) bool {
+	waiting := slices.DeleteFunc(files, func(f layout.File) bool {
 		if u.isOld(&f) {
 			u.setDone(f.Path)
 		}
@@ -182,7 +186,7 @@ func (u *Uploader) pass(ctx context.Context) error {
 	})
 	left := len(waiting)
 	u.options.Waiting(left)
-	for _, level := range []Level{Written, Hour, Day} {
+	for _, level := range []layout.Level{layout.Written, layout.Hour, layout.Day} {
 		err := u.uploadLevel(ctx, waiting, level, &left)
 		if bucket.IsStorageError(err) {
 			return err
@@ -196,7 +200,7 @@ func (u *Uploader) pass(ctx context.Context) error {
 }
 
 // uploadLevel uploads the files of a level. Those of higher ones must wait until it is done, as they may replace these.
-func (u *Uploader) uploadLevel(ctx context.Context, waiting []File, level Level, left *int) (failed error) {
+func (u *Uploader) uploadLevel(ctx context.Context, waiting []layout.File, level layout.Level, left *int) (failed error) {
 	var mu sync.Mutex
 	group, all := errgroup.WithContext(ctx)
 	group.SetLimit(u.options.Concurrency)
@@ -207,7 +211,7 @@ func (u *Uploader) uploadLevel(ctx context.Context, waiting []File, level Level,
 		}
 		group.Go(func() error {
 			var uploaded bool
-			err := recovered(func() (err error) { uploaded, err = u.upload(all, f); return err })
+			err := store.NoPanic(func() (err error) { uploaded, err = u.upload(all, f); return err })
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -225,77 +229,59 @@ func (u *Uploader) uploadLevel(ctx context.Context, waiting []File, level Level,
 	return cmp.Or(group.Wait(), failed)
 }
 
-// scan returns the closed files of the directory that count, the oldest first.
-func (u *Uploader) scan(ctx context.Context) ([]File, error) {
-	all := func(string) bool { return true }
-	files, err := u.files.list(ctx, time.Time{}, all, func(f *File) bool { return !f.Partial })
-	files = unite(nil, files)
-	garbage, garbageErr := (&Store{source: u.files}).garbage(ctx, files)
-	if errors.Is(garbageErr, ErrGone) {
-		return nil, garbageErr // the next pass lists again
+// scan returns the closed files of the directory that count, the oldest first. It drops what is known of files that other processes
+// have removed.
+func (u *Uploader) scan(ctx context.Context) ([]layout.File, error) {
+	files, all, err := u.files.Files(ctx)
+	if all == nil {
+		return nil, err
 	}
-	u.forget(files)
-	files = slices.DeleteFunc(files, func(f File) bool { return garbage[nameAndSize{f.Path, f.Size}] })
-	slices.SortStableFunc(files, func(a, b File) int { return a.Partition.Compare(b.Partition) })
-	return files, errors.Join(err, garbageErr)
-}
-
-// forget drops what is known of files that other processes have removed.
-func (u *Uploader) forget(files []File) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if len(u.done) <= 2*len(files)+1000 {
-		return
-	}
-	done := make(map[string]bool, len(files))
-	for i := range files {
-		if u.done[files[i].Path] {
-			done[files[i].Path] = true
-		}
-	}
-	u.done = done
+	maps.DeleteFunc(u.done, func(path string, _ bool) bool { return err == nil && !all[path] })
+	return files, err
 }
 
 // list finds the files that the bucket has already. A compacted one waits if the bucket may have its inputs.
-func (u *Uploader) list(ctx context.Context, files []File) error {
+func (u *Uploader) list(ctx context.Context, files []layout.File) error {
 	sizes := make(map[string]int64, len(files))
 	for i := range files {
 		sizes[files[i].Path] = files[i].Size
 	}
-	var stored []File
+	var stored []layout.File
 	for o, err := range u.bucket.List(ctx, u.prefix, "") {
 		if err != nil {
 			return err
 		}
-		if f, ok := ParsePath(strings.TrimPrefix(o.Key, u.prefix)); ok {
+		if f, ok := layout.ParsePath(strings.TrimPrefix(o.Key, u.prefix)); ok {
 			f.Size = o.Size
 			stored = append(stored, f)
 		}
 	}
-	slices.SortFunc(stored, func(a, b File) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortFunc(stored, func(a, b layout.File) int { return cmp.Compare(a.Path, b.Path) })
 	for i := range stored {
 		f := &stored[i]
 		// An object of another size is a conflict, which the upload finds.
-		if sizes[f.Path] == f.Size && (f.Level == Written || !hasFileBelow(stored, f)) {
+		if sizes[f.Path] == f.Size && (f.Level == layout.Written || !layout.HasFileBelow(stored, f)) {
 			u.setDone(f.Path)
 		}
 	}
 	return nil
 }
 
-func (u *Uploader) isOld(f *File) bool {
-	return u.options.MaxAge > 0 && u.options.Now().Sub(f.age()) > u.options.MaxAge
+func (u *Uploader) isOld(f *layout.File) bool {
+	return u.options.MaxAge > 0 && u.options.Now().Sub(f.Age()) > u.options.MaxAge
 }
 
 // upload uploads a file. uploaded is false if it is gone, or another object has its name.
-func (u *Uploader) upload(ctx context.Context, f *File) (uploaded bool, err error) {
+func (u *Uploader) upload(ctx context.Context, f *layout.File) (uploaded bool, err error) {
 	u.mu.Lock()
 	conflict := u.conflict[f.Path]
 	u.mu.Unlock()
 	if u.options.Now().Sub(conflict) < conflictInterval {
 		return false, nil
 	}
-	file, err := regularfile.Open(u.files.path(f.Path))
+	file, err := regularfile.Open(u.path(f))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -303,7 +289,7 @@ func (u *Uploader) upload(ctx context.Context, f *File) (uploaded bool, err erro
 		return false, err
 	}
 	defer func() { _ = file.Close() }()
-	if f.Level == Day {
+	if f.Level == layout.Day {
 		if err := u.removeInputsOfInputs(ctx, f); err != nil {
 			return false, err
 		}
@@ -316,10 +302,10 @@ func (u *Uploader) upload(ctx context.Context, f *File) (uploaded bool, err erro
 		u.mu.Unlock()
 		return false, nil
 	}
-	if err == nil && f.Level > Written {
-		var stored []File
+	if err == nil && f.Level > layout.Written {
+		var stored []layout.File
 		if stored, err = u.stored(ctx, f); err == nil {
-			err = u.removeInputs(ctx, &Store{source: u.files}, f, stored)
+			err = u.removeInputs(ctx, u.files, f, stored)
 		}
 	}
 	if err != nil {
@@ -331,32 +317,37 @@ func (u *Uploader) upload(ctx context.Context, f *File) (uploaded bool, err erro
 }
 
 // stored returns the objects of lower levels of the partition of a compacted file.
-func (u *Uploader) stored(ctx context.Context, f *File) (files []File, err error) {
-	partition := f.Path[:len(f.dir())+1+2] // the hour or day of its name
+func (u *Uploader) stored(ctx context.Context, f *layout.File) (files []layout.File, err error) {
+	partition := f.Path[:len(f.Dir())+1+2] // the hour or day of its name
 	for o, err := range u.bucket.List(ctx, u.key(partition)+"/", "") {
 		if err != nil {
 			return nil, err
 		}
-		if stored, ok := ParsePath(strings.TrimPrefix(o.Key, u.prefix)); ok {
-			stored.Size, stored.etag = o.Size, o.ETag
+		if stored, ok := layout.ParsePath(strings.TrimPrefix(o.Key, u.prefix)); ok {
+			stored.Size, stored.ETag = o.Size, o.ETag
 			files = append(files, stored)
 		}
 	}
 	return files, nil
 }
 
+type nameAndSize struct {
+	path string
+	size int64
+}
+
 // removeInputs removes what a file of a store was made of from the bucket, as far as it is stored there.
-func (u *Uploader) removeInputs(ctx context.Context, s *Store, f *File, stored []File) error {
+func (u *Uploader) removeInputs(ctx context.Context, s *store.Store, f *layout.File, stored []layout.File) error {
 	if len(stored) == 0 {
 		return nil
 	}
-	inputs, err := s.inputs(ctx, f)
+	inputs, err := s.Inputs(ctx, f)
 	if err != nil {
 		return err
 	}
 	named := make(map[nameAndSize]bool, len(inputs))
 	for _, input := range inputs {
-		named[nameAndSize{path.Join(f.dir(), input.Name), input.Size}] = true
+		named[nameAndSize{path.Join(f.Dir(), input.Name), input.Size}] = true
 	}
 	for i := range stored {
 		if !named[nameAndSize{stored[i].Path, stored[i].Size}] {
@@ -371,17 +362,17 @@ func (u *Uploader) removeInputs(ctx context.Context, s *Store, f *File, stored [
 
 // removeInputsOfInputs removes what the compacted files in the bucket that another one replaces were made of: it would count again without
 // them.
-func (u *Uploader) removeInputsOfInputs(ctx context.Context, f *File) error {
+func (u *Uploader) removeInputsOfInputs(ctx context.Context, f *layout.File) error {
 	stored, err := u.stored(ctx, f)
 	if err != nil {
 		return err
 	}
-	there := &Store{source: &remote{bucket: u.bucket, prefix: u.prefix}}
+	there := store.OfBucket(u.bucket, u.prefix)
 	for i := range stored {
-		if stored[i].Level == Written {
+		if stored[i].Level == layout.Written {
 			continue
 		}
-		if err := u.removeInputs(ctx, there, &stored[i], stored); err != nil && !errors.Is(err, ErrGone) {
+		if err := u.removeInputs(ctx, there, &stored[i], stored); err != nil && !errors.Is(err, store.ErrGone) {
 			return err
 		}
 	}
@@ -394,16 +385,16 @@ func (u *Uploader) expire(ctx context.Context) error {
 	if u.options.MaxAge == 0 || now.Sub(u.expired) < expireInterval {
 		return nil
 	}
-	var old []File
+	var old []layout.File
 	for o, err := range u.bucket.List(ctx, u.prefix, "") {
 		if err != nil {
 			return err
 		}
-		if f, ok := ParsePath(strings.TrimPrefix(o.Key, u.prefix)); ok && u.isOld(&f) {
+		if f, ok := layout.ParsePath(strings.TrimPrefix(o.Key, u.prefix)); ok && u.isOld(&f) {
 			old = append(old, f)
 		}
 	}
-	slices.SortStableFunc(old, func(a, b File) int { return cmp.Compare(a.Level, b.Level) })
+	slices.SortStableFunc(old, func(a, b layout.File) int { return cmp.Compare(a.Level, b.Level) })
 	for i := range old {
 		if err := u.bucket.Remove(ctx, u.key(old[i].Path), u.options.Timeout); err != nil {
 			return err
