@@ -46,8 +46,8 @@ func (s *Store) live(ctx context.Context, from, to time.Time, accepts func(strin
 		accepts = func(string) bool { return true }
 	}
 	selects := func(f *layout.File) bool { return f.Overlaps(from, to) }
-	first, firstErr := s.source.list(ctx, from, accepts, selects)
-	second, err := s.source.list(ctx, from, accepts, selects)
+	first, firstErr := s.source.list(ctx, from, accepts, selects, nil)
+	second, err := s.source.list(ctx, from, accepts, selects, first)
 	files := unite(first, second)
 	garbage, inputsErr := s.garbage(ctx, files)
 	if errors.Is(inputsErr, ErrGone) {
@@ -61,7 +61,7 @@ func (s *Store) live(ctx context.Context, from, to time.Time, accepts func(strin
 // with them.
 func (s *Store) Files(ctx context.Context) (files []layout.File, paths map[string]bool, err error) {
 	all := func(string) bool { return true }
-	files, err = s.source.list(ctx, time.Time{}, all, func(f *layout.File) bool { return !f.Partial })
+	files, err = s.source.list(ctx, time.Time{}, all, func(f *layout.File) bool { return !f.Partial }, nil)
 	files = unite(nil, files)
 	paths = make(map[string]bool, len(files))
 	for i := range files {

@@ -36,12 +36,16 @@ type listing struct {
 	since   time.Time
 	accepts func(string) bool
 	selects func(*layout.File) bool
+	known   map[string]layout.File // by path
 	files   []layout.File
 	err     error // of some directories and files
 }
 
-func (l *local) list(ctx context.Context, since time.Time, accepts func(string) bool, selects func(*layout.File) bool) ([]layout.File, error) {
-	w := &listing{local: l, ctx: ctx, since: since, accepts: accepts, selects: selects}
+func (l *local) list(ctx context.Context, since time.Time, accepts func(string) bool, selects func(*layout.File) bool, known []layout.File) ([]layout.File, error) {
+	w := &listing{local: l, ctx: ctx, since: since, accepts: accepts, selects: selects, known: make(map[string]layout.File, len(known))}
+	for _, f := range known {
+		w.known[f.Path] = f
+	}
 	w.directory("", nil)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -79,8 +83,11 @@ func (w *listing) directory(name string, date []string) {
 	case 2, 3:
 		entries = w.read(name)
 	}
+	dir, ok := layout.ParseDir(name)
 	for _, entry := range entries {
-		w.file(path.Join(name, entry.Name()), entry)
+		if ok && entry.Type().IsRegular() {
+			w.file(&dir, entry)
+		}
 	}
 }
 
@@ -92,12 +99,13 @@ func (w *listing) read(name string) []os.DirEntry {
 	return entries
 }
 
-func (w *listing) file(name string, entry os.DirEntry) {
-	if !entry.Type().IsRegular() {
+func (w *listing) file(dir *layout.FileDir, entry os.DirEntry) {
+	f, ok := dir.Parse(entry.Name())
+	if !ok || !f.Partition.Add(f.Level.Span()).After(w.since) || !w.selects(&f) {
 		return
 	}
-	f, ok := layout.ParsePath(name)
-	if !ok || !f.Partition.Add(f.Level.Span()).After(w.since) || !w.selects(&f) {
+	if known, found := w.known[f.Path]; found && !f.Partial { // it never changes
+		w.files = append(w.files, known)
 		return
 	}
 	info, err := entry.Info()

@@ -40,7 +40,7 @@ func OfBucket(b *bucket.Bucket, prefix string) *Store {
 const listers = 16
 
 // list lists the years of each group from the hour of since on. In the order of keys, a directory is before the compacted files beside it.
-func (r *remote) list(ctx context.Context, since time.Time, accepts func(string) bool, selects func(*layout.File) bool) ([]layout.File, error) {
+func (r *remote) list(ctx context.Context, since time.Time, accepts func(string) bool, selects func(*layout.File) bool, _ []layout.File) ([]layout.File, error) {
 	var mu sync.Mutex
 	var files []layout.File
 	listYear := func(ctx context.Context, group, year string) error {

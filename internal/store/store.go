@@ -73,8 +73,8 @@ type Store struct {
 // source is where files are.
 type source interface {
 	// list returns the files of partitions that end after since, in groups that are accepted, which selects accepts. An error may
-	// come with the files that were found.
-	list(ctx context.Context, since time.Time, accepts func(group string) bool, selects func(*layout.File) bool) ([]layout.File, error)
+	// come with the files that were found. known are those of a list before.
+	list(ctx context.Context, since time.Time, accepts func(group string) bool, selects func(*layout.File) bool, known []layout.File) ([]layout.File, error)
 	// open opens a file. The error wraps ErrGone if there is none any more.
 	open(ctx context.Context, f *layout.File) (content, error)
 	// name names a file for people.

@@ -67,54 +67,103 @@ const (
 )
 
 var (
-	writtenName   = regexp.MustCompile(`^([0-9]{8}T[0-9]{6}\.[0-9]{3}Z-[0-9a-f]{12})\.(?:([0-9T]+Z)-([0-9T]+Z)\.)?(otlp\.pb\.zst|otlp\.jsonl)(\.partial)?$`)
-	compactedName = regexp.MustCompile(`^([0-9]{2}_[0-9a-f]{12})\.([0-9T]+Z)-([0-9T]+Z)\.(otlp\.pb\.zst)()$`)
+	writtenStem   = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}\.[0-9]{3}Z-[0-9a-f]{12}$`)
+	compactedStem = regexp.MustCompile(`^[0-9]{2}_[0-9a-f]{12}$`)
 	datePath      = regexp.MustCompile(`^(.*?)(?:^|/)([0-9]{4}/[0-9]{2}(?:/[0-9]{2}){0,2})$`)
 )
 
 // ParsePath parses the path of a segment. ok is false if this package writes no file of that path.
 func ParsePath(name string) (f File, ok bool) {
 	dir, base := path.Split(name)
-	dated := datePath.FindStringSubmatch(strings.TrimSuffix(dir, "/"))
-	if dated == nil {
+	d, ok := ParseDir(strings.TrimSuffix(dir, "/"))
+	if !ok {
 		return f, false
 	}
-	f = File{Path: name, Group: dated[1]}
-	layout, pattern, within := HourPath, writtenName, dated[2]
-	switch len(within) {
+	return d.Parse(base)
+}
+
+// FileDir is a directory that has segments.
+type FileDir struct {
+	path, group, date string
+	level             Level
+	hour              time.Time // of Written segments
+}
+
+// ParseDir parses the path of a directory. ok is false if it has no segments.
+func ParseDir(name string) (d FileDir, ok bool) {
+	dated := datePath.FindStringSubmatch(name)
+	if dated == nil {
+		return d, false
+	}
+	d = FileDir{path: name, group: dated[1], date: dated[2]}
+	switch len(d.date) {
 	case len(HourPath):
+		d.level = Written
+		var err error
+		if d.hour, err = time.Parse(HourPath, d.date); err != nil {
+			return d, false
+		}
 	case len(DayPath):
-		f.Level, pattern = Hour, compactedName
-		within += "/" + base[:min(2, len(base))]
+		d.level = Hour
 	default:
-		f.Level, pattern, layout = Day, compactedName, DayPath
-		within += "/" + base[:min(2, len(base))]
+		d.level = Day
+	}
+	if d.group == "" {
+		return d, true
+	}
+	for group := range strings.SplitSeq(d.group, "/") {
+		if !IsGroupDir(group) {
+			return d, false
+		}
+	}
+	return d, true
+}
+
+// Parse parses the name of a segment in the directory.
+func (d *FileDir) Parse(base string) (f File, ok bool) {
+	rest, partial := strings.CutSuffix(base, PartialSuffix)
+	f = File{Group: d.group, Level: d.level, Partition: d.hour, Partial: partial}
+	if f.Format = segment.Proto; !strings.HasSuffix(rest, "."+string(f.Format)) {
+		if f.Format = segment.JSON; !strings.HasSuffix(rest, "."+string(f.Format)) || d.level != Written {
+			return f, false
+		}
+	}
+	rest = strings.TrimSuffix(rest, "."+string(f.Format))
+	stem, layout := writtenStem, HourPath
+	if d.level > Written {
+		stem = compactedStem
+	}
+	if d.level == Day {
+		layout = DayPath
 	}
 	var err error
-	if f.Partition, err = time.Parse(layout, within); err != nil {
+	if !partial {
+		const size = 1 + 2*len("20060102T150405Z") + 1
+		if len(rest) < size {
+			return f, false
+		}
+		start, end, found := strings.Cut(rest[len(rest)-size+1:], "-")
+		if rest[len(rest)-size] != '.' || !found {
+			return f, false
+		}
+		if f.Start, err = time.Parse(BoundTime, start); err != nil {
+			return f, false
+		}
+		if f.End, err = time.Parse(BoundTime, end); err != nil {
+			return f, false
+		}
+		rest = rest[:len(rest)-size]
+	}
+	if f.Stem = rest; !stem.MatchString(rest) || partial && d.level > Written {
 		return f, false
 	}
-	parts := pattern.FindStringSubmatch(base)
-	if parts == nil {
-		return f, false
-	}
-	f.Stem, f.Format, f.Partial = parts[1], segment.Format(parts[4]), parts[5] != ""
-	if f.Partial != (parts[2] == "") {
-		return f, false
-	}
-	if !f.Partial {
-		f.Start, err = time.Parse(BoundTime, parts[2])
-		if err == nil {
-			f.End, err = time.Parse(BoundTime, parts[3])
+	if d.level > Written {
+		if f.Partition, err = time.Parse(layout, d.date+"/"+rest[:2]); err != nil {
+			return f, false
 		}
 	}
-	for _, group := range strings.Split(f.Group, "/") {
-		ok = f.Group == "" || IsGroupDir(group)
-		if !ok {
-			break
-		}
-	}
-	return f, ok && err == nil
+	f.Path = d.path + "/" + base
+	return f, true
 }
 
 // Dir is the directory of the file.
@@ -189,7 +238,7 @@ func HasFileBelow(files []File, f *File) bool {
 // by the writer with an ID, or by any if it is "".
 func HasCompacted(names []string, partition, id string) bool {
 	for _, name := range names {
-		if strings.HasPrefix(name, partition+"_"+id) && compactedName.MatchString(name) {
+		if strings.HasPrefix(name, partition+"_"+id) && strings.HasSuffix(name, "."+string(segment.Proto)) {
 			return true
 		}
 	}

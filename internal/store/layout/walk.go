@@ -111,8 +111,12 @@ func (b *Branch) Files(selects func(*File) bool) (files []File, err error) {
 	if err != nil {
 		return nil, b.Fail("list", "", err)
 	}
+	dir, ok := ParseDir(b.Path)
+	if !ok {
+		return nil, nil
+	}
 	for _, name := range names {
-		f, ok := ParsePath(path.Join(b.Path, name))
+		f, ok := dir.Parse(name)
 		if !ok || selects != nil && !selects(&f) {
 			continue
 		}
