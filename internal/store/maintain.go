@@ -206,7 +206,7 @@ func (w *Writer) expire(root layout.Dir, surplus []layout.File) (err error) {
 	}
 	for i := range surplus {
 		f := &surplus[i]
-		removeErr := w.expireFile(root, f)
+		removeErr := removeFile(root, f)
 		switch {
 		case removeErr == nil:
 			if w.options.FileRemoved != nil {
@@ -220,7 +220,22 @@ func (w *Writer) expire(root layout.Dir, surplus []layout.File) (err error) {
 	return err
 }
 
-func (w *Writer) expireFile(root layout.Dir, f *layout.File) error {
+// Remove removes a closed file of a directory, such as one that was sent, and the directories that are empty then.
+func Remove(directory string, f *layout.File) error {
+	root, err := layout.OpenDir(directory)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }() // a file that a crash brings back is sent again
+	if err := removeFile(root, f); err != nil {
+		return err
+	}
+	removeEmpty(root, f.Dir())
+	return nil
+}
+
+// removeFile removes a file, and the named inputs of a compacted one before it.
+func removeFile(root layout.Dir, f *layout.File) error {
 	if f.Level > layout.Written {
 		inputs, err := InputsOf(root, f)
 		if err != nil && !errors.Is(err, ErrNoInputs) {
