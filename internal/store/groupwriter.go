@@ -222,7 +222,7 @@ func (g *groupWriter) tick(now time.Time) {
 	}
 	// Sync now if the record would be overdue at the next tick.
 	due := g.writer.options.SyncInterval - g.writer.options.TickInterval()
-	if g.writer.options.Sync != SyncInterval || f.unsyncedSince.IsZero() || now.Sub(f.unsyncedSince) < due {
+	if g.writer.options.Sync != SyncInterval || f.unsyncedSince.IsZero() || now.Sub(f.unsyncedSince).Abs() < due {
 		return
 	}
 	parked := f.file == nil
@@ -262,7 +262,7 @@ func (g *groupWriter) due(f *partialFile, size int64, now time.Time) Reason {
 		return BySize
 	case limits.MaxRecords > 0 && f.Records >= limits.MaxRecords:
 		return ByRecords
-	case limits.MaxAge > 0 && now.Sub(f.created) >= limits.MaxAge:
+	case limits.MaxAge > 0 && now.Sub(f.created).Abs() >= limits.MaxAge: // the clock may be set back
 		return ByAge
 	default:
 		return ""

@@ -667,3 +667,28 @@ func TestPanicsOfTheBackgroundAreErrors(t *testing.T) {
 	require.Equal(t, once(1), d.counts())
 	require.Equal(t, [3]int{0, 1, 0}, d.levels())
 }
+
+// A clock that is set back by more than a file's age does not keep the file open, or its records off the disk.
+func TestAClockThatIsSetBackClosesFiles(t *testing.T) {
+	d := newDirectory(t)
+	w := d.open(func(o *store.Options) {
+		o.Sync, o.SyncInterval, o.Rotation.MaxAge = store.SyncInterval, 5*time.Second, 30*time.Minute
+	})
+	require.NoError(t, w.Append(newRecord(t, d.format, "checkout", 1, d.now, d.now)))
+	synced := 0
+	d.process.before = func(call string) error {
+		if call == "SyncFile" {
+			synced++
+		}
+		return nil
+	}
+	d.now = d.now.Add(-10 * time.Minute)
+	w.Tick()
+	require.Equal(t, 1, synced)
+	d.now = d.now.Add(-30 * time.Minute)
+	w.Tick()
+	f, ok := layout.ParsePath(paths(t, d.dir)[0])
+	require.True(t, ok)
+	require.False(t, f.Partial)
+	require.NoError(t, w.Close())
+}
