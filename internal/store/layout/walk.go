@@ -62,7 +62,7 @@ func IsChild(dated int, name string) bool {
 func (b *Branch) Child(name string) (*Branch, error) {
 	dir, err := b.Dir.OpenChild(name)
 	if errors.Is(err, ErrNotDirectory) || errors.Is(err, fs.ErrNotExist) {
-		return nil, nil //nolint:nilnil // there is no such directory, which is no error
+		return nil, nil // there is no such directory, which is no error
 	}
 	if err != nil {
 		return nil, b.Fail("open", name, err)
@@ -75,7 +75,7 @@ func (b *Branch) Child(name string) (*Branch, error) {
 	c.Date = append(slices.Clone(b.Date), name)
 	if _, err := time.Parse(layouts[len(c.Date)], strings.Join(c.Date, "/")); err != nil {
 		_ = dir.Close() // nothing was written through it
-		return nil, nil //nolint:nilnil // it is no directory of ours
+		return nil, nil // it is no directory of ours
 	}
 	return c, nil
 }
