@@ -315,3 +315,29 @@ func TestShutdownDuringQueries_V8(t *testing.T) {
 		assert.Empty(t, s.logs.FilterMessage("Requests still run at shutdown").All())
 	}
 }
+
+// TestForeignPagesReadNothing_A6: pages of other sites reach no path, and a link that a person follows reaches pages.
+func TestForeignPagesReadNothing_A6(t *testing.T) {
+	s := start(t, "endpoint: localhost:0", componenttest.NewNopHost())
+	header := func(values ...string) func(*http.Request) {
+		return func(r *http.Request) {
+			for i, name := range []string{"Sec-Fetch-Site", "Sec-Fetch-Mode", "Sec-Fetch-Dest", "Origin"} {
+				if i < len(values) {
+					r.Header.Set(name, values[i])
+				}
+			}
+		}
+	}
+	const rpc = "/querier.v1.QuerierService/ProfileTypes"
+	for _, path := range []string{"/", "/flamegraph", "/trace/00000000000000000000000000000001", "/api/services", "/api/profile", rpc, "/static/x/page.js"} {
+		assert.Equal(t, http.StatusForbidden, s.do(http.MethodGet, path, header("cross-site", "no-cors", "image")).status, path)
+		assert.Equal(t, http.StatusForbidden, s.do(http.MethodGet, path, header("cross-site", "navigate", "iframe")).status, path)
+	}
+	assert.Equal(t, http.StatusForbidden, s.do(http.MethodPost, rpc, header("cross-site", "cors", "empty", "https://evil.example")).status)
+	for path, status := range map[string]int{"/": http.StatusOK, "/flamegraph": http.StatusFound, "/api/services": http.StatusForbidden, "/p/x/download": http.StatusForbidden} {
+		assert.Equal(t, status, s.do(http.MethodGet, path, header("cross-site", "navigate", "document")).status, path)
+	}
+	assert.Equal(t, http.StatusOK, s.do(http.MethodGet, "/api/services", header("same-origin", "cors", "empty")).status)
+	assert.Equal(t, http.StatusOK, s.do(http.MethodGet, "/api/services", header("none", "navigate", "document")).status, "typed by a person")
+	assert.Equal(t, http.StatusOK, s.do(http.MethodGet, "/api/services", nil).status, "no browser")
+}

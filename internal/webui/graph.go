@@ -5,6 +5,7 @@ package webui
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -25,14 +26,25 @@ import (
 //go:embed graph.html
 var graphText string
 
+//go:embed graph.css
+var graphStyle string
+
 // graphPage is the page of the graph.
 var graphPage = template.Must(template.New("").Parse(graphText))
+
+var graphPolicy = pagePolicy(graphStyle, "")
+
+// hasGraphviz reports whether its program is installed.
+func hasGraphviz() bool {
+	_, err := exec.LookPath("dot")
+	return err == nil
+}
 
 // graphTimeout bounds how long Graphviz may take.
 const graphTimeout = 10 * time.Second
 
 // graph returns the page of the graph of p. pprof's runs Graphviz without a time limit.
-func graph(p *profile.Profile) http.HandlerFunc {
+func graph(p *profile.Profile, options Options) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
 		shown, index, err := filtered(p, query)
@@ -46,14 +58,17 @@ func graph(p *profile.Profile) http.HandlerFunc {
 		var page bytes.Buffer
 		if err == nil {
 			err = graphPage.Execute(&page, map[string]any{
+				"Title": cmp.Or(options.Title, p.SampleType[index].Type), "Banner": options.Banner,
 				"Views": []string{"flamegraph", "top", "peek"}, "SampleTypes": p.SampleType,
 				"Query": template.URL(query.Encode()), // #nosec G203 -- Encode escapes keys and values
 				"SVG":   template.HTML(svg),           // #nosec G203 -- Graphviz escapes text
+				"Style": template.CSS(graphStyle),     // #nosec G203 -- it is ours
 			})
 		}
 		switch {
 		case err == nil:
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			w.Header().Set("Content-Security-Policy", graphPolicy)
 			_, _ = w.Write(page.Bytes()) // an error is that of the client's connection
 		case errors.Is(err, exec.ErrNotFound):
 			http.Error(w, err.Error(), http.StatusNotImplemented)

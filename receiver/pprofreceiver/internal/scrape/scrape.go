@@ -28,6 +28,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpguard"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
@@ -110,7 +111,7 @@ func (s *Scraper) Start(ctx context.Context, host component.Host) (err error) {
 	if s.client, err = s.NewClient(ctx, host); err != nil {
 		return err
 	}
-	s.client.CheckRedirect = stayOnHost
+	httpguard.StayOnHost(s.client)
 	if err := s.settings.Metrics.RegisterReceiverPprofTargetUpCallback(s.observeHealth); err != nil {
 		return err
 	}
