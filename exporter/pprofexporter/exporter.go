@@ -6,6 +6,7 @@ package pprofexporter
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -19,6 +20,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/repeatlog"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -28,7 +30,9 @@ type pprofExporter struct {
 	settings  exporter.Settings
 	telemetry *metadata.TelemetryBuilder
 	instance  metric.MeasurementOption // the ID, as an attribute of all metrics
-	client    client                   // nil before start
+	trouble   *repeatlog.Reporter
+	server    string // the endpoint without its query and user
+	client    client // nil before start
 }
 
 // client sends one series to a server.
@@ -61,12 +65,22 @@ func newPprofExporter(config *Config, set exporter.Settings) (*pprofExporter, er
 		return nil, err
 	}
 	return &pprofExporter{
-		config: config, settings: set, telemetry: telemetry,
+		config: config, settings: set, telemetry: telemetry, trouble: repeatlog.New(set.Logger), server: serverOf(config.HTTP.Endpoint),
 		instance: metric.WithAttributes(attribute.String("exporter", set.ID.String())),
 	}, nil
 }
 
+// serverOf returns what of an endpoint is no secret.
+func serverOf(endpoint string) string {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return ""
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}
+
 func (e *pprofExporter) start(ctx context.Context, host component.Host) (err error) {
+	e.trouble.Start(host)
 	if e.config.Protocol == protocolParca {
 		e.client, err = newGRPCClient(ctx, e.config, host, e.settings)
 	} else {
@@ -117,6 +131,7 @@ func (e *pprofExporter) consume(ctx context.Context, pd pprofile.Profiles) error
 			break
 		}
 	}
+	e.report(ctx, retry, len(accepted) > 0)
 	switch {
 	case retry != nil:
 		rest := only(pd, func(at place) bool { return !accepted[at] && !rejected[at] })
@@ -130,6 +145,22 @@ func (e *pprofExporter) consume(ctx context.Context, pd pprofile.Profiles) error
 		return consumererror.NewPermanent(xconsumererror.NewProfiles(err, only(pd, func(at place) bool { return rejected[at] })))
 	}
 	return nil
+}
+
+const troubleAway = "Backend does not take profiles"
+
+// report reports whether the server takes profiles.
+func (e *pprofExporter) report(ctx context.Context, retry *failure, accepted bool) {
+	switch {
+	case retry != nil && ctx.Err() == nil:
+		waits := "profiles of the sender, which gets a retryable error"
+		if e.config.SendingQueue.HasValue() {
+			waits = "profiles in sending_queue"
+		}
+		e.trouble.Failed(troubleAway, retry.error, zap.String("endpoint", e.server), zap.String("waits", waits))
+	case retry == nil && accepted:
+		e.trouble.Over(troubleAway, "Sending profiles again", zap.String("endpoint", e.server))
+	}
 }
 
 func mark(places map[place]bool, c pproftranslator.Converted) {

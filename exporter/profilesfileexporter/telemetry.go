@@ -53,6 +53,25 @@ func reasonOf(err error) string {
 	return "other"
 }
 
+// Troubles of writing, by name.
+const (
+	troubleFull     = "Disk is full"
+	troubleReadOnly = "File system is read-only"
+	troubleOther    = "Cannot write profiles"
+)
+
+var troubles = []string{troubleFull, troubleReadOnly, troubleOther}
+
+func troubleOf(err error) string {
+	switch reasonOf(err) {
+	case "no_space":
+		return troubleFull
+	case "read_only":
+		return troubleReadOnly
+	}
+	return troubleOther
+}
+
 func (e *fileExporter) countError(reason string) {
 	e.count(e.telemetry.ExporterProfilesFileErrors, 1, attribute.String("reason", reason))
 }
@@ -129,9 +148,13 @@ func (e *fileExporter) logFileRemoved(path string, size int64) {
 // reportError is for errors that no caller gets.
 func (e *fileExporter) reportError(err error) {
 	e.countError(reasonOf(err))
-	fields := []zap.Field{zap.Error(err)}
+	fields := []zap.Field{zap.String("directory", e.options.Directory)}
 	if of, ok := errors.AsType[*fs.PathError](err); ok {
 		fields = append(fields, zap.String("op", of.Op), zap.String("path", of.Path))
 	}
-	e.logger.Warn("File operation failed; will retry", fields...)
+	if trouble := troubleOf(err); trouble != troubleOther { // until a record is written
+		e.trouble.Failed(trouble, err, fields...)
+		return
+	}
+	e.trouble.Warn("File operation failed; will retry", err, fields...)
 }

@@ -4,7 +4,7 @@
 package repeatlog
 
 import (
-	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -24,12 +24,15 @@ type Reporter struct {
 	mu       sync.Mutex
 	host     component.Host // nil before Start
 	troubles map[string]*trouble
+	lasting  int // troubles that last
 }
 
-// trouble is what lasts.
+// trouble is what Failed and Warn were told of one message.
 type trouble struct {
-	count  int64 // failures since the last warning
-	warned time.Time
+	lasts  bool
+	count  int64     // failures since the last warning
+	warned time.Time // the time of the last warning
+	told   bool      // there was a warning since the trouble began
 }
 
 // New returns a Reporter that logs.
@@ -44,38 +47,55 @@ func (r *Reporter) Start(host component.Host) {
 	r.host = host
 }
 
-// Failed reports a failure that a retry may mend. The message is the trouble's name, and the same each time. The
-// first is logged and makes the status of the component that of a recoverable error; the next ones of the
-// trouble are counted, and each minute one is logged with the count.
+// Failed reports a failure that a retry may mend. The message is the name of the trouble, and is the same each time. The first
+// failure is logged, and makes the status of the component that of a recoverable error. The next ones are counted, and one
+// a minute is logged with the count, also if the trouble comes and goes.
 func (r *Reporter) Failed(message string, err error, fields ...zap.Field) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	t := r.warn(message, err, fields)
+	if !t.lasts {
+		t.lasts = true
+		r.lasting++
+		r.status(componentstatus.NewRecoverableErrorEvent(fmt.Errorf("%s: %w", message, err)))
+	}
+}
+
+// Warn is Failed without the status, for a failure whose end nobody tells.
+func (r *Reporter) Warn(message string, err error, fields ...zap.Field) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.warn(message, err, fields)
+}
+
+func (r *Reporter) warn(message string, err error, fields []zap.Field) *trouble {
 	now, t := r.now(), r.troubles[message]
 	if t == nil {
 		t = &trouble{}
 		r.troubles[message] = t
-		r.status(componentstatus.NewRecoverableErrorEvent(errors.New(message + ": " + err.Error())))
 	}
 	t.count++
-	if !t.warned.IsZero() && now.Sub(t.warned) < Interval {
-		return
+	if t.warned.IsZero() || now.Sub(t.warned) >= Interval {
+		r.logger.Warn(message, append(fields, zap.Error(err), zap.Int64("count", t.count))...)
+		t.count, t.warned, t.told = 0, now, true
 	}
-	fields = append(fields, zap.Error(err), zap.Int64("count", t.count))
-	t.count, t.warned = 0, now
-	r.logger.Warn(message, fields...)
+	return t
 }
 
-// Over ends the trouble of this message. If there was one, it logs what works again; after the last one, the
-// status of the component is OK.
+// Over ends the trouble of a message, if it lasts: it logs what works again, and after the last trouble the status of the
+// component is OK.
 func (r *Reporter) Over(message, again string, fields ...zap.Field) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.troubles) == 0 || r.troubles[message] == nil {
+	t := r.troubles[message]
+	if t == nil || !t.lasts {
 		return
 	}
-	delete(r.troubles, message)
-	r.logger.Info(again, fields...)
-	if len(r.troubles) == 0 {
+	if t.told {
+		r.logger.Info(again, fields...)
+	}
+	t.lasts, t.told = false, false
+	if r.lasting--; r.lasting == 0 {
 		r.status(componentstatus.NewEvent(componentstatus.StatusOK))
 	}
 }

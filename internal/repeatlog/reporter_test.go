@@ -56,8 +56,29 @@ func TestTroubleIsLoggedOnceAMinute(t *testing.T) {
 	assert.Equal(t, 1, logs.FilterMessage("Writing again").Len())
 	assert.Equal(t, 1, logs.FilterMessage("Sending again").Len())
 
+	now = now.Add(Interval)
 	r.Failed(full, errors.New("again"))
 	assert.Equal(t, full, logs.All()[logs.Len()-1].Message, "a new trouble is logged at once")
+}
+
+// TestTroubleThatComesAndGoesIsLoggedOnceAMinute, such as small records that fit and large ones that do not.
+func TestTroubleThatComesAndGoesIsLoggedOnceAMinute(t *testing.T) {
+	core, logs := observer.New(zapcore.DebugLevel)
+	now := time.Now()
+	h, r := &host{}, New(zap.New(core))
+	r.now = func() time.Time { return now }
+	r.Start(h)
+	for range 120 {
+		r.Failed(full, errors.New("no space left"))
+		r.Over(full, "Writing again")
+		r.Warn("File operation failed", errors.New("permission denied"))
+		now = now.Add(time.Second)
+	}
+	assert.Equal(t, 2, logs.FilterMessage(full).Len())
+	assert.Equal(t, 2, logs.FilterMessage("Writing again").Len())
+	assert.Equal(t, 2, logs.FilterMessage("File operation failed").Len())
+	assert.Equal(t, int64(60), logs.FilterMessage(full).All()[1].ContextMap()["count"])
+	assert.Equal(t, componentstatus.StatusOK, h.told[len(h.told)-1], "a warning without an end is no status")
 }
 
 func TestTroubleBeforeStartIsLogged(t *testing.T) {
