@@ -5,6 +5,7 @@ package pprofexporter
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/repeatlog"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -110,26 +112,29 @@ func (e *pprofExporter) consume(ctx context.Context, pd pprofile.Profiles) error
 	var retry, rejection *failure // the first of each
 	rejected, accepted := map[place]bool{}, map[place]bool{}
 	convert := context.WithoutCancel(ctx) // an error of ctx is none of the payload
-	for converted, err := range (pproftranslator.Marshaler{OmitEmpty: true}).All(convert, pd) {
-		s, failed := e.newSeries(pd, converted, err)
-		if failed == nil {
-			failed = e.client.send(ctx, s)
-		}
-		switch {
-		case failed == nil:
-			mark(accepted, converted)
-		case failed.reason != "":
-			mark(rejected, converted)
-			_ = e.reject(failed, s)
-			if rejection == nil {
-				rejection = failed
+	err = panics.Guarded(func() error {
+		for converted, err := range (pproftranslator.Marshaler{OmitEmpty: true}).All(convert, pd) {
+			s, failed := e.sendSeries(ctx, pd, converted, err)
+			switch {
+			case failed == nil:
+				mark(accepted, converted)
+			case failed.reason != "":
+				mark(rejected, converted)
+				_ = e.reject(failed, s)
+				if rejection == nil {
+					rejection = failed
+				}
+			case retry == nil || failed.ends:
+				retry = failed
 			}
-		case retry == nil || failed.ends:
-			retry = failed
+			if retry != nil && retry.ends {
+				break
+			}
 		}
-		if retry != nil && retry.ends {
-			break
-		}
+		return nil
+	})()
+	if err != nil { // a panic of the conversion
+		retry = e.panicked(err)
 	}
 	e.report(ctx, retry, len(accepted) > 0)
 	switch {
@@ -145,6 +150,30 @@ func (e *pprofExporter) consume(ctx context.Context, pd pprofile.Profiles) error
 		return consumererror.NewPermanent(xconsumererror.NewProfiles(err, only(pd, func(at place) bool { return rejected[at] })))
 	}
 	return nil
+}
+
+// sendSeries sends one series. A panic concerns no other, and is retried as if the server were away.
+func (e *pprofExporter) sendSeries(ctx context.Context, pd pprofile.Profiles, converted pproftranslator.Converted, err error) (s *series, failed *failure) {
+	caught := panics.Guarded(func() error {
+		if s, failed = e.newSeries(pd, converted, err); failed == nil {
+			failed = e.client.send(ctx, s)
+		}
+		return nil
+	})()
+	if caught != nil {
+		failed = e.panicked(caught)
+	}
+	return s, failed
+}
+
+// panicked logs a panic once a minute. Nobody but retry_on_failure ends its retries.
+func (e *pprofExporter) panicked(err error) *failure {
+	fields := []zap.Field{zap.String("endpoint", e.server)}
+	if caught, ok := errors.AsType[*panics.Error](err); ok {
+		fields = append(fields, zap.ByteString("stack", caught.Stack))
+	}
+	e.trouble.Warn("Panic while sending profiles; will retry", err, fields...)
+	return &failure{error: err}
 }
 
 const troubleAway = "Backend does not take profiles"

@@ -5,20 +5,17 @@ package pprofexporter
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/exporter/exportertest"
@@ -599,43 +596,4 @@ func TestWrongConfigurationsAreRejected_D3(t *testing.T) {
 		"endpoint: http://a\nlabel: {}":                            "is invalid: unknown key label: must be one of",
 		"endpoint: http://a\nprotocol: parca\nproxy_url: http://b": "proxy_url is \"set\": must be left out with protocol parca (gRPC takes the proxy from the environment)",
 	})
-}
-
-// TestABackendThatIsAwayIsOneWarning: with its address, without advice against the configuration, and as the status of the component.
-func TestABackendThatIsAwayIsOneWarning(t *testing.T) {
-	for _, protocol := range protocols {
-		var away atomic.Bool
-		away.Store(true)
-		s := pprofservertest.Start(t, func(pprofservertest.Received) pprofservertest.Answer {
-			switch {
-			case !away.Load():
-				return pprofservertest.Answer{}
-			case protocol == protocolParca:
-				return pprofservertest.Answer{GRPC: status.New(codes.Unavailable, "away")}
-			}
-			return pprofservertest.Answer{Status: http.StatusServiceUnavailable}
-		})
-		config := createDefaultConfig().(*Config)
-		require.NoError(t, profiletest.LoadConfig("endpoint: '"+s.URL+"/?secret=s3cret'\nprotocol: "+protocol+withoutQueue, config))
-		set := exportertest.NewNopSettings(metadata.Type)
-		logs := profiletest.LogFromInfo(&set.TelemetrySettings)
-		e, err := NewFactory().(xexporter.Factory).CreateProfiles(t.Context(), set, config)
-		require.NoError(t, err)
-		host := profiletest.NewStatusHost()
-		require.NoError(t, e.Start(t.Context(), host))
-		for range 20 {
-			require.Error(t, e.ConsumeProfiles(t.Context(), services(t, "a", "b")))
-		}
-		require.Equal(t, 1, logs.Len(), protocol)
-		warning := logs.All()[0]
-		assert.Equal(t, "Backend does not take profiles", warning.Message)
-		assert.Equal(t, s.URL, strings.TrimSuffix(warning.ContextMap()["endpoint"].(string), "/"))
-		assert.NotContains(t, fmt.Sprint(warning.ContextMap()), "s3cret")
-		away.Store(false)
-		require.NoError(t, e.ConsumeProfiles(t.Context(), services(t, "a", "b")))
-		require.Equal(t, 2, logs.Len(), protocol)
-		assert.Equal(t, "Sending profiles again", logs.All()[1].Message)
-		assert.Equal(t, []componentstatus.Status{componentstatus.StatusRecoverableError, componentstatus.StatusOK}, host.Statuses())
-		require.NoError(t, e.Shutdown(t.Context()))
-	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
@@ -142,7 +143,7 @@ func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (*Result
 	window, limit := merge.NewWindow(options), s.Options.MaxMemory/windowShare
 	payloads := make(chan *merge.Payload) // one is decoded while the one before it is merged
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
+	group.Go(panics.Guarded(func() error {
 		defer close(payloads)
 		return s.Each(ctx, sel, func(record *archive.Record, pd pprofile.Profiles) error {
 			normalize(pd, total)
@@ -157,8 +158,8 @@ func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (*Result
 				return ctx.Err()
 			}
 		})
-	})
-	group.Go(func() error {
+	}))
+	group.Go(panics.Guarded(func() error {
 		for payload := range payloads {
 			if err := window.Add(payload, nil); err != nil {
 				return fmt.Errorf("the selection does not fit into one profile: %w; %s", err, narrow)
@@ -168,8 +169,9 @@ func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (*Result
 			}
 		}
 		return nil
-	})
+	}))
 	if err := group.Wait(); err != nil {
+		panics.Rethrow(err)
 		return nil, err
 	}
 	if window.Counts().Profiles == 0 {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpguard"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 )
 
@@ -151,7 +152,11 @@ func (s *Store) start(id string) <-chan struct{} {
 	s.known[id] = e
 	s.busy++
 	s.builds.Go(func() {
-		path, err := s.build(id)
+		var path string
+		err := panics.Guarded(func() (err error) { // of a damaged file, which fails alone
+			path, err = s.build(id)
+			return err
+		})()
 		if s.ctx.Err() == nil {
 			s.options.Built(id, err)
 		}

@@ -165,7 +165,7 @@ func (s *Scraper) run(ctx context.Context, job *job) {
 		return
 	case <-time.After(offset(job.url, s.config.CollectionInterval)):
 	}
-	metadata.Repeat(ctx, s.config.CollectionInterval, func(ctx context.Context) { s.scrapeAndReport(ctx, job) })
+	metadata.Repeat(ctx, s.config.CollectionInterval, job.logger, func(ctx context.Context) { s.scrapeAndReport(ctx, job) })
 }
 
 // scrapeAndReport scrapes once, and logs and measures the outcome.
