@@ -200,6 +200,7 @@ func (s *Server) handler(p Protocol) http.Handler {
 		}
 		if err := s.serve(p, w, r); err != nil {
 			rejection, ended := rejectionOf(err), r.Context().Err()
+			rejection.explain(r)
 			switch {
 			case rejection.reason != reasonRetryable || ended == nil:
 			case errors.Is(ended, context.DeadlineExceeded):
