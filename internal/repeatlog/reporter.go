@@ -18,8 +18,9 @@ const Interval = time.Minute
 
 // Reporter reports the trouble of one component. It is safe for concurrent use.
 type Reporter struct {
-	logger *zap.Logger
-	now    func() time.Time
+	logger   *zap.Logger // names the caller of Over
+	warnings *zap.Logger // names the caller of Failed and Warn
+	now      func() time.Time
 
 	mu       sync.Mutex
 	host     component.Host // nil before Start
@@ -37,7 +38,10 @@ type trouble struct {
 
 // New returns a Reporter that logs.
 func New(logger *zap.Logger) *Reporter {
-	return &Reporter{logger: logger, now: time.Now, troubles: map[string]*trouble{}}
+	return &Reporter{
+		logger: logger.WithOptions(zap.AddCallerSkip(1)), warnings: logger.WithOptions(zap.AddCallerSkip(2)),
+		now: time.Now, troubles: map[string]*trouble{},
+	}
 }
 
 // Start makes the Reporter report the status of the component to its host, too.
@@ -76,7 +80,7 @@ func (r *Reporter) warn(message string, err error, fields []zap.Field) *trouble 
 	}
 	t.count++
 	if t.warned.IsZero() || now.Sub(t.warned) >= Interval {
-		r.logger.Warn(message, append(fields, zap.Error(err), zap.Int64("count", t.count))...)
+		r.warnings.Warn(message, append(fields, zap.Error(err), zap.Int64("count", t.count))...)
 		t.count, t.warned, t.told = 0, now, true
 	}
 	return t

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.uber.org/zap"
@@ -83,8 +84,24 @@ func TestTroubleThatComesAndGoesIsLoggedOnceAMinute(t *testing.T) {
 
 func TestTroubleBeforeStartIsLogged(t *testing.T) {
 	core, logs := observer.New(zapcore.DebugLevel)
-	r := New(zap.New(core))
+	r := New(zap.New(core, zap.AddCaller()))
 	r.Failed(full, errors.New("x"))
 	r.Over(full, "Writing again")
-	assert.Equal(t, 2, logs.Len())
+	require.Equal(t, 2, logs.Len())
+	for _, entry := range logs.All() {
+		assert.Contains(t, entry.Caller.File, "reporter_test.go", "the component, not this package")
+	}
+}
+
+// TestQuiet: what a Reporter says in place of exporterhelper is left out, unless the level is debug; losses stay.
+func TestQuiet(t *testing.T) {
+	for level, want := range map[zapcore.Level]int{zapcore.InfoLevel: 2, zapcore.DebugLevel: 4} {
+		core, logs := observer.New(level)
+		logger := Quiet(zap.New(core)).With(zap.String("exporter", "x"))
+		logger.Info("Exporting failed. Will retry the request after interval.")
+		logger.Error("Exporting failed. Rejecting data.")
+		logger.Error("Exporting failed. Dropping data.")
+		logger.Info("Other")
+		assert.Equal(t, want, logs.Len())
+	}
 }
