@@ -153,14 +153,3 @@ func isText(record []byte) bool {
 	}) < 0
 }
 
-// isFolded reports whether the first line is a stack and a value.
-func isFolded(text []byte) bool {
-	line, _, _ := bytes.Cut(text, []byte("\n"))
-	line = bytes.TrimRight(line, " \t\r")
-	space := bytes.LastIndexByte(line, ' ')
-	if space <= 0 {
-		return false
-	}
-	_, err := strconv.ParseInt(string(line[space+1:]), 10, 64)
-	return err == nil && !bytes.Contains(line, []byte("profile: "))
-}

@@ -63,7 +63,10 @@ func (Marshaler) MarshalProfiles(pd pprofile.Profiles) ([]byte, error) {
 	var out []byte
 	for _, stack := range slices.Sorted(maps.Keys(sums)) {
 		if sums[stack] != 0 {
-			out = append(append(out, stack...), ' ')
+			if len(out) == 0 && strings.HasPrefix(stack, string(byteOrderMark)) {
+				out = append(out, byteOrderMark...) // of the text: that of the frame is then read
+			}
+			out = append(append(out, escapeEnds(stack)...), ' ')
 			out = append(strconv.AppendInt(out, sums[stack], 10), '\n')
 		}
 	}
