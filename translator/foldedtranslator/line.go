@@ -66,10 +66,10 @@ func (r *lineReader) trim(line []byte) []byte {
 // cutValue divides a line into a stack and a value. Without a value, the stack is nil.
 func cutValue(line []byte) (stack, value []byte) {
 	space := bytes.LastIndexAny(line, " \t")
-	if space <= 0 {
+	if stack = bytes.TrimRight(line[:max(space, 0)], " \t"); len(stack) == 0 {
 		return nil, nil
 	}
-	return bytes.TrimRight(line[:space], " \t"), line[space+1:]
+	return stack, line[space+1:]
 }
 
 // billion is how many parts a whole has in an amount.
