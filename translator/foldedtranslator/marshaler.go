@@ -111,9 +111,7 @@ func (r *reader) appendFrames(frames []string, l pprofile.Location) []string {
 		name := ""
 		if i := int(line.FunctionIndex()); i < r.dict.FunctionTable().Len() {
 			f := r.dict.FunctionTable().At(i)
-			if name = r.text(f.NameStrindex()); name == "" {
-				name = r.text(f.SystemNameStrindex())
-			}
+			name = sampletypes.FunctionName(r.text(f.NameStrindex()), r.text(f.SystemNameStrindex()))
 		}
 		if name == "" {
 			name = r.address(l)
