@@ -17,8 +17,8 @@ import (
 var (
 	byteOrderMark = []byte("\xef\xbb\xbf")
 
-	errTwoValues = errors.New("each line has two values, as difffolded.pl writes them: must be one; " +
-		"read the two files that it compared, the one before as the base of the other")
+	errTwoValues = errors.New("each line has two values, as difffolded.pl writes them, and must have one; " +
+		"compare the two files that it read, as with `otelprof top --base BEFORE AFTER`")
 	// ErrUTF16 is the error of text in UTF-16.
 	ErrUTF16 = errors.New("is text in UTF-16, as > of Windows PowerShell writes it: must be UTF-8; " +
 		"have the profiler itself write the file, or redirect its output in cmd or in PowerShell 7.4 or later")
@@ -141,20 +141,22 @@ func endsInNumber(stack []byte) bool {
 	return err == nil
 }
 
-// escapeEnds returns a stack such that its line is read as a stack with one value.
+// escapeEnds returns a stack such that its line is no comment, and does not lose white space.
 func escapeEnds(stack string) string {
 	if comment.MatchString(stack) {
 		stack = `\x23` + stack[1:]
 	}
-	end := len(stack)
-	if _, last := cutValue([]byte(stack)); endsInNumber([]byte(stack)) {
-		end -= len(last)
-	}
-	if text := strings.TrimRight(stack[:end], " \t"); len(text) < end {
-		stack = text + strings.NewReplacer(" ", `\x20`, "\t", `\x09`).Replace(stack[len(text):end]) + stack[end:]
-	}
-	return stack
+	text := strings.TrimRight(stack, " \t")
+	return text + escapeSpace.Replace(stack[len(text):])
 }
+
+// escapeNumber returns a stack that ends in a number such that its line has one value.
+func escapeNumber(stack string) string {
+	start := strings.LastIndexAny(stack, " \t")
+	return stack[:start] + escapeSpace.Replace(stack[start:start+1]) + stack[start+1:]
+}
+
+var escapeSpace = strings.NewReplacer(" ", `\x20`, "\t", `\x09`)
 
 func valueError(value []byte) error {
 	return fmt.Errorf("value is %q: %w", shorten(value), errNumber)
