@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -433,4 +434,23 @@ func TestVersionIsThatOfTheBuild(t *testing.T) {
 func TestCompletionKnowsTheFormats(t *testing.T) {
 	assert.Contains(t, succeed(t, "__complete", "convert", "--format", ""), "folded")
 	assert.Contains(t, succeed(t, "completion", "bash"), "otelprof")
+}
+
+func TestSumsAreInTheUnitThatAPersonTakes(t *testing.T) {
+	for want, of := range map[string]struct {
+		sum  int64
+		unit string
+	}{
+		"8.98 s": {8_980_000, "microseconds"}, "8.98 s ": {8_980, "ms"}, "1.5 min": {90e9, "nanoseconds"}, "2.5 h": {9000, "seconds"},
+		"-250 µs": {-250_000, "ns"}, "2.5 h ": {150, "minutes"}, "292471 h": {math.MaxInt64 / 8_760, "microseconds"},
+		"1.5 KiB": {1536, "bytes"}, "8 EiB": {math.MaxInt64, "By"}, "0 B": {0, "bytes"}, "0 ns": {0, "nanoseconds"},
+		"12345678": {12_345_678, "count"}, "12345678 objects": {12_345_678, "objects"},
+	} {
+		assert.Equal(t, strings.TrimSpace(want), quantity(of.sum, of.unit), of)
+	}
+	path := profiletest.WriteFile(t, "cpu.pb", profiletest.Pprof(t, &profile.Profile{
+		SampleType: []*profile.ValueType{{Type: "cpu", Unit: "microseconds"}}, Sample: []*profile.Sample{{Value: []int64{8_980_000}}}, TimeNanos: 1e18,
+	}))
+	assert.Contains(t, succeed(t, "ls", path), "  8.98 s  ")
+	assert.EqualValues(t, 8_980_000, rows(t, path)[0].Sum)
 }

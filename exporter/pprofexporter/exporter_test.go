@@ -529,6 +529,20 @@ func TestQueueRetriesOnlyWhatWasNotAccepted(t *testing.T) {
 	}
 }
 
+// Servers show nothing but the name of a function.
+func TestFunctionsWithoutANameGetTheirSymbol(t *testing.T) {
+	p := &profile.Profile{
+		SampleType: []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}}, PeriodType: &profile.ValueType{},
+		Function: []*profile.Function{{SystemName: "symbol"}, {Name: "name", SystemName: "_Z4namev"}, {Name: "_Z4namev", SystemName: "_Z4namev"}},
+	}
+	complete(p, protocolHTTP)
+	var names []string
+	for _, f := range p.Function {
+		names = append(names, f.Name+" "+f.SystemName)
+	}
+	require.Equal(t, []string{"symbol symbol", "name _Z4namev", "_Z4namev _Z4namev"}, names)
+}
+
 func TestReferencesAreResolvedAndMissingTimesFilledIn(t *testing.T) {
 	pd := services(t, "checkout", "")
 	for _, p := range pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().All() {

@@ -20,7 +20,7 @@ import (
 // layer, and those below its own directory. Components do not import each other. Add a new package here.
 var layers = [][]string{
 	{"internal/panics", "internal/config", "internal/sampletypes", "internal/wire", "internal/httpguard", "internal/webui", "internal/regularfile", "internal/symbols", "internal/repeatlog"},
-	{"internal/dictionary", "internal/labels", "internal/merge", "internal/recordfile", "translator/pproftranslator", "translator/foldedtranslator", "translator/jfrtranslator"},
+	{"internal/dictionary", "internal/labels", "internal/merge", "internal/recordfile", "translator/foldedtranslator", "translator/pproftranslator", "translator/jfrtranslator"},
 	{"internal/ingest", "internal/archive", "internal/compact", "internal/objectstore", "internal/query", "internal/filewatch", "internal/symbolize"},
 	slices.Concat(components, commands),
 }

@@ -19,7 +19,7 @@ func FrameNames(dict pprofile.ProfilesDictionary, location int32) (names []strin
 	l := dict.LocationTable().At(int(location))
 	for _, line := range l.Lines().All() {
 		function := dict.FunctionTable().At(int(line.FunctionIndex()))
-		names = append(names, cmp.Or(text(function.NameStrindex()), text(function.SystemNameStrindex()), text(function.FilenameStrindex()), "?"))
+		names = append(names, cmp.Or(sampletypes.FunctionName(text(function.NameStrindex()), text(function.SystemNameStrindex())), text(function.FilenameStrindex()), "?"))
 	}
 	if len(names) > 0 {
 		return names

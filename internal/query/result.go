@@ -4,6 +4,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -157,6 +158,9 @@ func (r *Result) convert(ctx context.Context) (pprofs []*profile.Profile, err er
 		}
 		if err != nil {
 			return nil, err
+		}
+		for _, f := range p.Profile.Function { // readers show nothing else
+			f.Name = cmp.Or(f.Name, f.SystemName)
 		}
 		pprofs = append(pprofs, p.Profile)
 	}

@@ -59,6 +59,7 @@ var additions string
 
 // Handler returns pprof's web UI of p, whose links are relative. It keeps a copy of p.
 func Handler(p *profile.Profile, options Options) (http.Handler, error) {
+	NameFunctions(p)
 	mux, own := http.NewServeMux(), p.Copy()
 	err := run(p, []string{"-http=localhost:0", "-no_browser", "-flat", "-nodecount=" + strconv.Itoa(defaultNodes)}, &driver.Options{
 		HTTPServer: func(args *driver.HTTPServerArgs) error {

@@ -194,6 +194,7 @@ func (r *fileReceiver) complete(f *openFile, number int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.progress.add(number)
+	r.position.set(f.Path, number)
 	r.watcher.SaveProgress(f.File, f.progress)
 }
 
