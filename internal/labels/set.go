@@ -5,6 +5,7 @@ package labels
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -209,9 +210,9 @@ func (s *Set) Values(name string) (found []string, complete bool) {
 }
 
 // MayMatch reports whether a value of a label may be selected, or that it is missing.
-func (s *Set) MayMatch(m *Matcher) bool {
+func (s *Set) MayMatch(ctx context.Context, m *Matcher) bool {
 	found, complete := s.Values(m.Name)
-	return !complete || m.Matches("") || slices.ContainsFunc(found, m.Matches)
+	return !complete || m.Matches(ctx, "") || slices.ContainsFunc(found, func(value string) bool { return m.Matches(ctx, value) })
 }
 
 // encoded is the form of a Set in JSON. The values of a key are null if there are too many.

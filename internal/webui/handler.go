@@ -49,6 +49,10 @@ func Handler(p *profile.Profile, options Options) (http.Handler, error) {
 				}
 				if !slices.Contains(notMounted, path) {
 					mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+						if err := checkPatterns(r.URL.Query()); err != nil {
+							http.Error(w, err.Error(), http.StatusBadRequest)
+							return
+						}
 						handler.ServeHTTP(&pageWriter{ResponseWriter: w, Options: options}, r)
 					})
 				}

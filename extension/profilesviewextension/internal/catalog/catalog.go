@@ -306,7 +306,7 @@ func (c *Catalog) Scan(ctx context.Context, from, to time.Time, selects func(*re
 	}
 	found.Pending = len(c.pending())
 	slices.SortFunc(found.Errors, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
-	return found, nil
+	return found, ctx.Err()
 }
 
 // Missing is what was not read of a selection.
@@ -342,17 +342,18 @@ func (c *Catalog) Source(ctx context.Context, sel *query.Selection, missed *Miss
 	}}
 	from, to := sel.From.UnixNano(), sel.To.UnixNano()
 	files := c.between(from, to, true)
+	matches := func(k *recordfile.Key) bool { return sel.MatchesKey(ctx, k) }
 	for i, f := range files {
 		all, err := c.useNext(ctx, files, i)
 		if err != nil {
 			return nil, err
 		}
-		if all.has(sel.MatchesKey) && f.mayStartIn(from, to) || len(f.errs) > 0 && f.writtenIn(from, to) {
+		if all.has(matches) && f.mayStartIn(from, to) || len(f.errs) > 0 && f.writtenIn(from, to) {
 			source.Files = append(source.Files, f.File)
 		}
 	}
 	missed.Pending = len(c.pending())
-	return source, nil
+	return source, ctx.Err() // after its end, files may be missing
 }
 
 // maxLabelFiles is how many files Labels looks at: those that were written last.
@@ -375,7 +376,7 @@ func (c *Catalog) Labels(ctx context.Context, sel *query.Selection) (*labels.Set
 		if err != nil {
 			return nil, err
 		}
-		if !has.has(sel.MatchesKey) {
+		if !has.has(func(k *recordfile.Key) bool { return sel.MatchesKey(ctx, k) }) {
 			continue
 		}
 		looked++
@@ -387,5 +388,5 @@ func (c *Catalog) Labels(ctx context.Context, sel *query.Selection) (*labels.Set
 		}
 		found.Merge(f.labels)
 	}
-	return found, nil
+	return found, ctx.Err()
 }
