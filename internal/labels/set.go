@@ -195,6 +195,9 @@ func (s *Set) Names() (names []string, complete bool) {
 	return slices.Compact(names), !s.incomplete
 }
 
+// Keys returns the keys of the attributes, sorted: the labels as they are named.
+func (s *Set) Keys() []string { return slices.Sorted(maps.Keys(s.keys)) }
+
 // Values returns the values of a label but "", sorted, and whether there are no others.
 func (s *Set) Values(name string) (found []string, complete bool) {
 	complete = !s.incomplete
