@@ -134,10 +134,7 @@ func mixed(r *rand.Rand, steps Steps) pprofile.Profiles {
 		if r.IntN(4) == 0 {
 			p.AttributeIndices().Append(attributes[r.IntN(len(attributes))])
 		}
-		stamped, inside := r.IntN(2) == 0, moment
-		if p.Time() > 0 && p.DurationNano() > 0 { // else a part of an interval would have no duration, as snapshots have
-			inside = func() uint64 { return uint64(p.Time()) + uint64(r.Int64N(int64(p.DurationNano()))) }
-		}
+		stamped := r.IntN(2) == 0
 		for _, s := range p.Samples().All() {
 			s.SetLinkIndex(int32(r.IntN(dict.LinkTable().Len())))
 			for range r.IntN(3) {
@@ -146,7 +143,7 @@ func mixed(r *rand.Rand, steps Steps) pprofile.Profiles {
 			s.TimestampsUnixNano().FromRaw(nil)
 			for range r.IntN(6) {
 				if stamped {
-					s.TimestampsUnixNano().Append(inside())
+					s.TimestampsUnixNano().Append(moment())
 				}
 			}
 			s.Values().FromRaw(nil)
@@ -251,6 +248,19 @@ func TestStepsOfGroupsAreThoseOfASlowComputation(t *testing.T) {
 		}
 	}
 	assert.Greater(t, visited, 1000)
+}
+
+// TestAPartOfAnIntervalIsNoSnapshot: snapshots have no duration, and only the last one counts.
+func TestAPartOfAnIntervalIsNoSnapshot(t *testing.T) {
+	pd := manySpans(3)
+	p := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
+	p.SetDurationNano(uint64(time.Second)) // the last timestamps are after its end
+	parts := slowPart(t, pd, &Selection{From: divisionStart.Add(2 * time.Second)})
+	require.Len(t, parts, 1)
+	assert.Zero(t, parts[0].Snapshot)
+	assert.Equal(t, int64(1), parts[0].Sum)
+	p.SetDurationNano(0)
+	assert.NotZero(t, slowPart(t, pd, &Selection{From: divisionStart.Add(2 * time.Second)})[0].Snapshot)
 }
 
 // TestDivisionIsBounded_V2: a timestamp takes 8 bytes, and is a sum if its step is its own.

@@ -5,6 +5,7 @@ package query
 
 import (
 	"errors"
+	"time"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -284,7 +285,8 @@ func (d *division) clipped(p pprofile.Profile, group, step int) int {
 	index := group*d.steps.Count + step
 	place, known := d.parts.find(index)
 	if !known {
-		start, duration := d.steps.clip(p, step)
+		from := d.steps.From.Add(time.Duration(step) * d.steps.Length)
+		start, duration := clip(p, from, from.Add(d.steps.Length))
 		place = d.parts.add(newPart(index, start, duration), -1)
 	}
 	return place

@@ -248,7 +248,9 @@ func (f *filter) filterProfile(p pprofile.Profile) bool {
 		return !f.filterTimestamps(s)
 	})
 	if timestamps {
-		f.clip(p)
+		start, duration := clip(p, f.From, f.To)
+		p.SetTime(pcommon.Timestamp(start))
+		p.SetDurationNano(duration)
 		return p.Samples().Len() > 0
 	}
 	return inRange
@@ -298,18 +300,22 @@ func (f *filter) filterTimestamps(s pprofile.Sample) bool {
 	return kept > 0
 }
 
-// clip limits the time of a Profile with timestamps to the range.
-func (f *filter) clip(p pprofile.Profile) {
-	start, end := uint64(p.Time()), uint64(p.Time())+p.DurationNano()
+// clip returns the time of a Profile with timestamps in a range. An interval stays one, wherever its timestamps are: without a duration it
+// would be a snapshot.
+func clip(p pprofile.Profile, from, to time.Time) (start, duration uint64) {
+	start, duration = uint64(p.Time()), p.DurationNano()
+	end := start + duration
 	if start == 0 || end < start {
-		return
+		return start, duration
 	}
-	if !f.From.IsZero() {
-		start = max(start, nanosecondsOf(f.From))
+	if !from.IsZero() {
+		start = max(start, nanosecondsOf(from))
 	}
-	if !f.To.IsZero() {
-		end = min(end, nanosecondsOf(f.To))
+	if !to.IsZero() {
+		end = min(end, nanosecondsOf(to))
 	}
-	p.SetTime(pcommon.Timestamp(start))
-	p.SetDurationNano(max(end, start) - start)
+	if end <= start {
+		return start, min(duration, 1)
+	}
+	return start, end - start
 }

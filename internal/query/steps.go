@@ -34,18 +34,6 @@ func (s Steps) contains(t uint64) bool {
 	return int64(t) >= s.From.UnixNano() && int64(t) < s.To().UnixNano()
 }
 
-// clip returns the part of a Profile that is in a step.
-func (s Steps) clip(p pprofile.Profile, step int) (start, duration uint64) {
-	start, duration = uint64(p.Time()), p.DurationNano()
-	end := start + duration
-	if start == 0 || end < start {
-		return start, duration
-	}
-	from := s.From.Add(time.Duration(step) * s.Length)
-	start, end = max(start, nanosecondsOf(from)), min(end, nanosecondsOf(from.Add(s.Length)))
-	return start, max(end, start) - start
-}
-
 // EachStep calls visit with the summaries of the selected profiles in each step, and their values of the labels by, none of which
 // is a KeyLabel. The range of the selection must be that of the steps. It takes summaries from the index of a file if that
 // answers the same as the file.
