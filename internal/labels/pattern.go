@@ -20,7 +20,7 @@ import (
 const (
 	// maxPattern is the length of the longest expression, in bytes.
 	maxPattern = 8 << 10
-	// MaxInstructions is how many instructions a program may have. Making that many takes some 5 MiB.
+	// MaxInstructions is how many instructions a program may have. Making that many takes some 4 MiB.
 	MaxInstructions = 10_000
 	// classSize is the instructions that a class of Unicode counts as: its table may take 10 KiB, and a range that
 	// ignores case 2 ms.

@@ -86,10 +86,10 @@ func (g *groups) numberOf(text string) int32 {
 // startResource reads the values that samples of a resource inherit. As in labels.Find, an attribute with the name itself counts before
 // one with a similar name.
 func (g *groups) startResource(rp pprofile.ResourceProfiles) {
-	if g.inherited != nil && rp == g.resource {
+	if len(g.set) == 0 || g.inherited != nil && rp == g.resource {
 		return
 	}
-	const missing, similar, exact = 0, 1, 2
+	const similar, exact = 1, 2
 	found := make([]int8, len(g.set))
 	g.resource, g.inherited = rp, make([]int32, len(g.set))
 	for i := range g.inherited {

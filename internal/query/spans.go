@@ -40,17 +40,17 @@ func EachSpan(pd pprofile.Profiles, room int64, takes func(pcommon.SpanID) bool,
 	if len(taken) == 0 {
 		return nil
 	}
-	var parts parts
+	var ofSpans parts
 	var ids []pcommon.SpanID
 	err := eachPart(pd, int(room/summarySize), func(_ pprofile.ResourceProfiles, p pprofile.Profile) []recordfile.Part {
 		samples := p.Samples()
 		if samples.Len() == 0 {
 			return nil
 		}
-		parts.reset(p)
+		ofSpans.reset(p)
 		for _, id := range s.ofAttributes(nil, p.AttributeIndices()) { // these have all samples
 			if place, isTaken := s.places[id]; isTaken {
-				parts.addProfile(place)
+				ofSpans.addProfile(place)
 			}
 		}
 		for i := range samples.Len() {
@@ -61,11 +61,11 @@ func EachSpan(pd pprofile.Profiles, room int64, takes func(pcommon.SpanID) bool,
 			}
 			for _, id := range ids {
 				if place, isTaken := s.places[id]; isTaken {
-					parts.addSample(place, i)
+					ofSpans.addSample(place, i)
 				}
 			}
 		}
-		return parts.all
+		return ofSpans.finish()
 	}, func(part int, of *recordfile.Summary) error { return visit(taken[part], of) })
 	if errors.Is(err, errManySums) {
 		return fmt.Errorf("the sums of the spans of a record take more than %d MiB of memory; %s", room>>20, narrow)
