@@ -9,12 +9,14 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -24,6 +26,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
@@ -263,6 +266,54 @@ func TestAPartOfAnIntervalIsNoSnapshot(t *testing.T) {
 	assert.NotZero(t, slowPart(t, pd, &Selection{From: divisionStart.Add(2 * time.Second)})[0].Snapshot)
 }
 
+// heaps has so many resources, each with snapshots of two sample types and functions of its own.
+func heaps(t testing.TB, resources int) pprofile.Profiles {
+	t.Helper()
+	var profiles []expand.Profile
+	for i := range resources {
+		for _, sampleType := range []string{"inuse_space", "inuse_objects"} {
+			p := expand.Profile{Type: sampleType, Unit: "count", Time: uint64(divisionStart.UnixNano())}
+			p.Resource.Attributes = []expand.Attribute{{Key: "service.instance.id", Value: fmt.Sprint(i)}}
+			p.Scope.Attributes = []expand.Attribute{{Key: "profile.type", Value: "heap"}}
+			for j := range 10 {
+				stack := []*expand.Frame{{Lines: []expand.Line{{Function: fmt.Sprint("f", i, "/", j)}}}, {Lines: []expand.Line{{Function: "main"}}}}
+				p.Samples = append(p.Samples, &expand.Sample{Stack: stack, Sum: big.NewInt(int64(i + j))})
+			}
+			profiles = append(profiles, p)
+		}
+	}
+	return profiletest.Build(t, profiles...)
+}
+
+// TestPprofsOfResourcesAreThoseOfEachAlone, also if one pass has no room for the values of all.
+func TestPprofsOfResourcesAreThoseOfEachAlone(t *testing.T) {
+	const resources, values = 20, 20
+	for maxMemory, order := range map[int64][]int{1 << 30: {0, 1, 2, 3}, 3 * values * 8 * windowShare: {0, 1, 2, 3}} {
+		pd := heaps(t, resources)
+		result := &Result{Profiles: pd, maxMemory: maxMemory}
+		got := map[int]string{}
+		var visited []int
+		require.NoError(t, result.eachResource(t.Context(), func(resource int, p *profile.Profile) error {
+			require.NotContains(t, got, resource)
+			got[resource] = p.String()
+			visited = append(visited, resource)
+			return nil
+		}))
+		require.Len(t, got, resources)
+		assert.Equal(t, order, visited[:len(order)])
+		for i, rp := range pd.ResourceProfiles().All() {
+			only := pprofile.NewProfiles()
+			pd.Dictionary().CopyTo(only.Dictionary())
+			rp.CopyTo(only.ResourceProfiles().AppendEmpty())
+			p, err := (&Result{Profiles: only, maxMemory: maxMemory}).Pprof(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, p.String(), got[i])
+		}
+	}
+	small := &Result{Profiles: heaps(t, 2), maxMemory: (values - 1) * 8 * windowShare}
+	require.ErrorContains(t, small.eachResource(t.Context(), nil), "a pprof has a value for each of its samples and sample types")
+}
+
 // TestDivisionIsBounded_V2: a timestamp takes 8 bytes, and is a sum if its step is its own.
 func TestDivisionIsBounded_V2(t *testing.T) {
 	pd := manySpans(1)
@@ -337,6 +388,19 @@ func BenchmarkDivision(b *testing.B) {
 		b.Run(fmt.Sprintf("groups/%d", n), func(b *testing.B) {
 			for b.Loop() {
 				require.NoError(b, eachPart(pd, n, newDivision(pd, []string{"thread"}, nil, math.MaxInt64).partsOf, none))
+			}
+		})
+	}
+}
+
+// BenchmarkResources makes a pprof of each resource.
+func BenchmarkResources(b *testing.B) {
+	for _, n := range []int{200, 2000} {
+		result := &Result{Profiles: heaps(b, n), maxMemory: 1 << 40}
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				require.NoError(b, result.eachResource(b.Context(), func(int, *profile.Profile) error { return nil }))
 			}
 		})
 	}
