@@ -60,8 +60,8 @@ func (l *lister) close() {
 	l.working.Wait()
 }
 
-// next returns a new list, or nil if the last one is to be used: no list of which the last is older than maxAge, unless lists take
-// long. After a failure it is as if they took no time.
+// next returns a new list, or nil if the last one is to be used. That is at most as old as maxAge, or older if lists take long and maxAge
+// is not 0. After a failure it is as if they took no time.
 func (l *lister) next(ctx context.Context, maxAge time.Duration) (latest *listing) {
 	for started := false; ; {
 		select {
@@ -69,7 +69,7 @@ func (l *lister) next(ctx context.Context, maxAge time.Duration) (latest *listin
 			l.accept(latest)
 		default:
 		}
-		rest, long := maxAge, l.took > longListing
+		rest, long := maxAge, l.took > longListing && maxAge > 0
 		if long {
 			rest = max(maxAge, min(restFactor*l.took, maxRest))
 		}
