@@ -332,7 +332,7 @@ func TestDivisionIsBounded_V2(t *testing.T) {
 	pd = manySpans(1000)
 	d := newDivision(pd, []string{"thread"}, nil, 1000)
 	require.NoError(t, eachPart(pd, math.MaxInt, d.partsOf, func(int, *recordfile.Summary) error { return nil }))
-	require.Equal(t, errManyGroups, d.groups.err)
+	require.ErrorIs(t, d.groups.err, errManyGroups)
 	assert.Len(t, d.groups.values, 5)
 	err = EachSpan(pd, 999*summarySize, func(pcommon.SpanID) bool { return true }, func(pcommon.SpanID, *recordfile.Summary) error { return nil })
 	require.EqualError(t, err, "the sums of the spans of a record take more than 0 MiB of memory; select less, by service, type or time")
