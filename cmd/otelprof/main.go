@@ -127,7 +127,7 @@ selected; 2 for a wrong command line. Those of diff differ.`,
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-			return fmt.Errorf("--%s is %q: %w", invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap())
+			return fmt.Errorf("--%s is %.200q: %w", invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap())
 		}
 		return err
 	})

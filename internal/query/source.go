@@ -42,6 +42,9 @@ func (s *Source) Each(ctx context.Context, sel *Selection, visit func(*archive.R
 		for i, file := range files {
 			parts[i] = s.selectedParts(ctx, file, sel)
 		}
+		if ctx.Err() != nil { // the parts may be too few
+			return ctx.Err()
+		}
 		s.Options.Fetch(ctx, files, parts)
 		for i, file := range files {
 			if err := s.eachOf(ctx, file, parts[i], sel, visit); err != nil {
@@ -49,7 +52,7 @@ func (s *Source) Each(ctx context.Context, sel *Selection, visit func(*archive.R
 			}
 		}
 	}
-	return nil
+	return ctx.Err()
 }
 
 // eachOf is Each for parts of a file.
@@ -62,7 +65,7 @@ func (s *Source) eachOf(ctx context.Context, file archive.File, parts []archive.
 			if err != nil {
 				err = s.report(err)
 			} else {
-				err = s.visitParts(record, sel, visit)
+				err = s.visitParts(ctx, record, sel, visit)
 			}
 			if err != nil {
 				return err
@@ -81,10 +84,10 @@ func (s *Source) report(err error) error {
 }
 
 // visitParts visits a record, in parts if it is too large.
-func (s *Source) visitParts(record *archive.Record, sel *Selection, visit func(*archive.Record, pprofile.Profiles) error) error {
+func (s *Source) visitParts(ctx context.Context, record *archive.Record, sel *Selection, visit func(*archive.Record, pprofile.Profiles) error) error {
 	for part, err := range record.Parts(sel.MatchesService) {
 		if err == nil {
-			err = s.visit(part, sel, visit)
+			err = s.visit(ctx, part, sel, visit)
 		}
 		if err := s.report(err); err != nil {
 			return err
@@ -93,7 +96,7 @@ func (s *Source) visitParts(record *archive.Record, sel *Selection, visit func(*
 	return nil
 }
 
-func (s *Source) visit(record *archive.Record, sel *Selection, visit func(*archive.Record, pprofile.Profiles) error) error {
+func (s *Source) visit(ctx context.Context, record *archive.Record, sel *Selection, visit func(*archive.Record, pprofile.Profiles) error) error {
 	// Recordings have ids as integers, and JSON may have upper-case digits.
 	if record.Encoding != archive.JFR && record.Encoding != archive.OTLPJSON && sel.excludes(record.Data) {
 		return nil
@@ -107,7 +110,9 @@ func (s *Source) visit(record *archive.Record, sel *Selection, visit func(*archi
 			return err
 		}
 	}
-	sel.Filter(pd)
+	if err := sel.filter(ctx, pd); err != nil {
+		return err
+	}
 	if pd.ProfileCount() == 0 {
 		return nil
 	}

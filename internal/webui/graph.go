@@ -21,6 +21,8 @@ import (
 
 	"github.com/google/pprof/driver"
 	"github.com/google/pprof/profile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 )
 
 //go:embed graph.html
@@ -86,14 +88,17 @@ func filtered(p *profile.Profile, query url.Values) (shown *profile.Profile, ind
 	if index, err = p.SampleIndexByName(query.Get("si")); err != nil {
 		return nil, 0, err
 	}
-	compiled := map[string]*regexp.Regexp{}
+	compiled, instructions := map[string]*regexp.Regexp{}, labels.MaxInstructions
 	for _, f := range filtersOf(query) {
 		if f.Value == "" {
 			continue
 		}
-		if compiled[f.Key], err = regexp.Compile(f.Value); err != nil {
-			return nil, 0, fmt.Errorf("%s is %q: must be a regular expression", f.Key, f.Value)
+		made, err := labels.CompilePattern(f.Value, instructions)
+		if err != nil {
+			return nil, 0, fmt.Errorf("%s: %w", f.Key, err)
 		}
+		instructions -= made.Instructions
+		compiled[f.Key] = made.Regexp
 	}
 	if len(compiled) == 0 {
 		return p, index, nil

@@ -69,6 +69,10 @@ func Handler(p *profile.Profile, options Options) (http.Handler, error) {
 					return fmt.Errorf("pprof has no page %s", path)
 				}
 				mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+					if err := checkPatterns(r.URL.Query()); err != nil {
+						http.Error(w, err.Error(), http.StatusBadRequest)
+						return
+					}
 					w.Header().Set("Content-Security-Policy", pprofPolicy)
 					handler.ServeHTTP(&pageWriter{ResponseWriter: w, Options: options}, r)
 				})
