@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -122,6 +123,9 @@ func (a *app) writeTo(path string, fill func(io.Writer) error) error {
 			return err
 		}
 		return cmp.Or(fill(f), f.Close())
+	}
+	if info, err := os.Lstat(path); err == nil && info.IsDir() {
+		return &fs.PathError{Op: "write", Path: path, Err: errors.New("is a directory")}
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".otelprof-*.tmp") // of mode 0600
 	if err != nil {

@@ -69,10 +69,6 @@ func Handler(p *profile.Profile, options Options) (http.Handler, error) {
 					return fmt.Errorf("pprof has no page %s", path)
 				}
 				mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-					if err := checkPatterns(r.URL.Query()); err != nil {
-						http.Error(w, err.Error(), http.StatusBadRequest)
-						return
-					}
 					w.Header().Set("Content-Security-Policy", pprofPolicy)
 					handler.ServeHTTP(&pageWriter{ResponseWriter: w, Options: options}, r)
 				})
@@ -86,7 +82,13 @@ func Handler(p *profile.Profile, options Options) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return mux, nil
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := checkPatterns(r.URL.Query()); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}), nil
 }
 
 // toFlamegraph redirects to the flame graph. Its links are relative.
