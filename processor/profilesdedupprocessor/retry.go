@@ -1,0 +1,224 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesdedupprocessor
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v7"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.uber.org/zap"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/status"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+)
+
+// backOff is the state of a partition that was sent in vain.
+type backOff struct {
+	backoff.ExponentialBackOff
+	since time.Time // of the first error
+	last  error
+}
+
+const (
+	// drainWait bounds each wait during shutdown.
+	drainWait = 200 * time.Millisecond
+	// drainThrottle bounds the delays that the next consumer asks for during shutdown.
+	drainThrottle = time.Second
+	// maxThrottle bounds these delays if max_elapsed_time does not.
+	maxThrottle = time.Hour
+)
+
+// dropReason is the reason why a partition is not sent again after err, or empty.
+func (p *dedupProcessor) dropReason(part *partition, err error) reason {
+	retry := p.cfg.RetryOnFailure
+	switch {
+	case err == nil:
+	case errors.Is(err, errExportPanicked):
+		return reasonPanic
+	case ingest.IsPermanent(err):
+		return reasonPermanent
+	case p.ctx.Err() != nil:
+		return reasonShutdown
+	case !retry.Enabled,
+		retry.MaxElapsedTime > 0 && part.retry != nil && time.Since(part.retry.since) >= retry.MaxElapsedTime:
+		return reasonRetriesExhausted
+	}
+	return ""
+}
+
+// pause waits before the next attempt of a partition, after err. It holds no place.
+func (p *dedupProcessor) pause(part *partition, err error) {
+	if part.retry == nil {
+		cfg := p.cfg.RetryOnFailure
+		part.retry = &backOff{since: time.Now(), ExponentialBackOff: backoff.ExponentialBackOff{
+			InitialInterval: cfg.InitialInterval, MaxInterval: cfg.MaxInterval,
+			Multiplier: cfg.Multiplier, RandomizationFactor: cfg.RandomizationFactor,
+		}}
+	}
+	part.retry.last = err
+	p.mu.Lock()
+	p.throttle(part, delayOf(err))
+	p.outage.failed(p, part, err)
+	p.mu.Unlock()
+	p.wait(part.retry.NextBackOff())
+}
+
+// wait waits for d, or until shutdown begins. During shutdown it waits for drainWait at most.
+func (p *dedupProcessor) wait(d time.Duration) {
+	draining := p.draining
+	select {
+	case <-draining:
+		d, draining = min(d, drainWait), nil
+	default:
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-draining:
+	case <-p.ctx.Done():
+	}
+}
+
+// throttle keeps the partitions with the key of part from being sent before the delay that the next consumer has asked
+// for. max_elapsed_time bounds the delay. The caller holds mu.
+func (p *dedupProcessor) throttle(part *partition, delay time.Duration) {
+	if delay <= 0 {
+		return
+	}
+	now, longest := time.Now(), maxThrottle
+	if limit := p.cfg.RetryOnFailure.MaxElapsedTime; limit > 0 {
+		longest = limit - now.Sub(part.retry.since)
+	}
+	if p.stopping {
+		longest = drainThrottle
+	}
+	maps.DeleteFunc(p.throttled, func(_ string, until time.Time) bool { return !until.After(now) })
+	if until := now.Add(min(delay, longest)); until.After(p.throttled[part.key]) {
+		p.throttled[part.key] = until
+	}
+}
+
+// throttledFor is how long no partition with a key is sent, as the next consumer has asked for.
+func (p *dedupProcessor) throttledFor(key string) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if until, ok := p.throttled[key]; ok {
+		return time.Until(until)
+	}
+	return 0
+}
+
+// awaitAttempt waits until a partition may be sent. It returns an error when the time for shutdown has ended.
+func (p *dedupProcessor) awaitAttempt(part *partition) (*attempt, error) {
+	_, again := part.source.(*message)
+	for p.ctx.Err() == nil {
+		if delay := p.throttledFor(part.key); delay > 0 {
+			p.wait(delay)
+			continue
+		}
+		p.mu.Lock()
+		permission := p.attempts.request(part.size, again)
+		p.mu.Unlock()
+		select {
+		case <-permission.admitted:
+		case <-p.ctx.Done():
+		}
+		if p.ctx.Err() == nil && p.throttledFor(part.key) <= 0 {
+			return permission, nil
+		}
+		p.mu.Lock()
+		p.attempts.end(permission)
+		p.mu.Unlock()
+	}
+	if part.retry != nil {
+		return nil, fmt.Errorf("%w; last error: %w", p.ctx.Err(), part.retry.last)
+	}
+	return nil, p.ctx.Err()
+}
+
+// delayOf is the longest delay that err asks for: that of exporterhelper.NewThrottleRetry, which has no accessor, or of
+// gRPC's RetryInfo. It is 0 if there is none. A server cannot write the first: the text of an error that wraps no other one
+// does not count.
+func delayOf(err error) (delay time.Duration) {
+	if err == nil {
+		return 0
+	}
+	if of, ok := err.(interface{ GRPCStatus() *status.Status }); ok {
+		for _, detail := range of.GRPCStatus().Details() {
+			if info, ok := detail.(*errdetails.RetryInfo); ok {
+				delay = max(delay, info.GetRetryDelay().AsDuration())
+			}
+		}
+	}
+	switch of := err.(type) {
+	case interface{ Unwrap() []error }:
+		for _, e := range of.Unwrap() {
+			delay = max(delay, delayOf(e))
+		}
+	case interface{ Unwrap() error }:
+		if wrapped := of.Unwrap(); wrapped != nil {
+			text, found := strings.CutSuffix(err.Error(), "), error: "+wrapped.Error())
+			text, prefixed := strings.CutPrefix(text, "Throttle (")
+			if d, err := time.ParseDuration(text); found && prefixed && err == nil {
+				delay = max(delay, d)
+			}
+			delay = max(delay, delayOf(wrapped))
+		}
+	}
+	return delay
+}
+
+// outage is a time in which payloads wait to be sent again. The processor's mutex guards it.
+type outage struct {
+	host     component.Host
+	since    time.Time // zero if there is none
+	warned   time.Time // when it was last logged
+	failures int       // attempts since then
+}
+
+// warnInterval is the time between two warnings of an outage.
+const warnInterval = time.Minute
+
+// failed records a failed attempt: once a minute in the log, and in the status of the component.
+func (o *outage) failed(p *dedupProcessor, part *partition, err error) {
+	now := time.Now()
+	o.failures++
+	if o.since.IsZero() {
+		o.since = now
+		o.report(p, componentstatus.NewRecoverableErrorEvent(err))
+	}
+	if !o.warned.IsZero() && now.Sub(o.warned) < warnInterval {
+		return
+	}
+	p.logger.Warn("Export failed; retrying", append(p.splitFields(part), zap.Error(err), zap.Int("failed_attempts", o.failures),
+		zap.Int("waiting_payloads", p.attempts.waiting), zap.Int("waiting_bytes", p.attempts.messages),
+		zap.Duration("waiting_since", now.Sub(o.since)))...)
+	o.warned, o.failures = now, 0
+}
+
+// accepted records that a payload was accepted. If none waits, the outage has ended.
+func (o *outage) accepted(p *dedupProcessor) {
+	if o.since.IsZero() || p.attempts.waiting > 0 {
+		return
+	}
+	if !o.warned.Before(o.since) {
+		p.logger.Info("Exported all payloads that waited for a retry", zap.Duration("waited", time.Since(o.since)))
+	}
+	o.since = time.Time{}
+	o.report(p, componentstatus.NewEvent(componentstatus.StatusOK))
+}
+
+func (o *outage) report(p *dedupProcessor, event *componentstatus.Event) {
+	if o.host != nil && !p.stopping {
+		componentstatus.ReportStatus(o.host, event)
+	}
+}
