@@ -34,7 +34,8 @@ type attempts struct {
 
 // attempt is the permission to make a payload and send it. Each request is followed by one call of end.
 type attempt struct {
-	size     int // bytes of the payload
+	size     int        // bytes of the payload, once it runs
+	estimate func() int // these bytes, before
 	again    bool
 	admitted chan struct{} // closed when the attempt may run
 	runs     bool
@@ -63,9 +64,9 @@ func (a *attempts) closeWindow(size int) {
 // retained are all bytes.
 func (a *attempts) retained() int { return a.open + a.closed + a.messages + a.payloads }
 
-// request asks for an attempt with a payload of about size bytes.
-func (a *attempts) request(size int, again bool) *attempt {
-	t := &attempt{size: size, again: again, admitted: make(chan struct{})}
+// request asks for an attempt with a payload of about estimate() bytes, which is called with the mutex held.
+func (a *attempts) request(estimate func() int, again bool) *attempt {
+	t := &attempt{estimate: estimate, again: again, admitted: make(chan struct{})}
 	queue := a.queue(again)
 	*queue = append(*queue, t)
 	a.admit()
@@ -110,9 +111,11 @@ func (a *attempts) admit() {
 			return
 		}
 		t := (*queue)[0]
-		if a.running > 0 && a.retained()+t.size > a.limit {
+		size := t.estimate()
+		if a.running > 0 && a.retained()+size > a.limit {
 			return
 		}
+		t.size = size
 		*queue = (*queue)[1:]
 		a.running++
 		a.payloads += t.size

@@ -119,14 +119,18 @@ func (p *dedupProcessor) throttledFor(key string) time.Duration {
 
 // awaitAttempt waits until a partition may be sent. It returns an error when the time for shutdown has ended.
 func (p *dedupProcessor) awaitAttempt(part *partition) (*attempt, error) {
-	_, again := part.source.(*message)
+	estimate := func() int { return part.size }
+	from, first := part.source.(*windowPart)
+	if first {
+		estimate = func() int { return from.window.estimate(part.counts.Samples) }
+	}
 	for p.ctx.Err() == nil {
 		if delay := p.throttledFor(part.key); delay > 0 {
 			p.wait(delay)
 			continue
 		}
 		p.mu.Lock()
-		permission := p.attempts.request(part.size, again)
+		permission := p.attempts.request(estimate, !first)
 		p.mu.Unlock()
 		select {
 		case <-permission.admitted:

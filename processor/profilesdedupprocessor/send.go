@@ -23,7 +23,7 @@ type partition struct {
 	outcome *outcome
 	counts  merge.Counts // of what is still to be sent
 	source  source       // of the payloads
-	size    int          // bytes that the next payload takes, an estimate
+	size    int          // bytes that the last payload took; 0 if none was made
 	retry   *backOff     // nil until it was sent in vain
 }
 
@@ -50,13 +50,18 @@ func (m *message) payload(*merge.Counts) (pprofile.Profiles, error) {
 
 // deliver sends a partition until the next consumer accepts it, or it is dropped.
 func (p *dedupProcessor) deliver(part *partition) {
+	err := p.sendUntilDone(part)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.complete(part, err, p.dropReason(part, err))
+}
+
+// sendUntilDone returns the outcome of a partition.
+func (p *dedupProcessor) sendUntilDone(part *partition) (err error) {
+	defer p.recoverTo(&err, errExportPanicked)
 	for {
-		err := p.attempt(part)
-		if why := p.dropReason(part, err); err == nil || why != "" {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.complete(part, err, why)
-			return
+		if err = p.attempt(part); err == nil || p.dropReason(part, err) != "" {
+			return err
 		}
 		p.pause(part, err)
 	}
@@ -81,6 +86,9 @@ func (p *dedupProcessor) attempt(part *partition) error {
 		part.size = size
 		p.mu.Lock()
 		defer p.mu.Unlock()
+		if from, first := part.source.(*windowPart); first {
+			from.window.measure(size, part.counts.Samples)
+		}
 		p.attempts.resize(permission, size)
 	}
 	if err = p.send(p.ctx, part, measured); err == nil || p.dropReason(part, err) != "" {
@@ -117,8 +125,7 @@ func (p *dedupProcessor) send(ctx context.Context, part *partition, measured fun
 
 // keepRest keeps in part what the next attempt after an error sends: the Profiles that the next consumer
 // did not accept.
-func (p *dedupProcessor) keepRest(part *partition, sent error) (err error) {
-	defer p.recoverTo(&err, errExportPanicked)
+func (p *dedupProcessor) keepRest(part *partition, sent error) error {
 	rest, partial := ingest.NotAccepted(sent)
 	_, waited := part.source.(*message)
 	switch {
@@ -129,6 +136,7 @@ func (p *dedupProcessor) keepRest(part *partition, sent error) (err error) {
 	case waited:
 		return nil
 	default: // once more, as the next consumer may have changed it
+		var err error
 		if rest, err = part.source.payload(&part.counts); err != nil {
 			return err
 		}

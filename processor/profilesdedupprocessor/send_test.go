@@ -310,6 +310,38 @@ func TestOutageIsReported(t *testing.T) {
 	})
 }
 
+// Payloads are sent side by side within memory_limit although the open window and the closed one take their thirds: each
+// takes what it measures.
+func TestPartitionsOfAFullWindowAreSentSideBySide_P5(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 16 << 20
+		next := &slow{start: time.Now()}
+		p := newTestProcessor(t, next, func(c *Config) { splitByService(c); c.Window, c.MemoryLimit = time.Hour, limit })
+		next.answers(func(int) error {
+			assert.LessOrEqual(t, p.retained(), int64(limit))
+			return nil
+		})
+		accepted := int64(0)
+		var err error
+		for n := 0; err == nil; n++ {
+			if err = p.ConsumeProfiles(t.Context(), payloadtest.With(large(n), "service.name", fmt.Sprint("service-", n%50))); err == nil {
+				accepted += 2001
+			}
+		}
+		require.ErrorIs(t, err, errMemoryLimit)
+		first, second := p.attempts.closed, p.attempts.open
+		require.Greater(t, min(first, second), limit/4)
+		for p.attempts.closed == first {
+			time.Sleep(100 * time.Millisecond)
+			synctest.Wait()
+		}
+		require.Less(t, time.Since(next.start), 5*time.Second, "50 payloads of half a second")
+		require.NoError(t, p.Shutdown(t.Context()))
+		require.Equal(t, accepted, next.total())
+		require.Zero(t, p.attempts.retained())
+	})
+}
+
 // Attempts are admitted within memory and places, whatever their order, sizes and results; the bytes are those of what is
 // there; and each is admitted at last.
 func TestAttemptsStayWithinMemory_P5(t *testing.T) {
@@ -341,11 +373,12 @@ func TestAttemptsStayWithinMemory_P5(t *testing.T) {
 			switch {
 			case r.IntN(2) == 0:
 				before := a.retained()
-				request := a.request(r.IntN(400), r.IntN(2) == 0)
+				size := r.IntN(400)
+				request := a.request(func() int { return size }, r.IntN(2) == 0)
 				waiting = append(waiting, request)
 				admitted()
 				if request.runs && a.running > 1 {
-					require.LessOrEqual(t, before+request.size, a.limit)
+					require.LessOrEqual(t, before+size, a.limit)
 				}
 			case len(running) > 0 && r.IntN(2) == 0:
 				i := r.IntN(len(running))
@@ -377,7 +410,8 @@ func TestAttemptsStayWithinMemory_P5(t *testing.T) {
 // While messages take their share, nothing is sent for the first time. What waits is sent again, which makes room.
 func TestFirstAttemptsWaitForMessages(t *testing.T) {
 	a := &attempts{limit: 1200, places: 2, messages: 301}
-	first, again := a.request(10, false), a.request(10, true)
+	ten := func() int { return 10 }
+	first, again := a.request(ten, false), a.request(ten, true)
 	require.False(t, first.runs)
 	require.True(t, again.runs)
 	require.False(t, a.hasRoomFor(10))

@@ -37,11 +37,32 @@ type outcomeSet map[*outcome]bool
 
 // closedWindow only makes payloads, for several goroutines.
 type closedWindow struct {
-	size   int // bytes, as in openWindow
-	unsent int // partitions that have not been sent once. The processor's mutex guards it.
+	size int // bytes, as in openWindow
+
+	// The processor's mutex guards these.
+	unsent  int // partitions that have not been sent once
+	largest int // bytes of the largest payload that was made; 0 if none was
+	samples int // of that payload, more than 0
 
 	mu     sync.Mutex // guards the following
 	merged *merge.Window
+}
+
+// estimate is about how many bytes the payload of a partition with so many samples takes: as many as the window, until the
+// first payload was made. Afterwards it is as large as the largest one, as it may have the same dictionary, or larger if it
+// has more samples.
+func (w *closedWindow) estimate(samples int) int {
+	if w.largest == 0 {
+		return w.size
+	}
+	return min(w.size, w.largest*max(samples, w.samples)/w.samples)
+}
+
+// measure records the size of a payload that was made.
+func (w *closedWindow) measure(size, samples int) {
+	if size > w.largest {
+		w.largest, w.samples = size, max(samples, 1)
+	}
 }
 
 // sampleSize is how many bytes a sample of a window counts, in addition to those that the window retains for it. A third
@@ -103,7 +124,7 @@ func (w *openWindow) close() []*partition {
 	parts := make([]*partition, 0, len(w.outcomes))
 	for key, result := range w.outcomes {
 		parts = append(parts, &partition{
-			key: key, outcome: result, counts: w.merged.PartitionCounts(key), source: &windowPart{from, key}, size: w.size,
+			key: key, outcome: result, counts: w.merged.PartitionCounts(key), source: &windowPart{from, key},
 		})
 	}
 	return parts
