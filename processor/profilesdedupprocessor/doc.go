@@ -22,7 +22,7 @@
 //
 // The life of a partition (send.go), which one goroutine owns:
 //
-//	waiting -> sent, when it has one of num_consumers places, and its payload fits into memory_limit (attempts.go)
+//	waiting -> sent, when it has one of num_consumers places, and its payload fits into memory_limit (admission.go)
 //	sent    -> done: accepted; or dropped, after a permanent error
 //	        -> kept as OTLP, and waiting again after its backoff (retry.go); or dropped, when its time or the processor's
 //	           has ended

@@ -84,7 +84,7 @@ func (p *dedupProcessor) add(ctx context.Context, payload *merge.Payload, bytes 
 		if err := p.merge(w, payload, unique.skip); err != nil {
 			if errors.Is(err, errMergePanicked) && p.open != nil { // it may be half-changed
 				p.open = nil
-				p.attempts.closeWindow(w.size)
+				p.admission.windowClosed(w.size)
 				for _, part := range w.close() {
 					p.complete(part, errWindowPanicked, reasonPanic)
 				}
@@ -100,7 +100,7 @@ func (p *dedupProcessor) add(ctx context.Context, payload *merge.Payload, bytes 
 			})
 		}
 		w.register(payload, unique.skip, p.seen, p.cfg.Acknowledge == acknowledgeOnFlush, waits)
-		p.attempts.open = w.size
+		p.admission.open = w.size
 		p.closeIfDue()
 	}
 	p.telemetry.accepted(payload, unique.profiles, unique.samples, bytes)
@@ -118,7 +118,7 @@ func (p *dedupProcessor) makeRoom(ctx context.Context, payload *merge.Payload, n
 		p.closeIfDue()
 		unique, waits = p.seen.unique(payload)
 		w := p.open
-		if unique.profiles == 0 || w == nil || w.size+needed+sampleSize*unique.samples <= p.attempts.maxWindow() {
+		if unique.profiles == 0 || w == nil || w.size+needed+sampleSize*unique.samples <= p.admission.maxWindow() {
 			return unique, waits, nil
 		}
 		if p.closeWindow(reasonMemory) {

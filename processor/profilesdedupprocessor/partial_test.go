@@ -85,7 +85,7 @@ func TestRetrySendsOnlyTheFailedPart_P8(t *testing.T) {
 			}
 			require.EqualValues(t, services, metric("outgoing_samples", ""))
 			require.Zero(t, metric("dropped_samples", ""))
-			require.Zero(t, p.attempts.retained())
+			require.Zero(t, p.admission.retained())
 			profiletest.Account(t, "3 errors of the next consumer, with a part", 1<<services-1, int(next.accepted.total()), 0)
 		})
 	}

@@ -35,7 +35,7 @@ type dedupProcessor struct {
 	mu        sync.Mutex // guards the following
 	seen      *seenProfiles
 	open      *openWindow // nil if nothing is in it
-	attempts  *attempts
+	admission *admission
 	throttled map[string]time.Time // until when no partition with a key is sent
 	outage    outage
 	stopping  bool // shutdown has begun
@@ -47,7 +47,7 @@ func newDedupProcessor(set processor.Settings, cfg *Config, next xconsumer.Profi
 	p := &dedupProcessor{
 		cfg: cfg, options: cfg.mergeOptions(), next: next, logger: set.Logger,
 		draining: make(chan struct{}), seen: seen, throttled: map[string]time.Time{},
-		attempts: &attempts{limit: int(cfg.MemoryLimit) - seen.limit, places: cfg.NumConsumers},
+		admission: &admission{limit: int(cfg.MemoryLimit) - seen.limit, places: cfg.NumConsumers},
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	var err error
@@ -59,7 +59,7 @@ func newDedupProcessor(set processor.Settings, cfg *Config, next xconsumer.Profi
 func (p *dedupProcessor) retained() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return int64(p.seen.size() + p.attempts.retained())
+	return int64(p.seen.size() + p.admission.retained())
 }
 
 // Capabilities says that payloads are only read.
@@ -129,9 +129,9 @@ func (p *dedupProcessor) drain() {
 	if p.stopping {
 		return
 	}
-	p.stopping, p.attempts.stopping = true, true
+	p.stopping, p.admission.stopping = true, true
 	clear(p.throttled)
 	close(p.draining)
 	p.closeIfDue()
-	p.attempts.admit()
+	p.admission.grant()
 }

@@ -170,7 +170,7 @@ func TestOnlyASinglePayloadExceedsAThirdOfMemoryLimit(t *testing.T) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			if p.open != nil {
-				require.LessOrEqual(t, p.open.size, p.attempts.maxWindow())
+				require.LessOrEqual(t, p.open.size, p.admission.maxWindow())
 			}
 		}
 		accepted := int64(0)

@@ -32,6 +32,8 @@ const (
 	drainWait = 200 * time.Millisecond
 	// drainThrottle bounds the delays that the next consumer asks for during shutdown.
 	drainThrottle = time.Second
+	// briefDelay is the longest of these delays in which a partition that was not sent yet keeps its window.
+	briefDelay = time.Second
 	// maxThrottle bounds these delays if max_elapsed_time does not.
 	maxThrottle = time.Hour
 )
@@ -117,36 +119,54 @@ func (p *dedupProcessor) throttledFor(key string) time.Duration {
 	return 0
 }
 
-// awaitAttempt waits until a partition may be sent. It returns an error when the time for shutdown has ended.
-func (p *dedupProcessor) awaitAttempt(part *partition) (*attempt, error) {
-	estimate := func() int { return part.size }
-	from, first := part.source.(*windowPart)
-	if first {
-		estimate = func() int { return from.window.estimate(part.counts.Samples) }
-	}
+// awaitPermit waits until a partition may be sent. It returns an error if its payload cannot be made, or when the time for
+// shutdown has ended.
+func (p *dedupProcessor) awaitPermit(part *partition) (*permit, error) {
 	for p.ctx.Err() == nil {
-		if delay := p.throttledFor(part.key); delay > 0 {
+		_, inWindow := part.source.(*windowPart)
+		if delay := p.throttledFor(part.key); delay > 0 && (!inWindow || delay <= briefDelay) {
 			p.wait(delay)
 			continue
 		}
-		p.mu.Lock()
-		permission := p.attempts.request(estimate, !first)
-		p.mu.Unlock()
+		allowed := p.requestPermit(part)
 		select {
-		case <-permission.admitted:
+		case <-allowed.granted:
 		case <-p.ctx.Done():
+			p.endPermit(allowed)
+			continue
 		}
-		if p.ctx.Err() == nil && p.throttledFor(part.key) <= 0 {
-			return permission, nil
+		delay := p.throttledFor(part.key)
+		if delay <= 0 {
+			return allowed, nil
 		}
-		p.mu.Lock()
-		p.attempts.end(permission)
-		p.mu.Unlock()
+		if !inWindow || delay <= briefDelay {
+			p.endPermit(allowed)
+			continue
+		}
+		if err := p.keepUnsent(part, allowed); err != nil {
+			return nil, err
+		}
 	}
 	if part.retry != nil {
 		return nil, fmt.Errorf("%w; last error: %w", p.ctx.Err(), part.retry.last)
 	}
 	return nil, p.ctx.Err()
+}
+
+// keepUnsent keeps the payload of a partition that is delayed, so that its window does not wait for it: the window takes more
+// memory, also for partitions that are not delayed.
+func (p *dedupProcessor) keepUnsent(part *partition, allowed *permit) error {
+	defer p.endPermit(allowed)
+	return p.keepAll(part, func(size int) { p.measure(part, allowed, size) })
+}
+
+func (p *dedupProcessor) requestPermit(part *partition) *permit {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if from, first := part.source.(*windowPart); first {
+		return p.admission.request(func() int { return from.window.estimate(part.counts.Samples) }, false)
+	}
+	return p.admission.request(func() int { return part.size }, true)
 }
 
 // delayOf is the longest delay that err asks for: that of exporterhelper.NewThrottleRetry, which has no accessor, or of
@@ -203,15 +223,15 @@ func (o *outage) failed(p *dedupProcessor, part *partition, err error) {
 	if !o.warned.IsZero() && now.Sub(o.warned) < warnInterval {
 		return
 	}
-	p.logger.Warn("Export failed; retrying", append(p.splitFields(part), zap.Error(err), zap.Int("failed_attempts", o.failures),
-		zap.Int("waiting_payloads", p.attempts.waiting), zap.Int("waiting_bytes", p.attempts.messages),
+	p.logger.Warn("Export failed; retrying", append(p.splitFields(part), zap.Error(err), zap.Int("count", o.failures),
+		zap.Int("waiting_payloads", p.admission.waiting), zap.Int("waiting_bytes", p.admission.messages),
 		zap.Duration("waiting_since", now.Sub(o.since)))...)
 	o.warned, o.failures = now, 0
 }
 
 // accepted records that a payload was accepted. If none waits, the outage has ended.
 func (o *outage) accepted(p *dedupProcessor) {
-	if o.since.IsZero() || p.attempts.waiting > 0 {
+	if o.since.IsZero() || p.admission.waiting > 0 {
 		return
 	}
 	if !o.warned.Before(o.since) {

@@ -34,7 +34,7 @@ type source interface {
 	payload(counts *merge.Counts) (pprofile.Profiles, error)
 }
 
-// message is a payload that was sent in vain, as OTLP: it takes less memory than a window.
+// message is a payload that waits to be sent again, as OTLP: it takes less memory than a window.
 type message struct {
 	otlp []byte
 	size int // bytes of otlp, and of the partition and its keys
@@ -70,27 +70,15 @@ func (p *dedupProcessor) sendUntilDone(part *partition) (err error) {
 // attempt waits until part may be sent, and sends it. After a retryable error, part keeps what the next consumer did not
 // accept.
 func (p *dedupProcessor) attempt(part *partition) error {
-	permission, err := p.awaitAttempt(part)
+	allowed, err := p.awaitPermit(part)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.attempts.end(permission)
-	}()
-	if permission.again {
+	defer p.endPermit(allowed)
+	if part.retry != nil {
 		p.telemetry.add(p.telemetry.ProcessorProfilesDedupRetries, 1)
 	}
-	measured := func(size int) {
-		part.size = size
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if from, first := part.source.(*windowPart); first {
-			from.window.measure(size, part.counts.Samples)
-		}
-		p.attempts.resize(permission, size)
-	}
+	measured := func(size int) { p.measure(part, allowed, size) }
 	if err = p.send(p.ctx, part, measured); err == nil || p.dropReason(part, err) != "" {
 		return err
 	}
@@ -123,35 +111,63 @@ func (p *dedupProcessor) send(ctx context.Context, part *partition, measured fun
 	return err
 }
 
+// measure counts the bytes of a payload in place of their estimate.
+func (p *dedupProcessor) measure(part *partition, allowed *permit, size int) {
+	part.size = size
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if from, first := part.source.(*windowPart); first {
+		from.window.measure(size, part.counts.Samples)
+	}
+	p.admission.resize(allowed, size)
+}
+
+func (p *dedupProcessor) endPermit(allowed *permit) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.admission.end(allowed)
+}
+
 // keepRest keeps in part what the next attempt after an error sends: the Profiles that the next consumer
 // did not accept.
 func (p *dedupProcessor) keepRest(part *partition, sent error) error {
 	rest, partial := ingest.NotAccepted(sent)
-	_, waited := part.source.(*message)
+	_, kept := part.source.(*message)
 	switch {
 	case partial: // marshaling would change what is the next consumer's
 		own := pprofile.NewProfiles()
 		rest.CopyTo(own)
-		rest = own
-	case waited:
+		return p.keep(part, own)
+	case kept:
 		return nil
-	default: // once more, as the next consumer may have changed it
-		var err error
-		if rest, err = part.source.payload(&part.counts); err != nil {
-			return err
-		}
 	}
-	otlp, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(rest)
+	return p.keepAll(part, func(int) {})
+}
+
+// keepAll keeps the payload of a partition whose window has its content until then. The payload is made anew, as the next
+// consumer may have changed the one that was sent.
+func (p *dedupProcessor) keepAll(part *partition, measured func(size int)) error {
+	pd, err := part.source.payload(&part.counts)
+	if err != nil {
+		return err
+	}
+	measured(memoryOf(pd))
+	return p.keep(part, pd)
+}
+
+// keep makes pd, as OTLP, the source of a partition.
+func (p *dedupProcessor) keep(part *partition, pd pprofile.Profiles) error {
+	otlp, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
 	if err != nil {
 		return consumererror.NewPermanent(err)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	kept := &message{otlp: otlp, size: partitionSize + len(otlp) + keySize*len(part.outcome.keys)}
 	before := part.source
+	kept := &message{otlp: otlp, size: partitionSize + len(otlp) + keySize*len(part.outcome.keys)}
 	part.source = kept
-	p.attempts.messages += kept.size
-	p.attempts.waiting++
+	p.admission.messages += kept.size
+	p.admission.waiting++
 	p.release(before)
 	return nil
 }
@@ -160,14 +176,14 @@ func (p *dedupProcessor) keepRest(part *partition, sent error) error {
 func (p *dedupProcessor) release(from source) {
 	switch from := from.(type) {
 	case *message:
-		p.attempts.messages -= from.size
-		p.attempts.waiting--
+		p.admission.messages -= from.size
+		p.admission.waiting--
 	case *windowPart:
 		if from.window.unsent--; from.window.unsent == 0 {
-			p.attempts.closed -= from.window.size
+			p.admission.closed -= from.window.size
 		}
 	}
-	p.attempts.admit()
+	p.admission.grant()
 	p.closeIfDue()
 }
 

@@ -225,10 +225,39 @@ func TestDelayOfTheNextConsumerIsALowerBound_A7(t *testing.T) {
 				}
 				require.Equal(t, want, asked, "%s: %v", name, test)
 				require.Equal(t, []time.Duration{2 * time.Second}, others)
-				require.Empty(t, p.attempts.messages)
+				require.Empty(t, p.admission.messages)
 			})
 		}
 	}
+}
+
+// A service that is delayed takes no memory from others, except that of its own OTLP.
+func TestDelayOfOneServiceDoesNotHoldOthers_A7(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		var sink downstream
+		next := nextFunc(func(ctx context.Context, pd pprofile.Profiles) error {
+			if client.FromContext(ctx).Metadata.Get("service.name")[0] == "a" && time.Since(begin) < time.Hour {
+				return exporterhelper.NewThrottleRetry(errors.New("429"), 30*time.Minute)
+			}
+			return sink.ConsumeProfiles(ctx, pd)
+		})
+		p, metric := newCounted(t, next, func(c *Config) { splitByService(c); c.MemoryLimit = 4 << 20 })
+		const windows = 40
+		for n := range windows {
+			require.NoError(t, p.ConsumeProfiles(t.Context(), service("a", 1)))
+			require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.With(large(n), "service.name", "good")))
+			time.Sleep(1500 * time.Millisecond)
+			require.EqualValues(t, 2001*(n+1), sink.totalOf("good"))
+		}
+		require.Zero(t, p.admission.closed)
+		require.Equal(t, windows, p.admission.waiting)
+		require.Zero(t, metric("retries", ""))
+		time.Sleep(2 * time.Hour)
+		require.EqualValues(t, windows, sink.totalOf("a"))
+		require.NoError(t, p.Shutdown(t.Context()))
+		require.Zero(t, p.admission.retained())
+	})
 }
 
 // Shutdown ends the wait for a delay at once. A delay that the next consumer asks for during shutdown is at most a second.
@@ -288,7 +317,7 @@ func TestOutageIsReported(t *testing.T) {
 		failures := int64(0)
 		for _, w := range warnings {
 			fields := w.ContextMap()
-			failures += fields["failed_attempts"].(int64)
+			failures += fields["count"].(int64)
 			require.Equal(t, "unavailable", fields["error"])
 			require.Positive(t, fields["waiting_payloads"])
 			require.Positive(t, fields["waiting_bytes"])
@@ -329,31 +358,31 @@ func TestPartitionsOfAFullWindowAreSentSideBySide_P5(t *testing.T) {
 			}
 		}
 		require.ErrorIs(t, err, errMemoryLimit)
-		first, second := p.attempts.closed, p.attempts.open
+		first, second := p.admission.closed, p.admission.open
 		require.Greater(t, min(first, second), limit/4)
-		for p.attempts.closed == first {
+		for p.admission.closed == first {
 			time.Sleep(100 * time.Millisecond)
 			synctest.Wait()
 		}
 		require.Less(t, time.Since(next.start), 5*time.Second, "50 payloads of half a second")
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.Equal(t, accepted, next.total())
-		require.Zero(t, p.attempts.retained())
+		require.Zero(t, p.admission.retained())
 	})
 }
 
-// Attempts are admitted within memory and places, whatever their order, sizes and results; the bytes are those of what is
-// there; and each is admitted at last.
-func TestAttemptsStayWithinMemory_P5(t *testing.T) {
+// Permits are granted within memory and places, whatever their order, sizes and results; the bytes are those of what is
+// there; and each is granted at last.
+func TestPermitsStayWithinMemory_P5(t *testing.T) {
 	seed := profiletest.Seed(t)
 	for round := range uint64(profiletest.Rounds(t, 200, 20_000)) {
 		r := rand.New(rand.NewPCG(seed, round))
-		a := &attempts{limit: 1000, places: 1 + r.IntN(5)}
-		var waiting, running []*attempt
+		a := &admission{limit: 1000, places: 1 + r.IntN(5)}
+		var waiting, running []*permit
 		admitted := func() {
-			waiting = slices.DeleteFunc(waiting, func(t *attempt) bool {
+			waiting = slices.DeleteFunc(waiting, func(t *permit) bool {
 				select {
-				case <-t.admitted:
+				case <-t.granted:
 					running = append(running, t)
 					return true
 				default:
@@ -365,8 +394,8 @@ func TestAttemptsStayWithinMemory_P5(t *testing.T) {
 				sum += t.size
 			}
 			require.Equal(t, sum, a.payloads)
-			require.Equal(t, len(running), a.running)
-			require.LessOrEqual(t, a.running, a.places)
+			require.Equal(t, len(running), a.held)
+			require.LessOrEqual(t, a.held, a.places)
 			require.Len(t, waiting, len(a.first)+len(a.again))
 		}
 		for range 100 {
@@ -377,7 +406,7 @@ func TestAttemptsStayWithinMemory_P5(t *testing.T) {
 				request := a.request(func() int { return size }, r.IntN(2) == 0)
 				waiting = append(waiting, request)
 				admitted()
-				if request.runs && a.running > 1 {
+				if request.held && a.held > 1 {
 					require.LessOrEqual(t, before+size, a.limit)
 				}
 			case len(running) > 0 && r.IntN(2) == 0:
@@ -402,27 +431,27 @@ func TestAttemptsStayWithinMemory_P5(t *testing.T) {
 			a.end(done)
 			admitted()
 		}
-		require.Empty(t, waiting, "each is admitted")
+		require.Empty(t, waiting, "each is granted")
 		require.Zero(t, a.retained())
 	}
 }
 
 // While messages take their share, nothing is sent for the first time. What waits is sent again, which makes room.
 func TestFirstAttemptsWaitForMessages(t *testing.T) {
-	a := &attempts{limit: 1200, places: 2, messages: 301}
+	a := &admission{limit: 1200, places: 2, messages: 301}
 	ten := func() int { return 10 }
 	first, again := a.request(ten, false), a.request(ten, true)
-	require.False(t, first.runs)
-	require.True(t, again.runs)
-	require.False(t, a.hasRoomFor(10))
+	require.False(t, first.held)
+	require.True(t, again.held)
+	require.False(t, a.mayClose(10))
 	a.messages = 299
 	a.end(again)
-	require.True(t, first.runs)
-	require.True(t, a.hasRoomFor(300))
-	a.closeWindow(300)
-	require.False(t, a.hasRoomFor(1), "closed windows take a third of what messages leave")
+	require.True(t, first.held)
+	require.True(t, a.mayClose(300))
+	a.windowClosed(300)
+	require.False(t, a.mayClose(1), "closed windows take a third of what messages leave")
 	a.stopping = true
-	require.True(t, a.hasRoomFor(1000))
+	require.True(t, a.mayClose(1000))
 }
 
 // The next consumer rejects a payload permanently, and accepts others, while retries of a third kind go on.
@@ -449,7 +478,7 @@ func TestSplitOutcomesSideBySide_P8(t *testing.T) {
 		require.EqualValues(t, 50, metric("outgoing_samples", ""))
 		require.EqualValues(t, 50, metric("dropped_samples", string(reasonPermanent)))
 		require.EqualValues(t, 50, metric("dropped_samples", string(reasonRetriesExhausted)))
-		require.Zero(t, p.attempts.retained())
+		require.Zero(t, p.admission.retained())
 		require.NoError(t, p.Shutdown(t.Context()))
 	})
 }

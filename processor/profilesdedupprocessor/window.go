@@ -157,7 +157,7 @@ func (p *dedupProcessor) closeIfDue() {
 	case w == nil:
 	case p.stopping:
 		p.closeWindow(reasonShutdown)
-	case w.size >= p.attempts.maxWindow() || w.waiting > 0:
+	case w.size >= p.admission.maxWindow() || w.waiting > 0:
 		p.closeWindow(reasonMemory)
 	case w.merged.Slots() >= maxSlots:
 		p.closeWindow(reasonSlots)
@@ -170,13 +170,13 @@ func (p *dedupProcessor) closeIfDue() {
 // none, the window is closed when another one has left. The caller holds mu.
 func (p *dedupProcessor) closeWindow(why reason) (closed bool) {
 	w := p.open
-	if !p.attempts.hasRoomFor(w.size) {
+	if !p.admission.mayClose(w.size) {
 		return false
 	}
 	p.telemetry.add(p.telemetry.ProcessorProfilesDedupSaturatedValues, w.merged.Counts().Saturated)
 	p.telemetry.add(p.telemetry.ProcessorProfilesDedupFlushes, 1, why)
 	p.open = nil
-	p.attempts.closeWindow(w.size)
+	p.admission.windowClosed(w.size)
 	for _, part := range w.close() {
 		p.sending.Go(func() { p.deliver(part) })
 	}
