@@ -250,6 +250,7 @@ func TestDelayOfOneServiceDoesNotHoldOthers_A7(t *testing.T) {
 			time.Sleep(1500 * time.Millisecond)
 			require.EqualValues(t, 2001*(n+1), sink.totalOf("good"))
 		}
+		synctest.Wait()
 		require.Zero(t, p.admission.closed)
 		require.Equal(t, windows, p.admission.waiting)
 		require.Zero(t, metric("retries", ""))
@@ -358,6 +359,7 @@ func TestPartitionsOfAFullWindowAreSentSideBySide_P5(t *testing.T) {
 			}
 		}
 		require.ErrorIs(t, err, errMemoryLimit)
+		synctest.Wait()
 		first, second := p.admission.closed, p.admission.open
 		require.Greater(t, min(first, second), limit/4)
 		for p.admission.closed == first {
