@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/repeatlog"
 )
 
 // dedupProcessor merges payloads in an open window, and sends the partitions of closed ones. The package comment
@@ -26,6 +27,7 @@ type dedupProcessor struct {
 	next      xconsumer.Profiles
 	logger    *zap.Logger
 	telemetry *telemetry
+	trouble   *repeatlog.Reporter
 
 	draining chan struct{} // closed when shutdown begins
 	ctx      context.Context
@@ -37,15 +39,14 @@ type dedupProcessor struct {
 	open      *openWindow // nil if nothing is in it
 	admission *admission
 	throttled map[string]time.Time // until when no partition with a key is sent
-	outage    outage
-	stopping  bool // shutdown has begun
-	lost      int  // acknowledged partitions that were dropped during shutdown
+	stopping  bool                 // shutdown has begun
+	lost      int                  // acknowledged partitions that were dropped during shutdown
 }
 
 func newDedupProcessor(set processor.Settings, cfg *Config, next xconsumer.Profiles) (*dedupProcessor, error) {
 	seen := newSeenProfiles(cfg.DuplicateTTL, int(cfg.MemoryLimit)/8)
 	p := &dedupProcessor{
-		cfg: cfg, options: cfg.mergeOptions(), next: next, logger: set.Logger,
+		cfg: cfg, options: cfg.mergeOptions(), next: next, logger: set.Logger, trouble: repeatlog.New(set.Logger),
 		draining: make(chan struct{}), seen: seen, throttled: map[string]time.Time{},
 		admission: &admission{limit: int(cfg.MemoryLimit) - seen.limit, places: cfg.NumConsumers},
 	}
@@ -69,9 +70,7 @@ func (p *dedupProcessor) Capabilities() consumer.Capabilities {
 
 // Start keeps the host, to which it reports whether the next consumer accepts payloads.
 func (p *dedupProcessor) Start(_ context.Context, host component.Host) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.outage.host = host
+	p.trouble.Start(host)
 	return nil
 }
 

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v7"
-	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.uber.org/zap"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/status"
@@ -68,7 +66,7 @@ func (p *dedupProcessor) pause(part *partition, err error) {
 	part.retry.last = err
 	p.mu.Lock()
 	p.throttle(part, delayOf(err))
-	p.outage.failed(p, part, err)
+	p.reportFailure(part, err)
 	p.mu.Unlock()
 	p.wait(part.retry.NextBackOff())
 }
@@ -201,48 +199,20 @@ func delayOf(err error) (delay time.Duration) {
 	return delay
 }
 
-// outage is a time in which payloads wait to be sent again. The processor's mutex guards it.
-type outage struct {
-	host     component.Host
-	since    time.Time // zero if there is none
-	warned   time.Time // when it was last logged
-	failures int       // attempts since then
+// exportFailed names the trouble of payloads that wait to be sent again: one warning a minute, and the status of the
+// component.
+const exportFailed = "Export failed; retrying"
+
+// reportFailure reports a failed attempt, and what waits. The caller holds mu.
+func (p *dedupProcessor) reportFailure(part *partition, err error) {
+	p.trouble.Failed(exportFailed, err, append(p.splitFields(part),
+		zap.Int("waiting_payloads", p.admission.waiting), zap.Int("waiting_bytes", p.admission.messages))...)
 }
 
-// warnInterval is the time between two warnings of an outage.
-const warnInterval = time.Minute
-
-// failed records a failed attempt: once a minute in the log, and in the status of the component.
-func (o *outage) failed(p *dedupProcessor, part *partition, err error) {
-	now := time.Now()
-	o.failures++
-	if o.since.IsZero() {
-		o.since = now
-		o.report(p, componentstatus.NewRecoverableErrorEvent(err))
-	}
-	if !o.warned.IsZero() && now.Sub(o.warned) < warnInterval {
-		return
-	}
-	p.logger.Warn("Export failed; retrying", append(p.splitFields(part), zap.Error(err), zap.Int("count", o.failures),
-		zap.Int("waiting_payloads", p.admission.waiting), zap.Int("waiting_bytes", p.admission.messages),
-		zap.Duration("waiting_since", now.Sub(o.since)))...)
-	o.warned, o.failures = now, 0
-}
-
-// accepted records that a payload was accepted. If none waits, the outage has ended.
-func (o *outage) accepted(p *dedupProcessor) {
-	if o.since.IsZero() || p.admission.waiting > 0 {
-		return
-	}
-	if !o.warned.Before(o.since) {
-		p.logger.Info("Exported all payloads that waited for a retry", zap.Duration("waited", time.Since(o.since)))
-	}
-	o.since = time.Time{}
-	o.report(p, componentstatus.NewEvent(componentstatus.StatusOK))
-}
-
-func (o *outage) report(p *dedupProcessor, event *componentstatus.Event) {
-	if o.host != nil && !p.stopping {
-		componentstatus.ReportStatus(o.host, event)
+// reportSuccess reports that the trouble is over if a payload was accepted and none waits. At shutdown, the status is not
+// the component's any more. The caller holds mu.
+func (p *dedupProcessor) reportSuccess() {
+	if p.admission.waiting == 0 && !p.stopping {
+		p.trouble.Over(exportFailed, "Exported all payloads that waited for a retry")
 	}
 }

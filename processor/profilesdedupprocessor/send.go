@@ -196,7 +196,7 @@ func (p *dedupProcessor) complete(part *partition, err error, why reason) {
 		p.drop(part, err, why)
 		return
 	}
-	p.outage.accepted(p)
+	p.reportSuccess()
 }
 
 // resolve passes an outcome to the callers that wait for it. After an error its Profiles are removed from
