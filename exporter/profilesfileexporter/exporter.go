@@ -202,11 +202,8 @@ func (e *fileExporter) write(group []string, pd pprofile.Profiles) error {
 	}
 	if err != nil {
 		e.countError(reasonOf(err))
-		waits := "profiles of the sender, which gets a retryable error"
-		if e.config.SendingQueue.HasValue() {
-			waits = "profiles in sending_queue"
-		}
-		e.trouble.Failed(troubleOf(err), err, zap.String("directory", e.options.Directory), zap.String("waits", waits))
+		e.trouble.Failed(troubleOf(err), err, zap.String("directory", e.options.Directory),
+			zap.String("waits", "profiles of the sender, which gets a retryable error"))
 		return err
 	}
 	for _, message := range troubles {

@@ -34,10 +34,8 @@ func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Co
 	return e.withHelper(ctx, set)
 }
 
-// withHelper puts the queue and the retries of the collector before the exporter.
+// withHelper puts the retries of the collector before the exporter.
 func (e *fileExporter) withHelper(ctx context.Context, set exporter.Settings) (xexporter.Profiles, error) {
-	queue := xexporterhelper.NewProfilesQueueBatchSettings()
-	queue.Encoding = encoding{queue.Encoding, e}
 	set.Logger = repeatlog.Quiet(set.Logger)
 	options := []exporterhelper.Option{
 		// Marshalling copies only payloads that others share, which are read-only. With MutatesData,
@@ -49,16 +47,8 @@ func (e *fileExporter) withHelper(ctx context.Context, set exporter.Settings) (x
 		exporterhelper.WithStart(e.start),
 		exporterhelper.WithShutdown(e.shutdown),
 	}
-	// With the options of what is disabled, errors would advise to enable it.
-	if e.config.SendingQueue.HasValue() {
-		options = append(options, xexporterhelper.WithQueueBatch(e.config.SendingQueue, queue))
-	}
-	if e.config.RetryOnFailure.Enabled {
+	if e.config.RetryOnFailure.Enabled { // otherwise, errors would advise to enable it
 		options = append(options, exporterhelper.WithRetry(e.config.RetryOnFailure))
 	}
-	profiles, err := xexporterhelper.NewProfiles(ctx, set, e.config, e.consume, options...)
-	if err == nil && e.config.SendingQueue.HasValue() {
-		profiles = queueing{profiles, e}
-	}
-	return profiles, err
+	return xexporterhelper.NewProfiles(ctx, set, e.config, e.consume, options...)
 }

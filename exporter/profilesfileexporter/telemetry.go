@@ -25,8 +25,7 @@ func (e *fileExporter) count(of metric.Int64Counter, n int64, attributes ...attr
 
 // Reasons of errors that are not from writing files.
 const (
-	reasonConvert  = "convert"
-	reasonTooLarge = "too_large"
+	reasonConvert = "convert"
 )
 
 // reasonOf returns the metric's reason for an error from writing files.

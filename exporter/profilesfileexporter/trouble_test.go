@@ -49,7 +49,7 @@ func TestAFullDiskIsOneWarning(t *testing.T) {
 		dir, err := recordfile.OpenDir(path, group...)
 		return fullDir{dir, &full}, err
 	}
-	e := withRetriesAndQueue(t, own)
+	e := withRetries(t, own)
 	host := profiletest.NewStatusHost()
 	require.NoError(t, e.Start(t.Context(), host))
 	full.Store(true)
