@@ -110,7 +110,7 @@ func (u *Uploader) Run(ctx context.Context) {
 	defer u.bucket.close()
 	for ctx.Err() == nil {
 		delay, closed := u.options.Interval, u.closed
-		if err := u.pass(ctx); err == nil {
+		if err := recordfile.NoPanic(func() error { return u.pass(ctx) }); err == nil {
 			u.retry.Reset()
 		} else if ctx.Err() == nil {
 			delay, closed = u.retry.NextBackOff(), nil
@@ -175,7 +175,11 @@ func (u *Uploader) pass(ctx context.Context) error {
 			break
 		}
 		group.Go(func() error {
-			uploaded, err := u.upload(all, &f)
+			uploaded := false
+			err := recordfile.NoPanic(func() (err error) { // a file does not keep others from being uploaded
+				uploaded, err = u.upload(all, &f)
+				return err
+			})
 			counting.Lock()
 			defer counting.Unlock()
 			switch {

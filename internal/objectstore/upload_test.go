@@ -364,6 +364,25 @@ func TestAFileThatCannotBeReadDoesNotStopTheOthers(t *testing.T) {
 	assert.Equal(t, "of another Collector", string(s.Objects()["host/1/"+name]))
 }
 
+// TestAPanicOfAnUploadIsAnError_A11: other files are uploaded, and this one later.
+func TestAPanicOfAnUploadIsAnError_A11(t *testing.T) {
+	s, dir := s3test.New(t), closed(t)
+	u, panicked := uploadOf(s.URL, dir), false
+	uploaded := u.Uploaded
+	u.Uploaded = func(path string, bytes int64) {
+		if !panicked {
+			panicked = true
+			panic(path)
+		}
+		uploaded(path, bytes)
+	}
+	u.run(t, never)
+	require.Len(t, u.failed, 1)
+	var reported *recordfile.PanicError
+	require.ErrorAs(t, u.failed[0], &reported)
+	assert.Equal(t, withPrefix(closedFiles(t, dir)), s.Objects())
+}
+
 func TestOldObjectsAreRemovedByTheTimeInTheirNames(t *testing.T) {
 	s := s3test.New(t)
 	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)

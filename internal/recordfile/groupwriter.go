@@ -50,9 +50,10 @@ func (g *groupWriter) append(record Record, encoded [][]byte) error {
 	if err := g.write(encoded, now); err != nil {
 		return &fs.PathError{Op: "write", Path: f.Path, Err: err}
 	}
-	f.index.Add(f.Size, size, record.Summaries, record.Labels)
+	at := f.Size
 	f.add(record, size)
-	f.torn = false
+	f.torn = false // from here on the record is safe, whatever becomes of the index
+	f.index.Add(at, size, record.Summaries, record.Labels)
 	if reason := g.options.Rotation.due(f, anyRecord, now); reason != "" {
 		g.tryClose(reason)
 	}

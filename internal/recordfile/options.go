@@ -26,7 +26,7 @@ const (
 const (
 	// maxTick is the longest interval between calls of Tick.
 	maxTick = time.Second
-	// concurrentTicks is how many groups Tick works on at a time.
+	// concurrentTicks is how many groups Tick and Close work on at a time.
 	concurrentTicks = 8
 	// MaintainInterval is how often Maintain must be called.
 	MaintainInterval = 10 * time.Second
@@ -115,7 +115,7 @@ type ClosedFile struct {
 	// Size is the number of bytes on disk, Raw that of the records before framing and
 	// compression.
 	Size, Raw int64
-	// IndexError is why the file has no index although its records had summaries. It is not retried.
+	// IndexError is why the file has no index, or one without labels, although its records had summaries. It is not retried.
 	IndexError error
 }
 

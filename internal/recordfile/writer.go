@@ -167,7 +167,10 @@ func (w *Writer) Tick() {
 	var ticks errgroup.Group
 	ticks.SetLimit(concurrentTicks)
 	for _, g := range groups {
-		ticks.Go(func() error { g.tick(); return nil })
+		ticks.Go(func() error {
+			g.report(NoPanic(func() error { g.tick(); return nil }))
+			return nil
+		})
 	}
 	_ = ticks.Wait() // no tick returns an error
 }
@@ -181,11 +184,18 @@ func (w *Writer) Close() error {
 		return nil
 	}
 	w.closed = true
-	var errs []error
-	for _, g := range w.groups.Values() {
-		errs = append(errs, g.close(ByShutdown, true))
-	}
+	groups := w.groups.Values()
 	w.mu.Unlock()
+	errs := make([]error, len(groups))
+	var closing errgroup.Group
+	closing.SetLimit(concurrentTicks)
+	for i, g := range groups {
+		closing.Go(func() error {
+			errs[i] = NoPanic(func() error { return g.close(ByShutdown, true) })
+			return nil
+		})
+	}
+	_ = closing.Wait() // errs has the errors
 	w.maintain(Retention{}) // a reader in the same process may have stopped, and would not notice that files are removed
 	return errors.Join(errs...)
 }
