@@ -16,7 +16,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/goleak"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
@@ -110,8 +109,8 @@ func (f hookedFile) WriteAt(data []byte, at int64) (int, error) {
 
 func (f hookedFile) Sync() error { return f.before("SyncFile") }
 
-// lifetimes are the times at which a process compacts: it makes the hour, removes its inputs and its manifest, and does the same
-// for the day.
+// lifetimes are the times at which a process compacts: it makes the hour, removes its inputs, and does the same for the
+// day.
 var lifetimes = []time.Duration{
 	3 * time.Hour, 3*time.Hour + 2*time.Minute, 3*time.Hour + 4*time.Minute, 30 * time.Hour, 30*time.Hour + 2*time.Minute, 30*time.Hour + 4*time.Minute,
 }
@@ -138,10 +137,9 @@ func TestACrashAtAnyStepLosesAndDoublesNothing_E3_E4(t *testing.T) {
 					return errCrash
 				}
 				kind, name, _ := strings.Cut(call, " ")
-				_, isManifest := archive.ManifestOf(name)
 				_, isFile := recordfile.ParseName(name)
 				assert.False(t, kind == "Rename" && strings.Contains(name, "/") && (unsynced["Create"] || unsynced["WriteAt"]), "a file and its manifest come before its name")
-				assert.False(t, kind == "Remove" && (isFile && unsynced["Rename"] || isManifest && unsynced["Remove"]), "a name comes before the removal of inputs, and that before the manifest's")
+				assert.False(t, kind == "Remove" && isFile && unsynced["Rename"], "a name comes before the removal of inputs")
 				unsynced[kind] = true
 				if kind == "Sync" {
 					unsynced = map[string]bool{"WriteAt": unsynced["WriteAt"]}

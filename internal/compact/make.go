@@ -270,7 +270,7 @@ func (m *maker) commit(start time.Time) (path string, err error) {
 		return "", err
 	}
 	path, made := filepath.Join(m.path, name.String()), m.temporary()
-	err = m.writeManifest(archive.ManifestName(name.String()))
+	err = m.writeManifest(recordfile.ManifestName(name.String()))
 	if err == nil {
 		err = m.dir.Rename(made+recordfile.IndexSuffix, name.String()+recordfile.IndexSuffix)
 	}

@@ -263,10 +263,10 @@ func (v *visit) removeSurplus(dir Dir, surplus []storedFile) {
 	}
 }
 
-// RemoveFile removes a file and its index, unless a reader has locked it: then the error is
+// RemoveFile removes a file with its index and its manifest, unless a reader has locked it: then the error is
 // ErrLocked.
-func RemoveFile(dir Dir, path string) error {
-	file, err := dir.Open(path)
+func RemoveFile(dir Dir, name string) error {
+	file, err := dir.Open(name)
 	if err == nil {
 		defer func() { _ = file.Close() }()
 		if err := file.Lock(); err != nil {
@@ -275,6 +275,11 @@ func RemoveFile(dir Dir, path string) error {
 	} else if !errors.Is(err, fs.ErrPermission) { // such a file can be removed, but not opened
 		return err
 	}
-	_ = dir.Remove(path + IndexSuffix) // it may have none; otherwise the next call removes it
-	return dir.Remove(path)
+	_ = dir.Remove(name + IndexSuffix) // it may have none; otherwise the next call removes it
+	err = dir.Remove(name)
+	group, base := path.Split(name)
+	if parsed, ours := ParseName(base); err == nil && ours && parsed.Span > 0 {
+		_ = dir.Remove(group + ManifestName(base)) // after its file, which must never be without it
+	}
+	return err
 }

@@ -195,7 +195,7 @@ func (w *Writer) Close() error {
 			return nil
 		})
 	}
-	_ = closing.Wait() // errs has the errors
+	_ = closing.Wait()      // errs has the errors
 	w.maintain(Retention{}) // a reader in the same process may have stopped, and would not notice that files are removed
 	return errors.Join(errs...)
 }
