@@ -49,7 +49,7 @@ type Config struct {
 	GroupBy []string `mapstructure:"group_by"`
 	// MaxGroups is how many groups may have a directory. Records of further groups go to the directory _other.
 	MaxGroups int `mapstructure:"max_groups"`
-	// MaxOpenFiles is how many groups may have an open file.
+	// MaxOpenFiles is how many files stay open. Those of further groups are opened again when they are written.
 	MaxOpenFiles int `mapstructure:"max_open_files"`
 	// SendingQueue enables a queue. Disabled by default.
 	SendingQueue configoptional.Optional[exporterhelper.QueueBatchConfig] `mapstructure:"sending_queue"`

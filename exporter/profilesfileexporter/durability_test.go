@@ -170,3 +170,51 @@ func TestIncompleteIndexesAreCountedAndLoggedOnce(t *testing.T) {
 	assert.Positive(t, missing)
 	assert.Less(t, missing, int64(services/2))
 }
+
+// TestMoreGroupsThanOpenFiles_A10: 160 services in 8 windows have a file each, not one for each record.
+func TestMoreGroupsThanOpenFiles_A10(t *testing.T) {
+	const services, windows = 160, 8
+	cfg := newConfig(t, "service.name")
+	cfg.MaxOpenFiles = 50
+	e, telemetry, _ := observed(t, cfg)
+	require.NoError(t, e.start(t.Context(), componenttest.NewNopHost()))
+	for window := range windows {
+		for service := range services {
+			require.NoError(t, e.consume(t.Context(), manyValues(fmt.Sprint("service-", service), window, 1)))
+		}
+	}
+	require.NoError(t, e.shutdown(t.Context()))
+	assert.EqualValues(t, services, sum(t, telemetry, "files", ""))
+	files, _ := archive.Find([]string{cfg.Directory})
+	assert.Equal(t, services, len(files)) //nolint:testifylint // Len would print all files
+	assert.EqualValues(t, services*windows, storedSum(t, cfg.Directory))
+}
+
+// BenchmarkGroupsBeyondTheOpenFiles writes records of 160 services in turn, with room for all files and for 50 (A10: at least half as many
+// records a second).
+func BenchmarkGroupsBeyondTheOpenFiles(b *testing.B) {
+	const services = 160
+	payloads := make([]pprofile.Profiles, services)
+	for i := range payloads {
+		payloads[i] = manyValues(fmt.Sprint("service-", i), 0, 200)
+		payloads[i].MarkReadOnly()
+	}
+	for _, open := range []int{services, 50} {
+		b.Run(fmt.Sprint("open=", open), func(b *testing.B) {
+			cfg := newConfig(b, "service.name")
+			cfg.MaxOpenFiles = open
+			e, telemetry, _ := observed(b, cfg)
+			require.NoError(b, e.start(b.Context(), componenttest.NewNopHost()))
+			n := 0
+			for b.Loop() {
+				if err := e.consume(b.Context(), payloads[n%services]); err != nil {
+					b.Fatal(err)
+				}
+				n++
+			}
+			b.StopTimer()
+			require.NoError(b, e.shutdown(b.Context()))
+			b.ReportMetric(float64(sum(b, telemetry, "files", "")), "files")
+		})
+	}
+}

@@ -47,7 +47,8 @@ type Options struct {
 	// MaxGroups is how many groups may have a directory; 0 is no limit. A group that has one
 	// keeps it, also after a restart. The records of the others go to the directory Other.
 	MaxGroups int
-	// MaxOpen is how many groups may have an open file. Each needs three descriptors.
+	// MaxOpen is how many files stay open, besides those in use. Each needs three descriptors. The others are opened
+	// again when they are used.
 	MaxOpen   int
 	Retention Retention
 
@@ -149,8 +150,6 @@ const (
 	ByAge     Reason = "age"
 	ByRecords Reason = "records"
 	// ByError: a file system error occurred while the file was written.
-	ByError Reason = "error"
-	// ByOpenFiles: too many groups had an open file.
-	ByOpenFiles Reason = "open_files"
-	ByShutdown  Reason = "shutdown"
+	ByError    Reason = "error"
+	ByShutdown Reason = "shutdown"
 )
