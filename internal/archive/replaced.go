@@ -125,8 +125,14 @@ func Replaced(paths []string, read func(path string) ([]byte, error)) (by map[st
 				failed = append(failed, &ManifestError{f.path, inputs, err})
 				continue
 			}
+			known := make(map[string]bool, len(inputs))
+			for _, path := range inputs {
+				known[path] = true
+			}
 			for _, name := range names {
-				by[directory+name] = f.path
+				if known[directory+name] {
+					by[directory+name] = f.path
+				}
 			}
 		}
 	}

@@ -126,16 +126,14 @@ func (g *groupWriter) resume() error {
 	return g.file.resume(dir)
 }
 
-// park closes the descriptors of the file, unless the group is in use. It returns false then.
+// park closes the descriptors of the file. It returns false if it keeps them, because the group is in use or for a later attempt to
+// repair the file.
 func (g *groupWriter) park() bool {
 	if !g.mu.TryLock() {
 		return false
 	}
 	defer g.mu.Unlock()
-	if g.file != nil {
-		g.file.park()
-	}
-	return true
+	return g.file == nil || g.file.park()
 }
 
 // abandon leaves an incomplete file for the next recovery.
@@ -225,13 +223,13 @@ func (g *groupWriter) tick() {
 	if f.parked() { // what is due needs descriptors for a moment only
 		defer func() {
 			if g.file == f {
-				f.park()
+				_ = f.park() // else the next tick repairs it
 			}
 		}()
 	}
 	now := g.options.Now()
 	reason := g.options.Rotation.due(f, anyRecord, now)
-	if reason == "" && f.torn && (g.resume() != nil || f.truncate() != nil) {
+	if reason == "" && f.truncate() != nil { // only a file with descriptors is torn
 		reason = ByError
 	}
 	if reason != "" {

@@ -141,7 +141,7 @@ func writeAt(f File, data []byte, at int64) error {
 
 // truncate removes the bytes after the last accepted record.
 func (f *partialFile) truncate() error {
-	if !f.torn {
+	if !f.torn || f.parked() {
 		return nil
 	}
 	if err := f.file.Truncate(f.Size); err != nil {
@@ -219,20 +219,28 @@ func (f *partialFile) rename(names *names) error {
 
 // release closes the file, which releases its lock. One that was not finalized keeps its .partial name, if it still exists.
 func (f *partialFile) release() {
-	f.park()
+	_ = f.truncate() // a file that was moved still ends on a record
+	f.closeDescriptors()
 	f.index.Release()
 }
 
 // parked reports whether the file has no descriptors.
 func (f *partialFile) parked() bool { return f.file == nil }
 
-// park closes the descriptors, and so gives up the lock. What was written is synced when it is due, after resume: the system keeps
-// an error of writing it until then.
-func (f *partialFile) park() {
+// park closes the descriptors, and so gives up the lock, unless there are bytes after the last record: another Writer could take them
+// for one. What was written is synced when it is due, after resume: the system keeps an error of writing it until then.
+func (f *partialFile) park() bool {
+	if f.truncate() != nil {
+		return false
+	}
+	f.closeDescriptors()
+	return true
+}
+
+func (f *partialFile) closeDescriptors() {
 	if f.parked() {
 		return
 	}
-	_ = f.truncate() // if it fails, the next write or finalize retries it
 	_ = f.file.Close()
 	_ = f.dir.Close() // what was created in it is synced with the file
 	f.dir, f.file = nil, nil

@@ -73,8 +73,9 @@ func OpenWriter(options Options) (*Writer, error) {
 		return nil, err
 	}
 	w := &Writer{options: options, groups: map[string]*groupWriter{}, directories: map[string]bool{}, indexes: semaphore.NewWeighted(maxIndexes)}
-	w.open, _ = simplelru.NewLRU[*groupWriter, struct{}](math.MaxInt, nil) // an error would be of the size
-	w.maintain(Retention{})                                                // Maintain retries failures
+	// An error would be of the size.
+	w.open, _ = simplelru.NewLRU[*groupWriter, struct{}](math.MaxInt, nil)
+	w.maintain(Retention{}) // Maintain retries failures
 	return w, nil
 }
 
@@ -224,7 +225,8 @@ func (w *Writer) Close() error {
 			return nil
 		})
 	}
-	_ = closing.Wait()      // errs has the errors
+	_ = closing.Wait() // errs has the errors
+
 	w.maintain(Retention{}) // a reader in the same process may have stopped, and would not notice that files are removed
 	return errors.Join(errs...)
 }
