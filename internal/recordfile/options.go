@@ -32,8 +32,8 @@ const (
 	MaintainInterval = 10 * time.Second
 )
 
-// Options of a Writer. All of its functions but Failed may be nil. They are called while locks are held: they must be quick
-// and must not call the Writer.
+// Options of a Writer. All of its functions but Failed may be nil. They are called while locks are held, and concurrently for several
+// groups: they must be quick and must not call the Writer.
 type Options struct {
 	Directory string
 	Format    Format
