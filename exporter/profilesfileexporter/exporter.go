@@ -26,6 +26,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/objectstore"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/repeatlog"
 )
@@ -114,7 +115,7 @@ func (e *fileExporter) every(ctx context.Context, interval time.Duration, do fun
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if err := recordfile.NoPanic(func() error { do(); return nil }); err != nil {
+			if err := panics.Guarded(func() error { do(); return nil })(); err != nil {
 				e.reportError(err)
 			}
 		}

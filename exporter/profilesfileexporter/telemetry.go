@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
@@ -31,7 +32,7 @@ const (
 
 // reasonOf returns the metric's reason for an error from writing files.
 func reasonOf(err error) string {
-	if _, isPanic := errors.AsType[*recordfile.PanicError](err); isPanic {
+	if _, isPanic := errors.AsType[*panics.Error](err); isPanic {
 		return "panic"
 	}
 	for _, known := range []struct {
@@ -131,7 +132,7 @@ func (e *fileExporter) reportIndex(err error) {
 
 // stackOf is the field of a message about an error that was a panic.
 func stackOf(err error) []zap.Field {
-	if panicked, isPanic := errors.AsType[*recordfile.PanicError](err); isPanic {
+	if panicked, isPanic := errors.AsType[*panics.Error](err); isPanic {
 		return []zap.Field{zap.ByteString("stack", panicked.Stack)}
 	}
 	return nil

@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
@@ -114,7 +115,7 @@ func New(options Options) *Compactor {
 // Run makes all files that are due, and removes inputs of earlier ones. It does nothing while another process does. An error of one
 // directory does not stop it; a later call tries again.
 func (c *Compactor) Run(ctx context.Context) error {
-	err := recordfile.NoPanic(func() error { return c.run(ctx) })
+	err := panics.Guarded(func() error { return c.run(ctx) })()
 	switch {
 	case err == nil && !c.waits():
 		c.backoff = 0
@@ -351,7 +352,7 @@ func (d *directory) compact(ctx context.Context) (err error) {
 func (d *directory) bucket(ctx context.Context, level Level, start time.Time, inputs []recordfile.Name) error {
 	for len(inputs) > 0 {
 		m := &maker{directory: d, level: level, inputs: inputs}
-		err := recordfile.NoPanic(func() error { return m.make(ctx, start) }) // other files are made nevertheless
+		err := panics.Guarded(func() error { return m.make(ctx, start) })() // other files are made nevertheless
 		bad, isInput := errors.AsType[*inputError](err)
 		if isInput {
 			err = nil

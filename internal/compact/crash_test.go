@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
@@ -195,12 +196,12 @@ func TestManyLabelValuesAreCompacted_A1(t *testing.T) {
 
 // TestAPanicIsAnErrorOfTheRun_A11: the next run makes the files.
 func TestAPanicIsAnErrorOfTheRun_A11(t *testing.T) {
-	h, panics := newHistory(t), true
+	h, failing := newHistory(t), true
 	h.writeRandom(profiletest.NewRand(9), begin, 2)
 	want := h.sums("", begin, begin.Add(time.Hour))
 	h.start(func(o *compact.Options) {
 		o.OpenDir = hooked(func(call string) error {
-			if panics && strings.HasPrefix(call, "Rename") {
+			if failing && strings.HasPrefix(call, "Rename") {
 				panic(call)
 			}
 			return nil
@@ -208,10 +209,10 @@ func TestAPanicIsAnErrorOfTheRun_A11(t *testing.T) {
 	})
 	h.now = begin.Add(3 * time.Hour)
 	err := h.compactor.Run(t.Context())
-	var panicked *recordfile.PanicError
+	var panicked *panics.Error
 	require.ErrorAs(t, err, &panicked)
 	require.Empty(t, difference(want, h.sums("", begin, begin.Add(time.Hour))))
-	panics = false
+	failing = false
 	h.finish(begin.Add(3*time.Hour + 2*time.Minute))
 	require.Len(t, h.results, 1)
 	require.Empty(t, difference(want, h.sums("", begin, begin.Add(time.Hour))))

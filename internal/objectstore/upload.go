@@ -23,6 +23,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
 )
@@ -110,7 +111,7 @@ func (u *Uploader) Run(ctx context.Context) {
 	defer u.bucket.close()
 	for ctx.Err() == nil {
 		delay, closed := u.options.Interval, u.closed
-		if err := recordfile.NoPanic(func() error { return u.pass(ctx) }); err == nil {
+		if err := panics.Guarded(func() error { return u.pass(ctx) })(); err == nil {
 			u.retry.Reset()
 		} else if ctx.Err() == nil {
 			delay, closed = u.retry.NextBackOff(), nil
@@ -176,10 +177,10 @@ func (u *Uploader) pass(ctx context.Context) error {
 		}
 		group.Go(func() error {
 			uploaded := false
-			err := recordfile.NoPanic(func() (err error) { // a file does not keep others from being uploaded
+			err := panics.Guarded(func() (err error) { // a file does not keep others from being uploaded
 				uploaded, err = u.upload(all, &f)
 				return err
-			})
+			})()
 			counting.Lock()
 			defer counting.Unlock()
 			switch {

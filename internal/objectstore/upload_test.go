@@ -25,6 +25,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/objectstore"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/s3test"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
@@ -378,7 +379,7 @@ func TestAPanicOfAnUploadIsAnError_A11(t *testing.T) {
 	}
 	u.run(t, never)
 	require.Len(t, u.failed, 1)
-	var reported *recordfile.PanicError
+	var reported *panics.Error
 	require.ErrorAs(t, u.failed[0], &reported)
 	assert.Equal(t, withPrefix(closedFiles(t, dir)), s.Objects())
 }

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 )
 
 // IndexSuffix follows the name of a closed file in that of its index.
@@ -182,7 +183,7 @@ func (b *IndexBuilder) Add(offset, length int64, summaries []Summary, of *labels
 	if b.places == nil {
 		return
 	}
-	if err := NoPanic(func() error { b.add(offset, length, summaries, of); return nil }); err != nil {
+	if err := b.add(offset, length, summaries, of); err != nil {
 		b.leaveOut(err)
 		return
 	}
@@ -196,7 +197,9 @@ func (b *IndexBuilder) Add(offset, length int64, summaries []Summary, of *labels
 	}
 }
 
-func (b *IndexBuilder) add(offset, length int64, summaries []Summary, of *labels.Set) {
+// add adds a record without memory for it. The error is a panic.
+func (b *IndexBuilder) add(offset, length int64, summaries []Summary, of *labels.Set) (err error) {
+	defer panics.Catch(&err)
 	if !errors.Is(b.err, ErrIndexMemory) {
 		b.labels.Merge(of)
 	}
@@ -220,6 +223,7 @@ func (b *IndexBuilder) add(offset, length int64, summaries []Summary, of *labels
 		b.appendNumbers(int64(s.Profiles), int64(s.Samples), s.Sum)
 	}
 	b.lines[len(b.lines)-1] = lineFeed
+	return nil
 }
 
 // held is the memory of the index in bytes, with the growth of the slice of lines. It may fall: labels with too many values lose them.
@@ -278,11 +282,9 @@ func (b *IndexBuilder) Encode(size int64) []byte {
 const maxIndexes = 16 << 20
 
 // writeIndex writes the index of a file that has its final name. The error is why the file has none, or one without labels.
-func (f *partialFile) writeIndex() error {
-	var data []byte
-	if err := NoPanic(func() error { data = f.index.Encode(f.Size); return nil }); err != nil {
-		return err
-	}
+func (f *partialFile) writeIndex() (err error) {
+	defer panics.Catch(&err)
+	data := f.index.Encode(f.Size)
 	if data == nil {
 		return f.index.err
 	}

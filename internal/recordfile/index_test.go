@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -256,7 +257,7 @@ func TestAPanicOfAnIndexLeavesItOut_A1(t *testing.T) {
 	b.totals = nil // places lead nowhere
 	b.Add(1, 1, []Summary{cpu(2, 1)}, nil)
 	assert.Nil(t, b.Encode(2))
-	var panicked *PanicError
+	var panicked *panics.Error
 	require.ErrorAs(t, b.err, &panicked)
 	assert.Contains(t, string(panicked.Stack), "IndexBuilder")
 	b.Release()

@@ -20,6 +20,8 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 )
 
 var (
@@ -198,7 +200,7 @@ func (w *Writer) Tick() {
 	ticks.SetLimit(concurrentTicks)
 	for _, g := range groups {
 		ticks.Go(func() error {
-			g.report(NoPanic(func() error { g.tick(); return nil }))
+			g.report(panics.Guarded(func() error { g.tick(); return nil })())
 			return nil
 		})
 	}
@@ -221,7 +223,7 @@ func (w *Writer) Close() error {
 	closing.SetLimit(concurrentTicks)
 	for i, g := range groups {
 		closing.Go(func() error {
-			errs[i] = NoPanic(g.close)
+			errs[i] = panics.Guarded(g.close)()
 			return nil
 		})
 	}
