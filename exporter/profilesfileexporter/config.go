@@ -48,7 +48,7 @@ type Config struct {
 	GroupBy []string `mapstructure:"group_by"`
 	// MaxGroups is how many groups may have a directory. Records of further groups go to the directory _other.
 	MaxGroups int `mapstructure:"max_groups"`
-	// MaxOpenFiles is how many groups may have an open file.
+	// MaxOpenFiles is how many files stay open. Those of further groups are opened again when they are written.
 	MaxOpenFiles int `mapstructure:"max_open_files"`
 	// RetryOnFailure says how file system errors are retried, while the caller waits.
 	RetryOnFailure configretry.BackOffConfig `mapstructure:"retry_on_failure"`

@@ -26,6 +26,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/objectstore"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/repeatlog"
 )
@@ -42,7 +43,6 @@ type fileExporter struct {
 	marshaler pprofile.Marshaler
 	logOther  sync.Once
 	logClosed atomic.Bool // a closed file was logged at info
-	logIndex  sync.Once
 	trouble   *repeatlog.Reporter
 
 	uploader *objectstore.Uploader // nil without object_storage
@@ -95,8 +95,8 @@ func (e *fileExporter) start(_ context.Context, host component.Host) error {
 	e.logger.Info("Writing profiles to files", zap.String("directory", directory), zap.String("format", e.config.Format))
 	ctx, stop := context.WithCancel(context.Background())
 	e.stop = stop
-	e.tickers.Go(func() { every(ctx, e.options.TickInterval(), writer.Tick) })
-	e.tickers.Go(func() { every(ctx, recordfile.MaintainInterval, writer.Maintain) })
+	e.tickers.Go(func() { e.every(ctx, e.options.TickInterval(), writer.Tick) })
+	e.tickers.Go(func() { e.every(ctx, recordfile.MaintainInterval, writer.Maintain) })
 	if e.uploader != nil {
 		e.tickers.Go(func() { e.uploader.Run(ctx) })
 	}
@@ -106,7 +106,8 @@ func (e *fileExporter) start(_ context.Context, host component.Host) error {
 	return nil
 }
 
-func every(ctx context.Context, interval time.Duration, do func()) {
+// every calls do at each interval until ctx ends. A panic of do is reported, and the next interval comes.
+func (e *fileExporter) every(ctx context.Context, interval time.Duration, do func()) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
@@ -114,7 +115,9 @@ func every(ctx context.Context, interval time.Duration, do func()) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			do()
+			if err := panics.Guarded(func() error { do(); return nil })(); err != nil {
+				e.reportError(err)
+			}
 		}
 	}
 }

@@ -52,5 +52,6 @@ func (e *fileExporter) reportUploadError(err error, after time.Duration) {
 		e.logger.Error("Cannot upload file", zap.Error(err))
 		return
 	}
-	e.trouble.Failed(troubleUpload, err, zap.Duration("after", after.Round(time.Millisecond)), zap.Int64("waiting_files", e.waiting.Load()))
+	e.trouble.Failed(troubleUpload, err,
+		append(stackOf(err), zap.Duration("after", after.Round(time.Millisecond)), zap.Int64("waiting_files", e.waiting.Load()))...)
 }

@@ -36,6 +36,6 @@ func TestPackagesAreFewAndSmall(t *testing.T) {
 	assert.Less(t, len(packages), 48, "packages")
 	for name, s := range packages {
 		assert.LessOrEqual(t, s.files, 15, "files of %s", name)
-		assert.LessOrEqual(t, s.lines, 2100, "lines of %s", name)
+		assert.LessOrEqual(t, s.lines, 2250, "lines of %s", name)
 	}
 }

@@ -348,12 +348,18 @@ func (c *Catalog) Source(ctx context.Context, sel *query.Selection, missed *Miss
 	}
 	defer c.mu.Release(1)
 	const most = 5
-	source := &query.Source{Options: c.options, Failed: func(err error) error {
+	failed := func(err error) error {
 		if len(missed.Failed) < most {
 			missed.Failed = append(missed.Failed, err)
 		}
 		return nil
-	}}
+	}
+	for _, err := range c.failed { // also files that may count twice
+		if !slices.ContainsFunc(missed.Failed, func(known error) bool { return known.Error() == err.Error() }) {
+			_ = failed(err) // it returns nil
+		}
+	}
+	source := &query.Source{Options: c.options, Failed: failed}
 	from, to := sel.From.UnixNano(), sel.To.UnixNano()
 	files := c.between(from, to, true)
 	matches := func(k *recordfile.Key) bool { return sel.MatchesKey(ctx, k) }

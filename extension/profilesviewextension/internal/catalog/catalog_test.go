@@ -320,3 +320,30 @@ func TestWaitingEndsWithTheRequest(t *testing.T) {
 }
 
 func all(*recordfile.Key) bool { return true }
+
+// TestFilesThatMayCountTwiceAreNamed_A5: the list of files has the error, and so has each selection.
+func TestFilesThatMayCountTwiceAreNamed_A5(t *testing.T) {
+	s, now := newStore(t, 1<<20), time.Now()
+	w := s.writer()
+	require.NoError(t, w.Append(record(t, "checkout", now, 1)))
+	require.NoError(t, w.Close())
+	files, err := filepath.Glob(filepath.Join(s.dir, "checkout", "*.zst"))
+	require.NoError(t, err)
+	name, ours := recordfile.ParseName(filepath.Base(files[0]))
+	require.True(t, ours)
+	name.Span = time.Hour // as if it was compacted, and copied without its manifest
+	content, err := os.ReadFile(files[0])
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "checkout", name.String()), content, 0o600))
+	require.NoError(t, s.Refresh(t.Context()))
+	var missed Missing
+	for range 2 {
+		_, err = s.Source(t.Context(), &query.Selection{From: now.Add(-time.Hour), To: now.Add(time.Hour)}, &missed)
+		require.NoError(t, err)
+	}
+	require.Len(t, missed.Notes(), 1)
+	assert.Contains(t, missed.Notes()[0], name.String()+": the list of the files that it replaces is missing; it may count twice, as do files of its time such as "+filepath.Base(files[0])+" (1 in all)")
+	found, err := s.Scan(t.Context(), now.Add(-time.Hour), now.Add(time.Hour), all, func(*recordfile.Key, []recordfile.Total, uint64) error { return nil })
+	require.NoError(t, err)
+	require.Len(t, found.Errors, 1)
+}
