@@ -39,8 +39,8 @@ var details = map[string]bool{
 	"Successfully migrated to consolidated metadata format":               true,
 }
 
-// starts are the starts of further ones.
-var starts = []string{"Feature gate enabled but using legacy config format."}
+// parts are parts of further ones. The exporter logs that its target is away, gRPC does so for each attempt to connect.
+var parts = []string{"Feature gate enabled but using legacy config format.", "grpc: addrConn.createTransport failed to connect"}
 
 // An exporter with neither queue nor retries gives the errors of its target to the one before, which retries. exporterhelper logs each
 // as an error, and advises what the shipped configurations rule out.
@@ -83,7 +83,7 @@ func (c quietCore) With(fields []zapcore.Field) zapcore.Core {
 }
 
 func (c quietCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	isDetail := details[entry.Message] || slices.ContainsFunc(starts, func(start string) bool { return strings.HasPrefix(entry.Message, start) })
+	isDetail := details[entry.Message] || slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(entry.Message, part) })
 	if isDetail && !c.Enabled(zapcore.DebugLevel) {
 		return checked
 	}

@@ -14,13 +14,14 @@ import (
 )
 
 func TestDetailsAreLoggedAtDebugOnly(t *testing.T) {
-	for level, want := range map[zapcore.Level]int{zapcore.InfoLevel: 2, zapcore.DebugLevel: 4} {
+	for level, want := range map[zapcore.Level]int{zapcore.InfoLevel: 2, zapcore.DebugLevel: 5} {
 		core, logs := observer.New(level)
 		logger := zap.New(core, zap.WrapCore(quiet)).With(zap.String("component", "x"))
 		logger.Info("Extension is starting...")
 		logger.Warn("zPages span processor registration is not available")
 		logger.Info("Everything is ready. Begin running and processing data.")
 		logger.Error("Failed to start extension")
+		logger.Warn("[core] [Channel #1 SubChannel #2] grpc: addrConn.createTransport failed to connect to {Addr: \"127.0.0.1:1\"}")
 		assert.Equal(t, want, logs.FilterField(zap.String("component", "x")).Len())
 	}
 }

@@ -176,11 +176,17 @@ func (e *pprofExporter) panicked(err error) *failure {
 	return &failure{error: err}
 }
 
+func isPanic(err error) bool {
+	_, caught := errors.AsType[*panics.Error](err)
+	return caught
+}
+
 const troubleAway = "Backend does not take profiles"
 
 // report reports whether the server takes profiles.
 func (e *pprofExporter) report(ctx context.Context, retry *failure, accepted bool) {
 	switch {
+	case retry != nil && isPanic(retry.error): // of ours
 	case retry != nil && ctx.Err() == nil:
 		waits := "profiles of the sender, which gets a retryable error"
 		if e.config.SendingQueue.HasValue() {

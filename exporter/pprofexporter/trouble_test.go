@@ -107,6 +107,7 @@ func TestPanicsAreRetried_A11(t *testing.T) {
 	assert.Equal(t, []string{"a", "c", "b"}, broken.sent)
 	panicked := logs.FilterMessage("Panic while sending profiles; will retry").All()
 	require.Len(t, panicked, 1, "one a minute")
+	assert.Equal(t, 1, logs.Len(), "the backend is not at fault")
 	assert.Contains(t, panicked[0].ContextMap()["stack"], "flaky).send")
 	require.NoError(t, e.shutdown(t.Context()))
 }

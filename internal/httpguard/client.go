@@ -24,8 +24,8 @@ type RedirectError struct{ reason string }
 
 func (e *RedirectError) Error() string { return e.reason }
 
-// StayOnHost makes a client follow redirects on the host of the request only: those to its scheme, host and port, and from
-// http to https there. The errors of others hold a *RedirectError.
+// StayOnHost makes a client follow redirects on the host of the request only: those to its scheme, host and port, and
+// from http to https there. The errors of others hold a *RedirectError.
 func StayOnHost(client *http.Client) {
 	client.CheckRedirect = func(request *http.Request, via []*http.Request) error {
 		if to := request.URL; !sameHost(via[0].URL, to) {
@@ -35,25 +35,27 @@ func StayOnHost(client *http.Client) {
 	}
 }
 
-// FollowInPublic makes a client that sends GET only follow redirects. What leads to another host is followed
-// without what the client adds to requests (credentials, headers, certificates), without a proxy, never from https to http, and
-// never to an address that is not public: of this computer, of a private network or of a cloud's metadata.
+// FollowInPublic makes a client that sends GET only follow redirects. What leads to another host is followed without
+// what the client adds to requests (credentials, headers, certificates), without a proxy, never from https to http,
+// and never to an address that is not public: of this computer, of a private network or of a cloud's metadata.
 func FollowInPublic(client *http.Client) { followInPublic(client, isPublic) }
 
 func followInPublic(client *http.Client, allowed func(netip.Addr) bool) {
-	dialer := &net.Dialer{Timeout: 30 * time.Second, ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
+	check := func(_ context.Context, _, address string, _ syscall.RawConn) error {
 		resolved, err := netip.ParseAddrPort(address)
 		if err != nil || !allowed(resolved.Addr()) {
 			return &RedirectError{fmt.Sprintf("redirected to %s, which is no public address and is not asked", address)}
 		}
 		return nil
-	}}
+	}
+	dialer := &net.Dialer{Timeout: 30 * time.Second, ControlContext: check}
 	configured := client.Transport
 	if configured == nil {
 		configured = http.DefaultTransport
 	}
 	client.Transport = &leaving{configured: configured, plain: &http.Transport{
-		DialContext: dialer.DialContext, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 90 * time.Second,
+		DialContext: dialer.DialContext, ForceAttemptHTTP2: true,
+		TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 90 * time.Second,
 	}}
 	client.CheckRedirect = func(request *http.Request, via []*http.Request) error {
 		to, last := request.URL, via[len(via)-1].URL
@@ -104,7 +106,8 @@ func (l *leaving) CloseIdleConnections() {
 	}
 }
 
-// sameHost reports whether a URL has the scheme, host and port of another one, or is the same with https in place of http.
+// sameHost reports whether a URL has the scheme, host and port of another one, or is the same with https in place of
+// http.
 func sameHost(from, to *url.URL) bool {
 	upgrade := from.Scheme == "http" && to.Scheme == "https"
 	switch {
@@ -123,8 +126,8 @@ func portOf(u *url.URL) string {
 	return map[string]string{"http": "80", "https": "443"}[u.Scheme]
 }
 
-// notPublic are the ranges that netip does not know as private: of this network, of providers, of tests, and those that embed
-// an address of version 4 for a gateway.
+// notPublic are the ranges that netip does not know as private: of this network, of providers, of tests, and those
+// that embed an address of version 4 for a gateway.
 var notPublic = func() (prefixes []netip.Prefix) {
 	for _, text := range []string{
 		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",

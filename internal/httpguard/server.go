@@ -10,9 +10,10 @@ import (
 	"strings"
 )
 
-// RejectForeignPages makes a handler answer requests that a page of another site makes a browser send with reject, whose
-// status is 403. A person who follows a link to a page, as isPage tells (nil for a server without pages), is served, and so is
-// an origin that the CORS handler before this one allows. Pages of the same site, such as another port of localhost, are not foreign.
+// RejectForeignPages makes a handler answer requests that a page of another site makes a browser send with reject,
+// whose status is 403. A person who follows a link to a page, as isPage tells (nil for a server without pages), is
+// served, and so is an origin that the CORS handler before this one allows. Pages of the same site, such as another
+// port of localhost, are not foreign.
 func RejectForeignPages(next http.Handler, isPage func(*http.Request) bool, reject http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		allowed := w.Header().Get("Access-Control-Allow-Origin") != ""
@@ -27,8 +28,8 @@ func RejectForeignPages(next http.Handler, isPage func(*http.Request) bool, reje
 // ForeignPage is the text of a rejection.
 const ForeignPage = "sent by a page of another site (Sec-Fetch-Site or Origin says so), which may neither push nor read profiles"
 
-// isForeign reports whether a page of another site has made a browser send a request. Browsers say so in Sec-Fetch-Site to
-// servers with TLS and to this computer. To others, they send Origin with all but simple reads.
+// isForeign reports whether a page of another site has made a browser send a request. Browsers say so in
+// Sec-Fetch-Site to servers with TLS and to this computer. To others, they send Origin with all but simple reads.
 func isForeign(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
 		return site == "cross-site"
@@ -50,6 +51,6 @@ func hostname(hostport string) string {
 
 // isNavigation reports whether a person opens a page in a window of the browser, which does not only fetch it ahead.
 func isNavigation(r *http.Request) bool {
-	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" &&
-		r.Header.Get("Sec-Purpose") == ""
+	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" &&
+		r.Header.Get("Sec-Fetch-Dest") == "document" && r.Header.Get("Sec-Purpose") == ""
 }

@@ -409,6 +409,11 @@ func TestCredentialsStayWithTheServer_A3(t *testing.T) {
 	err := find(redirecting.Path("p"))
 	assert.NotContains(t, err.Error(), s3test.Secret)
 
+	plain := s3test.New(t)
+	plain.Fault = func(w http.ResponseWriter, _ *http.Request) bool {
+		http.Error(w, "no", http.StatusForbidden)
+		return true
+	}
 	asked := 0
 	metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked++
@@ -421,11 +426,6 @@ func TestCredentialsStayWithTheServer_A3(t *testing.T) {
 		"AWS_CONTAINER_CREDENTIALS_FULL_URI": metadata.URL, "AWS_CONTAINER_AUTHORIZATION_TOKEN": s3test.Secret,
 	} {
 		t.Setenv(key, value)
-	}
-	plain := s3test.New(t)
-	plain.Fault = func(w http.ResponseWriter, _ *http.Request) bool {
-		http.Error(w, "no", http.StatusForbidden)
-		return true
 	}
 	_ = find("s3://" + s3test.Bucket + "/p?endpoint=" + plain.URL)
 	assert.Positive(t, asked)

@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package panics keeps a bug in one piece of work from ending the process: a goroutine that works in the background turns a panic
-// into an error, and goes on with its next work.
+// Package panics keeps a bug in one piece of work from ending the process: a goroutine that works in the background
+// turns a panic into an error, and goes on with its next work.
 package panics
 
 import (
@@ -44,8 +44,8 @@ func Log(logger *zap.Logger, next string, f func()) {
 	}
 }
 
-// Rethrow panics if an error is an *Error, with the stack of its goroutine: on the goroutine of a request, whose server recovers, the work
-// of others ends with theirs.
+// Rethrow panics if an error is an *Error, with the stack of its goroutine: on the goroutine of a request, whose
+// server recovers, the work of others ends with theirs.
 func Rethrow(err error) {
 	if caught, ok := errors.AsType[*Error](err); ok {
 		panic(fmt.Sprintf("%v\n\n%s", caught.Value, caught.Stack))

@@ -8,14 +8,15 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// repeated are the messages that exporterhelper logs for each attempt and each payload. What it says when it drops data stays.
+// repeated are the messages that exporterhelper logs for each attempt and each payload. What it says when it drops
+// data stays.
 var repeated = map[string]bool{
 	"Exporting failed. Will retry the request after interval.": true,
 	"Exporting failed. Rejecting data.":                        true,
 }
 
-// Quiet returns the logger that an exporter with a Reporter gives to exporterhelper. At levels above debug, it has no messages of
-// attempts that fail.
+// Quiet returns the logger that an exporter with a Reporter gives to exporterhelper. At levels above debug, it has no
+// messages of attempts that fail.
 func Quiet(logger *zap.Logger) *zap.Logger {
 	return logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return quiet{core} }))
 }

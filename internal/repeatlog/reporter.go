@@ -51,9 +51,9 @@ func (r *Reporter) Start(host component.Host) {
 	r.host = host
 }
 
-// Failed reports a failure that a retry may mend. The message is the name of the trouble, and is the same each time. The first
-// failure is logged, and makes the status of the component that of a recoverable error. The next ones are counted, and one
-// a minute is logged with the count, also if the trouble comes and goes.
+// Failed reports a failure that a retry may mend. The message is the name of the trouble, and is the same each time.
+// The first failure is logged, and makes the status of the component that of a recoverable error. The next ones are
+// counted, and one a minute is logged with the count, also if the trouble comes and goes.
 func (r *Reporter) Failed(message string, err error, fields ...zap.Field) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,8 +86,8 @@ func (r *Reporter) warn(message string, err error, fields []zap.Field) *trouble 
 	return t
 }
 
-// Over ends the trouble of a message, if it lasts: it logs what works again, and after the last trouble the status of the
-// component is OK.
+// Over ends the trouble of a message, if it lasts: it logs what works again, and after the last trouble the status of
+// the component is OK.
 func (r *Reporter) Over(message, again string, fields ...zap.Field) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

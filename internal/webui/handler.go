@@ -29,8 +29,8 @@ const policy = "default-src 'none'; frame-ancestors 'none'"
 const pprofPolicy = "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; " +
 	"img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// pagePolicy is that of a page of ours: no script and no style is used but those of this server, and those of the page itself, by their
-// hashes.
+// pagePolicy is that of a page of ours: no script and no style is used but those of this server, and those of the
+// page itself, by their hashes.
 func pagePolicy(style, script string) string {
 	hash := func(text string) string {
 		sum := sha256.Sum256([]byte(text))
@@ -48,8 +48,8 @@ type Options struct {
 	Banner template.HTML
 }
 
-// mounted are the pages of pprof that are served beside ours. The others read files that a profile names, write to the home directory,
-// or are not known here.
+// mounted are the pages of pprof that are served beside ours. The others read files that a profile names, write to
+// the home directory, or are not known here.
 var mounted = []string{"/top", "/peek", "/download"}
 
 // additions hide the menu entries of these, open the other menus by keyboard, and keep the search on narrow screens.
@@ -101,9 +101,10 @@ func toFlamegraph(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusFound)
 }
 
-// Protect makes a handler read-only apart from requests that mayPost accepts, which are POST, answers only requests for one of hosts, for this computer or for the
-// address that the connection has here (another name may have been rebound to that address by an attacker), answers pages of other sites
-// only if a person follows a link to a page, and sets a Content-Security-Policy.
+// Protect makes a handler read-only apart from requests that mayPost accepts, which are POST, answers only requests
+// for one of hosts, for this computer or for the address that the connection has here (another name may have been
+// rebound to that address by an attacker), answers pages of other sites only if a person follows a link to a page,
+// and sets a Content-Security-Policy.
 func Protect(next http.Handler, mayPost func(*http.Request) bool, hosts ...string) http.Handler {
 	next = httpguard.RejectForeignPages(next, func(r *http.Request) bool {
 		return !mayPost(r) && !strings.HasPrefix(r.URL.Path, "/api/") && !strings.HasSuffix(r.URL.Path, "/download")
