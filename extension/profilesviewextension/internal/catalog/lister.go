@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 )
 
 const (
@@ -37,16 +38,16 @@ type lister struct {
 
 // listing is a list of files.
 type listing struct {
-	found  []archive.File
-	failed []error
-	panics bool
-	began  time.Time
-	took   time.Duration
+	found    []archive.File
+	failed   []error
+	panicked bool
+	began    time.Time
+	took     time.Duration
 }
 
 // isIncomplete reports whether files may be missing, of which no path in failed says so.
 func (l *listing) isIncomplete() bool {
-	return l.panics || slices.ContainsFunc(l.failed, archive.IsStorageError)
+	return l.panicked || slices.ContainsFunc(l.failed, archive.IsStorageError)
 }
 
 func newLister(list func(context.Context) ([]archive.File, []error)) lister {
@@ -108,13 +109,14 @@ func (l *lister) start() {
 	running, made := make(chan *listing, 1), &listing{began: time.Now()}
 	l.running = running
 	l.working.Go(func() {
-		defer func() {
-			if cause := recover(); cause != nil {
-				made.failed, made.panics = []error{fmt.Errorf("listing files: %v", cause)}, true
-			}
-			made.took = time.Since(made.began)
-			running <- made
-		}()
-		made.found, made.failed = l.list(l.ctx)
+		err := panics.Guarded(func() error {
+			made.found, made.failed = l.list(l.ctx)
+			return nil
+		})()
+		if err != nil { // pages show it
+			made.failed, made.panicked = []error{fmt.Errorf("listing files: %w", err)}, true
+		}
+		made.took = time.Since(made.began)
+		running <- made
 	})
 }

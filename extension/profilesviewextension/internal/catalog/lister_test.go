@@ -82,7 +82,7 @@ func TestRequestsWaitForShortListsOnly(t *testing.T) {
 	})
 }
 
-func TestAListThatFailsKeepsTheLastOne(t *testing.T) {
+func TestAListThatFailsKeepsTheLastOne_A11(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, 1<<20)
 		w := s.writer()
