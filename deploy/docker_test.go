@@ -46,7 +46,7 @@ func TestDockerfile(t *testing.T) {
 	require.Len(t, stages, 2, "build and the image")
 	require.Equal(t, "build", stages[0].Name)
 	image := stages[1]
-	assert.Equal(t, "static-debian12:nonroot", path.Base(image.BaseName))
+	assert.True(t, strings.HasPrefix(path.Base(image.BaseName), "static-debian12:nonroot@sha256:"), image.BaseName)
 	var user, directory string
 	var entrypoint []string
 	for _, command := range image.Commands {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
@@ -28,7 +29,11 @@ type helmValues struct {
 	PodSecurityContext *corev1.PodSecurityContext  `json:"podSecurityContext"`
 	SecurityContext    *corev1.SecurityContext     `json:"securityContext"`
 	Tolerations        []corev1.Toleration         `json:"tolerations"`
-	AlternateConfig    map[string]any              `json:"alternateConfig"`
+	NetworkPolicy      struct {
+		Enabled          bool                             `json:"enabled"`
+		AllowIngressFrom []networkingv1.NetworkPolicyPeer `json:"allowIngressFrom"`
+	} `json:"networkPolicy"`
+	AlternateConfig map[string]any `json:"alternateConfig"`
 }
 
 // merge lays a configuration over another as the Collector does: maps are merged, and all else
@@ -80,6 +85,8 @@ func TestHelmValues(t *testing.T) {
 			assert.True(t, values.Resources.Limits.Memory().Equal(*container.Resources.Limits.Memory()), "%v", values.Resources)
 			assert.Equal(t, template.Spec.SecurityContext, values.PodSecurityContext)
 			assert.Equal(t, container.SecurityContext, values.SecurityContext)
+			assert.True(t, values.NetworkPolicy.Enabled)
+			assert.Equal(t, all[*networkingv1.NetworkPolicy](manifests(t, name))[0].Spec.Ingress[0].From, values.NetworkPolicy.AllowIngressFrom)
 			assert.Equal(t, template.Spec.Tolerations, values.Tolerations)
 
 			config, err := yaml.Marshal(values.AlternateConfig)

@@ -21,6 +21,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,6 +44,7 @@ var kinds = map[string]func() metav1.Object{
 	"apps/v1 Deployment":                              func() metav1.Object { return &appsv1.Deployment{} },
 	"apps/v1 DaemonSet":                               func() metav1.Object { return &appsv1.DaemonSet{} },
 	"autoscaling/v2 HorizontalPodAutoscaler":          func() metav1.Object { return &autoscalingv2.HorizontalPodAutoscaler{} },
+	"networking.k8s.io/v1 NetworkPolicy":              func() metav1.Object { return &networkingv1.NetworkPolicy{} },
 	"policy/v1 PodDisruptionBudget":                   func() metav1.Object { return &policyv1.PodDisruptionBudget{} },
 	"rbac.authorization.k8s.io/v1 ClusterRole":        func() metav1.Object { return &rbacv1.ClusterRole{} },
 	"rbac.authorization.k8s.io/v1 ClusterRoleBinding": func() metav1.Object { return &rbacv1.ClusterRoleBinding{} },
@@ -143,6 +145,9 @@ func TestKubernetesReferences(t *testing.T) {
 					assert.NotZero(t, portNumber(pod.Spec.Containers[0], port.TargetPort), "service %s: the pods have no port %s", service.Name, port.TargetPort.String())
 				}
 			}
+			if dir != "example" {
+				checkPolicies(t, c)
+			}
 			for _, scaler := range all[*autoscalingv2.HorizontalPodAutoscaler](c) {
 				target := named[*appsv1.Deployment](t, c, scaler.Spec.ScaleTargetRef.Name)
 				assert.Nil(t, target.Spec.Replicas, "%s sets replicas, which %s does as well", target.Name, scaler.Name)
@@ -165,6 +170,29 @@ func TestKubernetesReferences(t *testing.T) {
 			}
 		})
 	}
+}
+
+// checkPolicies: only pods of the cluster reach the ports of the Collector, all of them but that of probes, which come from the node.
+func checkPolicies(t *testing.T, c *cluster) {
+	t.Helper()
+	policies := all[*networkingv1.NetworkPolicy](c)
+	require.Len(t, policies, 1)
+	policy := policies[0]
+	pod := checkSelector(t, c, policy.Name, &policy.Spec.PodSelector)
+	require.Equal(t, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}, policy.Spec.PolicyTypes)
+	require.Len(t, policy.Spec.Ingress, 1)
+	rule := policy.Spec.Ingress[0]
+	assert.Equal(t, []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{}}}, rule.From)
+	var open, served []string
+	for _, port := range rule.Ports {
+		open = append(open, port.Port.StrVal)
+	}
+	for _, port := range pod.Spec.Containers[0].Ports {
+		if port.Name != "health" {
+			served = append(served, port.Name)
+		}
+	}
+	assert.ElementsMatch(t, served, open, policy.Name)
 }
 
 // checkSelector returns the pods that a selector selects; there must be some.

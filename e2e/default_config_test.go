@@ -56,7 +56,7 @@ func TestDefaultConfig(t *testing.T) {
 	parallel(t)
 	c, addresses := runDefaultConfig(t)
 	for _, page := range []struct{ address, path, says string }{
-		{"localhost:13133", "/", "Server available"},
+		{"localhost:13133", "/", `"status":"StatusOK"`},
 		{"localhost:4041", "/", "Profiles"},
 		{"localhost:4041", "/api/services", "services"},
 		{"localhost:8888", "/metrics", "otelcol_process_uptime"},

@@ -5,7 +5,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -16,8 +15,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// TestPersistentQueueSurvivesKill_E14 makes the output directory unusable, pushes into a persistent
-// queue, and kills the program. The next process writes all profiles once.
+// TestPersistentQueueSurvivesKill_E14 pushes into a persistent queue while the backend is away, and kills the program. The
+// next process sends all profiles once.
 func TestPersistentQueueSurvivesKill_E14(t *testing.T) {
 	parallel(t)
 	rounds, away := profiletest.Rounds(t, 2, 20), time.Duration(0)
@@ -25,27 +24,27 @@ func TestPersistentQueueSurvivesKill_E14(t *testing.T) {
 		away = time.Minute
 	}
 	pprof := payloads(t)[0].data
-	files := filepath.Join(t.TempDir(), "profiles")
-	storage := filepath.Join(t.TempDir(), "queue")
+	files, storage, backend := filepath.Join(t.TempDir(), "profiles"), filepath.Join(t.TempDir(), "queue"), freeAddress(t)
 	begin := func() *collector {
 		address := freeAddress(t)
-		return run(t, address, files, fmt.Sprintf(`
+		return run(t, address, "", fmt.Sprintf(`
 extensions: {file_storage: {directory: %s, create_directory: true, fsync: true}}
 receivers: {pprof: {server: {endpoint: %s}}}
 exporters:
-  profiles_file: {directory: %s, group_by: [service.name], rotation: {max_age: 100ms}, sending_queue: {storage: file_storage}}
+  otlp_grpc:
+    endpoint: %s
+    tls: {insecure: true}
+    retry_on_failure: {initial_interval: 50ms, max_interval: 200ms, max_elapsed_time: 0s}
+    sending_queue: {storage: file_storage}
 service:
   extensions: [file_storage]
   telemetry: {metrics: {level: none}}
-  pipelines: {profiles: {receivers: [pprof], exporters: [profiles_file]}}
-`, storage, address, files))
+  pipelines: {profiles: {receivers: [pprof], exporters: [otlp_grpc]}}
+`, storage, address, backend))
 	}
 	var services []string
 	c := begin()
 	for round := range rounds {
-		// A file in place of the directory.
-		require.NoError(t, os.Rename(files, files+"-away"))
-		require.NoError(t, os.WriteFile(files, nil, 0o600))
 		for i := range 5 {
 			service := fmt.Sprintf("service-%d-%d", round, i)
 			c.push(t, service, pprof)
@@ -55,14 +54,21 @@ service:
 			time.Sleep(away)
 		}
 		c.kill()
-		require.NoError(t, os.Remove(files))
-		require.NoError(t, os.Rename(files+"-away", files))
 		c = begin()
-		c.await(t, "files of all services", func() bool {
+		probe := freeAddress(t)
+		b := run(t, probe, files, fmt.Sprintf(`
+receivers: {pprof: {server: {endpoint: %s}}, otlp: {protocols: {grpc: {endpoint: %s}}}}
+exporters: {profiles_file: {directory: %s, group_by: [service.name], rotation: {max_age: 100ms}}}
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines: {profiles: {receivers: [pprof, otlp], exporters: [profiles_file]}}
+`, probe, backend, files))
+		b.await(t, "files of all services", func() bool {
 			closed, err := filepath.Glob(filepath.Join(files, "*", "profiles-*.otlp.pb.zst"))
 			require.NoError(t, err)
 			return len(closed) == len(services)
 		})
+		b.stop(t)
 	}
 	c.stop(t)
 	readable := 0
@@ -71,5 +77,5 @@ service:
 		assert.Equal(t, 1, got, "records of %s", service)
 		readable += got
 	}
-	profiletest.Account(t, fmt.Sprintf("%d SIGKILL with a directory that cannot be written to", rounds), len(services), readable, 0)
+	profiletest.Account(t, fmt.Sprintf("%d SIGKILL while the backend is away", rounds), len(services), readable, 0)
 }

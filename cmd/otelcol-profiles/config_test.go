@@ -19,7 +19,7 @@ import (
 // optionalSections enables each optional section of our components.
 const optionalSections = `yaml:{receivers: {pprof: {
   server: {}, remote: {endpoint: 'http://localhost:6060/debug/pprof/heap'}, file: {include: [/a]}, self: {}}},
-exporters: {profiles_file: {directory: a, sending_queue: {}}},
+exporters: {profiles_file: {directory: a, compact: {}}},
 service: {pipelines: {profiles: {receivers: [pprof], exporters: [profiles_file]}}}}`
 
 func TestNullTurnsAnOptionalSectionOff(t *testing.T) {
@@ -31,7 +31,7 @@ func TestNullTurnsAnOptionalSectionOff(t *testing.T) {
 		require.NoError(t, err, out)
 		return conf
 	}
-	sections := []string{"receivers.pprof.server", "receivers.pprof.remote", "receivers.pprof.file", "receivers.pprof.self", "exporters.profiles_file.sending_queue"}
+	sections := []string{"receivers.pprof.server", "receivers.pprof.remote", "receivers.pprof.file", "receivers.pprof.self", "exporters.profiles_file.compact"}
 	var off []string
 	for _, section := range sections {
 		off = append(off, "--set="+section+"=null")
@@ -72,7 +72,7 @@ func TestErrorsNameTheWholeKey_D3(t *testing.T) {
 
 		"receivers.pprof.server.cors={allowed_origin: [x]}":                      "unknown key receivers::pprof::server::cors::allowed_origin: must be one of ",
 		"receivers.pprof.remote={targets: [{endpoint: 'http://a:1', label: x}]}": "unknown key receivers::pprof::remote::targets::0::label: must be one of ",
-		"exporters.profiles_file.sending_queue={que_size: 1}":                    "unknown key exporters::profiles_file::sending_queue::que_size: must be one of ",
+		"exporters.profiles_file.compact={aftr: 1h}":                             "unknown key exporters::profiles_file::compact::aftr: must be one of ",
 	} {
 		requireRejected(t, set, want)
 		assert.Contains(t, fails(t, "--set="+set), want)
@@ -82,21 +82,21 @@ func TestErrorsNameTheWholeKey_D3(t *testing.T) {
 func TestReferencesToMissingExtensionsAreRejected(t *testing.T) {
 	const missing = `: extension "nope" does not start: define it under extensions and list it in service::extensions`
 	for set, want := range map[string]string{
-		"exporters.profiles_file.sending_queue.storage=nope":                        "exporters::profiles_file::sending_queue::storage" + missing,
-		"exporters.otlp_http={endpoint: 'http://a:1', auth: {authenticator: nope}}": "exporters::otlp_http::auth::authenticator" + missing,
-		"receivers.pprof.server.auth.authenticator=nope":                            "receivers::pprof::server::auth::authenticator" + missing,
-		"receivers.pprof.server.middlewares=[{id: nope}]":                           "receivers::pprof::server::middlewares" + missing,
-		"receivers.pprof.file={include: [/a], storage: nope}":                       "receivers::pprof::file::storage" + missing,
-		"receivers.otlp.protocols.grpc.auth.authenticator=nope":                     "receivers::otlp::protocols::grpc::auth::authenticator" + missing,
-		"receivers.profiles_file/x={include: [/a], storage: nope/x}":                `receivers::profiles_file/x::storage: extension "nope/x" does not start`,
+		"exporters.otlp_http={endpoint: 'http://a:1', sending_queue: {storage: nope}}": "exporters::otlp_http::sending_queue::storage" + missing,
+		"exporters.otlp_http={endpoint: 'http://a:1', auth: {authenticator: nope}}":    "exporters::otlp_http::auth::authenticator" + missing,
+		"receivers.pprof.server.auth.authenticator=nope":                               "receivers::pprof::server::auth::authenticator" + missing,
+		"receivers.pprof.server.middlewares=[{id: nope}]":                              "receivers::pprof::server::middlewares" + missing,
+		"receivers.pprof.file={include: [/a], storage: nope}":                          "receivers::pprof::file::storage" + missing,
+		"receivers.otlp.protocols.grpc.auth.authenticator=nope":                        "receivers::otlp::protocols::grpc::auth::authenticator" + missing,
+		"receivers.profiles_file/x={include: [/a], storage: nope/x}":                   `receivers::profiles_file/x::storage: extension "nope/x" does not start`,
 	} {
 		requireRejected(t, set, want)
 	}
-	defined := []string{"validate", "--set=exporters.profiles_file.sending_queue.storage=file_storage", "--set=extensions.file_storage={directory: .}"}
-	assert.Contains(t, fails(t, defined...), `exporters::profiles_file::sending_queue::storage: extension "file_storage" does not start: define it under extensions and list it in service::extensions`)
+	defined := []string{"validate", "--set=exporters.otlp_http={endpoint: 'http://a:1', sending_queue: {storage: file_storage}}", "--set=extensions.file_storage={directory: .}"}
+	assert.Contains(t, fails(t, defined...), `exporters::otlp_http::sending_queue::storage: extension "file_storage" does not start: define it under extensions and list it in service::extensions`)
 	for _, valid := range [][]string{
 		append(defined, "--set=service.extensions=[file_storage]"),
-		{"validate", "--set=exporters.profiles_file.sending_queue={enabled: false, storage: nope}"},
+		{"validate", "--set=exporters.otlp_http={endpoint: 'http://a:1', sending_queue: {enabled: false, storage: nope}}"},
 		{"validate", "--set=receivers.pprof.resource_attributes={storage: nope}"},
 	} {
 		succeeds(t, valid...)

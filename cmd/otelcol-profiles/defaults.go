@@ -15,6 +15,10 @@ import (
 // profilesGate enables pipelines of profiles. The Collector has it off by default.
 const profilesGate = "service.profilesSupport"
 
+// healthGate makes health_check say what a component reports, such as a full disk, in the body of its response. The code of
+// the response stays 200, so that nothing restarts a Collector that waits.
+const healthGate = "extension.healthcheck.useComponentStatus"
+
 // memoryRatio is the share of a container's memory limit that becomes GOMEMLIMIT. The rest
 // is for stacks of threads, buffers of the kernel, and memory that the garbage collector has not
 // freed yet.
@@ -27,8 +31,10 @@ const gcPercent = 200
 // The generated main has no place for defaults, so they are set before it runs. It parses the
 // flags later: --feature-gates overrides them.
 func init() {
-	if err := featuregate.GlobalRegistry().Set(profilesGate, true); err != nil {
-		panic("feature gate " + profilesGate + ": " + err.Error())
+	for _, gate := range []string{profilesGate, healthGate} {
+		if err := featuregate.GlobalRegistry().Set(gate, true); err != nil {
+			panic("feature gate " + gate + ": " + err.Error())
+		}
 	}
 	setMemoryLimit(memlimit.FromCgroup)
 	setGCPercent()

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -178,6 +179,9 @@ func TestExitCodes(t *testing.T) {
 		{"ls --from -1h --to -2h " + cpu, exitUsage, `--to is "-2h": must be a range: --from before --to`},
 		{"ls --trace-id 12 " + cpu, exitUsage, `--trace-id is "12": must be 32 hex digits`},
 		{"ls --label a " + cpu, exitUsage, `--label is "a": must be KEY=VALUE`},
+		{`ls --label {pod=~"` + strings.Repeat("(x?){1000}", 3) + `"} ` + cpu, exitUsage, "must have at most 10000 instructions in total"},
+		{`ls --label {pod=~"` + strings.Repeat("(x?){1000}", 1000) + `"} ` + cpu, exitUsage, "is a regular expression of 10000 bytes: must have at most 8192"},
+		{"ls" + strings.Repeat(" --label pod=a", 101) + " " + cpu, exitUsage, `--label is "pod=a": must have at most 100 labels`},
 		{"ls --max-memory 64mib " + cpu, exitUsage, `--max-memory is "64mib": must be`},
 		{"ls --max-memory 1MiB " + cpu, exitUsage, "--max-memory is 1MiB: must be at least 16MiB"},
 		{"convert " + cpu, exitUsage, "no --format FORMAT: must be one of pprof, otlp, json, folded, parquet"},
@@ -433,4 +437,23 @@ func TestVersionIsThatOfTheBuild(t *testing.T) {
 func TestCompletionKnowsTheFormats(t *testing.T) {
 	assert.Contains(t, succeed(t, "__complete", "convert", "--format", ""), "folded")
 	assert.Contains(t, succeed(t, "completion", "bash"), "otelprof")
+}
+
+func TestSumsAreInTheUnitThatAPersonTakes(t *testing.T) {
+	for want, of := range map[string]struct {
+		sum  int64
+		unit string
+	}{
+		"8.98 s": {8_980_000, "microseconds"}, "8.98 s ": {8_980, "ms"}, "1.5 min": {90e9, "nanoseconds"}, "2.5 h": {9000, "seconds"},
+		"-250 µs": {-250_000, "ns"}, "2.5 h ": {150, "minutes"}, "292471 h": {math.MaxInt64 / 8_760, "microseconds"},
+		"1.5 KiB": {1536, "bytes"}, "8 EiB": {math.MaxInt64, "By"}, "0 B": {0, "bytes"}, "0 ns": {0, "nanoseconds"},
+		"12345678": {12_345_678, "count"}, "12345678 objects": {12_345_678, "objects"},
+	} {
+		assert.Equal(t, strings.TrimSpace(want), quantity(of.sum, of.unit), of)
+	}
+	path := profiletest.WriteFile(t, "cpu.pb", profiletest.Pprof(t, &profile.Profile{
+		SampleType: []*profile.ValueType{{Type: "cpu", Unit: "microseconds"}}, Sample: []*profile.Sample{{Value: []int64{8_980_000}}}, TimeNanos: 1e18,
+	}))
+	assert.Contains(t, succeed(t, "ls", path), "  8.98 s  ")
+	assert.EqualValues(t, 8_980_000, rows(t, path)[0].Sum)
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -110,33 +111,46 @@ func (a *app) convertToParquet(ctx context.Context, paths []string, c *compariso
 	})
 }
 
-// writeTo writes the output of fill to standard output or into a file, which has its name when it is complete.
-func (a *app) writeTo(path string, fill func(io.Writer) error) (err error) {
-	if path == archive.Stdin {
+// writeTo writes the output of fill to standard output, into a device or pipe, or into a file that only its owner reads, and
+// which has its name when it is complete. A link at that name is replaced: somebody else may have put it there.
+func (a *app) writeTo(path string, fill func(io.Writer) error) error {
+	if path == archive.Stdin || path == "/dev/stdout" {
 		return fill(a.stdout)
 	}
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target
+	if isStream(path) {
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0) // #nosec G304 -- the user names it
+		if err != nil {
+			return err
+		}
+		return cmp.Or(fill(f), f.Close())
 	}
-	partial := path
-	if info, err := os.Stat(path); err != nil || info.Mode().IsRegular() { // else it is a device or a pipe
-		partial = fmt.Sprintf("%s.%d.tmp", path, os.Getpid())
+	if info, err := os.Lstat(path); err == nil && info.IsDir() {
+		return &fs.PathError{Op: "write", Path: path, Err: errors.New("is a directory")}
 	}
-	f, err := os.OpenFile(partial, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o666) // #nosec G302 G304 -- the umask decides, as for all tools
+	f, err := os.CreateTemp(filepath.Dir(path), ".otelprof-*.tmp") // of mode 0600
 	if err != nil {
 		return err
 	}
 	err = cmp.Or(fill(f), f.Close())
-	if partial == path {
-		return err
-	}
 	if err == nil {
-		err = os.Rename(partial, path)
+		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		_ = os.Remove(partial)
+		_ = f.Close() // again, if it was closed
+		_ = os.Remove(f.Name())
 	}
 	return err
+}
+
+// isStream reports whether a path is a device, a pipe, or a link of the system to one that is open.
+func isStream(path string) bool {
+	for _, open := range []string{"/dev/fd/", "/dev/stderr", "/proc/"} {
+		if strings.HasPrefix(path, open) {
+			return true
+		}
+	}
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode()&(os.ModeDevice|os.ModeCharDevice|os.ModeNamedPipe|os.ModeSocket) != 0
 }
 
 func (a *app) converted(ctx context.Context, paths []string, c *comparison, format string) ([]byte, error) {

@@ -70,7 +70,7 @@ func TestDiffFailsIfAShareGrewBeyondNoise(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{base, equal}, exitOK, "4 functions with 1 % of cpu or more compared, 0 changed beyond noise.\nBASE: 10 runs with 5m0s. NEW: 10 runs with 5m0s.\n"},
+		{[]string{base, equal}, exitOK, "4 functions with 1 % of cpu or more compared, 0 changed beyond noise.\nBASE: 10 runs with 5 min. NEW: 10 runs with 5 min.\n"},
 		{[]string{"--fail-above", "0%", base, equal}, exitOK, "Pass: the share of 0 functions grew by more than 0 percentage points.\n"},
 		{[]string{base, slow}, exitOK, "2 changed beyond noise"},
 		{[]string{"--fail-above", "2%", base, slow}, exitWrong, "Fail: the share of 1 function grew by more than 2 percentage points.\n"},
@@ -91,7 +91,7 @@ func TestDiffReports(t *testing.T) {
 	_, stdout, _ := otelprof(t, "diff", "--fail-above", "2%", base, slow)
 	assert.Equal(t, `Fail: the share of 1 function grew by more than 2 percentage points.
 4 functions with 1 % of cpu or more compared, 2 changed beyond noise.
-BASE: 10 runs with 5m0s. NEW: 10 runs with 5m0s.
+BASE: 10 runs with 5 min. NEW: 10 runs with 5 min.
 Shares are cumulative, changes in percentage points with their 95 % confidence intervals.
 
 CHANGE          BASE     NEW      BASE FLAT  NEW FLAT  P      FUNCTION

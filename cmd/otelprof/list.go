@@ -125,22 +125,12 @@ func sumOf(r *query.Row) string {
 	}
 }
 
-// quantity writes a sum with its unit.
+// quantity writes a sum with its unit: times and sizes in that which a person takes, rounded, and counts as they are.
 func quantity(sum int64, unit string) string {
-	switch unit {
-	case "nanoseconds", "ns":
-		d := time.Duration(sum)
-		if d.Abs() >= time.Second {
-			d = d.Round(10 * time.Millisecond)
-		}
-		return d.String()
-	case "bytes", "By":
-		n, units := float64(sum), []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
-		for (n >= 1024 || n <= -1024) && len(units) > 1 {
-			n, units = n/1024, units[1:]
-		}
-		return strings.TrimSuffix(strconv.FormatFloat(n, 'f', 1, 64), ".0") + " " + units[0]
-	case "count", "":
+	switch {
+	case webui.HasScale(unit):
+		return webui.Quantity(unit, float64(sum))
+	case unit == "count" || unit == "":
 		return strconv.FormatInt(sum, 10)
 	default:
 		return strconv.FormatInt(sum, 10) + " " + cell(unit)

@@ -16,6 +16,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -51,6 +52,8 @@ type app struct {
 	strict         bool
 	showStats      bool
 	stats          archive.Stats
+	toRead         atomic.Int64 // bytes of the files that were found
+	progress       *progress    // nil without a terminal
 	objects        *objectstore.Reader
 	reading        bool // the command line was right
 	wrong          bool // an error was reported, or a rule is violated
@@ -60,9 +63,14 @@ type app struct {
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	a := &app{stdout: stdout, stderr: stderr, now: time.Now(), exitError: exitWrong}
+	if isTerminal(stderr) {
+		a.progress = startProgress(stderr, a.progressText)
+		a.stdout, a.stderr = a.progress.over(stdout), a.progress.over(stderr)
+	}
 	root := a.command()
 	root.SetArgs(args)
 	command, err := root.ExecuteContextC(ctx)
+	a.progress.stop()
 	if a.objects != nil {
 		a.objects.Close()
 	}
@@ -119,7 +127,7 @@ selected; 2 for a wrong command line. Those of diff differ.`,
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-			return fmt.Errorf("--%s is %q: %w", invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap())
+			return fmt.Errorf("--%s is %.200q: %w", invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap())
 		}
 		return err
 	})
@@ -168,6 +176,9 @@ func (a *app) source(ctx context.Context, paths []string) (*query.Source, error)
 		if err := a.failed(err); err != nil {
 			return nil, err
 		}
+	}
+	for _, file := range files {
+		a.toRead.Add(file.Size)
 	}
 	if len(files) == 0 && len(failed) == 0 {
 		return nil, fmt.Errorf("no files in %s", strings.Join(paths, ", "))

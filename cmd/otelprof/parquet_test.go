@@ -4,8 +4,10 @@
 package main
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/cmd/otelprof/internal/parquetfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 func TestParquetHasARowForEachSelectedSample(t *testing.T) {
@@ -42,25 +45,55 @@ func TestOutputReplacesAFileOnlyWhenItIsComplete(t *testing.T) {
 	dir := exampleDirectory(t)
 	damaged := filepath.Join(dir, "damaged.otlp.pb")
 	require.NoError(t, os.WriteFile(damaged, []byte("\x0a\xff\xff\xff\xff\x7f"), 0o600))
-	link, target := filepath.Join(dir, "link"), filepath.Join(dir, "target")
+	target := filepath.Join(dir, "target")
 	require.NoError(t, os.WriteFile(target, []byte("before"), 0o600))
-	require.NoError(t, os.Symlink(target, link))
 	for _, format := range []string{"parquet", "pprof"} {
-		code, _, _ := otelprof(t, "convert", "--strict", "--format", format, "-o", link, filepath.Join(dir, "cpu.pb.gz"), damaged)
+		code, _, _ := otelprof(t, "convert", "--strict", "--format", format, "-o", target, filepath.Join(dir, "cpu.pb.gz"), damaged)
 		assert.Equal(t, exitWrong, code)
 		content, err := os.ReadFile(target)
 		require.NoError(t, err)
 		assert.Equal(t, "before", string(content))
 	}
-	succeed(t, "convert", "--format", "parquet", "-o", link, filepath.Join(dir, "cpu.pb.gz"))
+	succeed(t, "convert", "--format", "parquet", "-o", target, filepath.Join(dir, "cpu.pb.gz"))
 	rows, err := pq.ReadFile[parquetfile.Row](target)
 	require.NoError(t, err)
 	assert.Len(t, rows, 2)
-	left, err := filepath.Glob(filepath.Join(dir, "*.tmp"))
+	left, err := filepath.Glob(filepath.Join(dir, ".*.tmp"))
 	require.NoError(t, err)
 	assert.Empty(t, left)
 	succeed(t, "convert", "--format", "parquet", "-o", os.DevNull, filepath.Join(dir, "cpu.pb.gz"))
 	info, err := os.Stat(os.DevNull)
 	require.NoError(t, err)
 	assert.False(t, info.Mode().IsRegular())
+}
+
+// TestOutputIsReadByItsOwnerOnly: a link that somebody else has put at the name is not followed.
+func TestOutputIsReadByItsOwnerOnly(t *testing.T) {
+	dir := exampleDirectory(t)
+	input, own := filepath.Join(dir, "cpu.pb.gz"), t.TempDir()
+	for name, args := range map[string][]string{
+		"pprof": {"convert", "--format", "pprof"}, "parquet": {"convert", "--format", "parquet"}, "pgo": {"pgo"},
+	} {
+		path, target := filepath.Join(own, name), filepath.Join(own, name+".target")
+		profiletest.WriteAt(t, target, []byte("before"), time.Now())
+		require.NoError(t, os.Symlink(target, path))
+		for range 2 { // the first replaces a link, the second a file that all may read
+			succeed(t, append(args, "-o", path, input)...)
+			info, err := os.Lstat(path)
+			require.NoError(t, err)
+			assert.True(t, info.Mode().IsRegular(), name)
+			if runtime.GOOS != "windows" {
+				assert.Equal(t, fs.FileMode(0o600), info.Mode().Perm(), name)
+			}
+			assert.Positive(t, info.Size(), name)
+			require.NoError(t, os.Chmod(path, 0o644)) // #nosec G302 -- the test needs it
+		}
+		content, err := os.ReadFile(target)
+		require.NoError(t, err)
+		assert.Equal(t, "before", string(content), name)
+	}
+	assert.NotEmpty(t, succeed(t, "convert", "--format", "pprof", "-o", "/dev/stdout", input))
+	code, _, stderr := otelprof(t, "convert", "--format", "pprof", "-o", own, input)
+	assert.Equal(t, exitWrong, code, "a directory")
+	assert.NotEmpty(t, stderr)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/cmd/otelprof/internal/regression"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // runs are the profiles of one side of a comparison.
@@ -133,7 +134,7 @@ func namesOf(l *profile.Location) []string {
 	names := make([]string, 0, 1)
 	for _, line := range l.Line {
 		if line.Function != nil {
-			names = append(names, cmp.Or(line.Function.Name, "<unknown>"))
+			names = append(names, cmp.Or(sampletypes.FunctionName(line.Function.Name, line.Function.SystemName), "<unknown>"))
 		}
 	}
 	if len(names) > 0 {

@@ -103,6 +103,7 @@ func (a *app) serve(ctx context.Context, address string, handler http.Handler, o
 	if err != nil {
 		return err
 	}
+	a.progress.stop()
 	url := "http://" + listener.Addr().String()
 	if _, err := fmt.Fprintln(a.stdout, "Serving at "+url+" (stop with Ctrl-C)"); err != nil {
 		return err

@@ -10,6 +10,7 @@ package golden
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"flag"
@@ -226,7 +227,22 @@ func merged(t *testing.T, yaml string, all []pprofile.Profiles) []pprofile.Profi
 	require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
 	consumeAll(t, p, all)
 	require.NoError(t, p.Shutdown(context.Background()))
-	return sink.AllProfiles()
+	outputs := sink.AllProfiles()
+	if strings.Contains(yaml, "split_by") { // sent side by side
+		slices.SortFunc(outputs, func(a, b pprofile.Profiles) int {
+			x, y := executable(a), executable(b)
+			return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y))
+		})
+	}
+	return outputs
+}
+
+// executable is the attribute of the first resource by which processorModes split.
+func executable(pd pprofile.Profiles) string {
+	if name, ok := pd.ResourceProfiles().At(0).Resource().Attributes().Get("process.executable.name"); ok {
+		return name.AsString()
+	}
+	return ""
 }
 
 func consumeAll(t *testing.T, to xconsumer.Profiles, all []pprofile.Profiles) {

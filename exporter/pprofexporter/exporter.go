@@ -5,7 +5,9 @@ package pprofexporter
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -19,6 +21,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/repeatlog"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -28,7 +32,9 @@ type pprofExporter struct {
 	settings  exporter.Settings
 	telemetry *metadata.TelemetryBuilder
 	instance  metric.MeasurementOption // the ID, as an attribute of all metrics
-	client    client                   // nil before start
+	trouble   *repeatlog.Reporter
+	server    string // the endpoint without its query and user
+	client    client // nil before start
 }
 
 // client sends one series to a server.
@@ -61,12 +67,22 @@ func newPprofExporter(config *Config, set exporter.Settings) (*pprofExporter, er
 		return nil, err
 	}
 	return &pprofExporter{
-		config: config, settings: set, telemetry: telemetry,
+		config: config, settings: set, telemetry: telemetry, trouble: repeatlog.New(set.Logger), server: serverOf(config.HTTP.Endpoint),
 		instance: metric.WithAttributes(attribute.String("exporter", set.ID.String())),
 	}, nil
 }
 
+// serverOf returns what of an endpoint is no secret.
+func serverOf(endpoint string) string {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return ""
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}
+
 func (e *pprofExporter) start(ctx context.Context, host component.Host) (err error) {
+	e.trouble.Start(host)
 	if e.config.Protocol == protocolParca {
 		e.client, err = newGRPCClient(ctx, e.config, host, e.settings)
 	} else {
@@ -96,27 +112,31 @@ func (e *pprofExporter) consume(ctx context.Context, pd pprofile.Profiles) error
 	var retry, rejection *failure // the first of each
 	rejected, accepted := map[place]bool{}, map[place]bool{}
 	convert := context.WithoutCancel(ctx) // an error of ctx is none of the payload
-	for converted, err := range (pproftranslator.Marshaler{OmitEmpty: true}).All(convert, pd) {
-		s, failed := e.newSeries(pd, converted, err)
-		if failed == nil {
-			failed = e.client.send(ctx, s)
-		}
-		switch {
-		case failed == nil:
-			mark(accepted, converted)
-		case failed.reason != "":
-			mark(rejected, converted)
-			_ = e.reject(failed, s)
-			if rejection == nil {
-				rejection = failed
+	err = panics.Guarded(func() error {
+		for converted, err := range (pproftranslator.Marshaler{OmitEmpty: true}).All(convert, pd) {
+			s, failed := e.sendSeries(ctx, pd, converted, err)
+			switch {
+			case failed == nil:
+				mark(accepted, converted)
+			case failed.reason != "":
+				mark(rejected, converted)
+				_ = e.reject(failed, s)
+				if rejection == nil {
+					rejection = failed
+				}
+			case retry == nil || failed.ends:
+				retry = failed
 			}
-		case retry == nil || failed.ends:
-			retry = failed
+			if retry != nil && retry.ends {
+				break
+			}
 		}
-		if retry != nil && retry.ends {
-			break
-		}
+		return nil
+	})()
+	if err != nil { // a panic of the conversion
+		retry = e.panicked(err)
 	}
+	e.report(ctx, retry, len(accepted) > 0)
 	switch {
 	case retry != nil:
 		rest := only(pd, func(at place) bool { return !accepted[at] && !rejected[at] })
@@ -130,6 +150,52 @@ func (e *pprofExporter) consume(ctx context.Context, pd pprofile.Profiles) error
 		return consumererror.NewPermanent(xconsumererror.NewProfiles(err, only(pd, func(at place) bool { return rejected[at] })))
 	}
 	return nil
+}
+
+// sendSeries sends one series. A panic concerns no other, and is retried as if the server were away.
+func (e *pprofExporter) sendSeries(ctx context.Context, pd pprofile.Profiles, converted pproftranslator.Converted, err error) (s *series, failed *failure) {
+	caught := panics.Guarded(func() error {
+		if s, failed = e.newSeries(pd, converted, err); failed == nil {
+			failed = e.client.send(ctx, s)
+		}
+		return nil
+	})()
+	if caught != nil {
+		failed = e.panicked(caught)
+	}
+	return s, failed
+}
+
+// panicked logs a panic once a minute. Nobody but retry_on_failure ends its retries.
+func (e *pprofExporter) panicked(err error) *failure {
+	fields := []zap.Field{zap.String("endpoint", e.server)}
+	if caught, ok := errors.AsType[*panics.Error](err); ok {
+		fields = append(fields, zap.ByteString("stack", caught.Stack))
+	}
+	e.trouble.Warn("Panic while sending profiles; will retry", err, fields...)
+	return &failure{error: err}
+}
+
+func isPanic(err error) bool {
+	_, caught := errors.AsType[*panics.Error](err)
+	return caught
+}
+
+const troubleAway = "Backend does not take profiles"
+
+// report reports whether the server takes profiles.
+func (e *pprofExporter) report(ctx context.Context, retry *failure, accepted bool) {
+	switch {
+	case retry != nil && isPanic(retry.error): // of ours
+	case retry != nil && ctx.Err() == nil:
+		waits := "profiles of the sender, which gets a retryable error"
+		if e.config.SendingQueue.HasValue() {
+			waits = "profiles in sending_queue"
+		}
+		e.trouble.Failed(troubleAway, retry.error, zap.String("endpoint", e.server), zap.String("waits", waits))
+	case retry == nil && accepted:
+		e.trouble.Over(troubleAway, "Sending profiles again", zap.String("endpoint", e.server))
+	}
 }
 
 func mark(places map[place]bool, c pproftranslator.Converted) {

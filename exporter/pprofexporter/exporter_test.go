@@ -446,6 +446,25 @@ func TestStatusDecidesBetweenRetryAndRejection(t *testing.T) {
 	}
 }
 
+// TestCredentialsStayWithTheServer_A3: no redirect of HTTP is followed. gRPC has none.
+func TestCredentialsStayWithTheServer_A3(t *testing.T) {
+	thief, stolen := profiletest.Thief(t)
+	for _, status := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+		seen := make(chan http.Header, 10)
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			seen <- r.Header
+			http.Redirect(w, r, thief+r.URL.Path, status)
+		}))
+		e := start(t, "endpoint: "+server.URL+"\nheaders: {authorization: Bearer s3cret, x-scope-orgid: s3cret}"+withoutQueue)
+		err := e.ConsumeProfiles(t.Context(), services(t, "a"))
+		assert.True(t, consumererror.IsPermanent(err), "%v", err)
+		assert.Equal(t, "Bearer s3cret", (<-seen).Get("Authorization"))
+		assert.NotContains(t, err.Error(), "s3cret")
+		server.Close()
+	}
+	assert.Empty(t, stolen())
+}
+
 func TestConnectionErrorsKeepAllProfiles(t *testing.T) {
 	away := httptest.NewServer(nil)
 	away.Close()
@@ -508,6 +527,20 @@ func TestQueueRetriesOnlyWhatWasNotAccepted(t *testing.T) {
 		}
 		assert.Equal(t, []string{"a", "b", "c", "e"}, order)
 	}
+}
+
+// Servers show nothing but the name of a function.
+func TestFunctionsWithoutANameGetTheirSymbol(t *testing.T) {
+	p := &profile.Profile{
+		SampleType: []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}}, PeriodType: &profile.ValueType{},
+		Function: []*profile.Function{{SystemName: "symbol"}, {Name: "name", SystemName: "_Z4namev"}, {Name: "_Z4namev", SystemName: "_Z4namev"}},
+	}
+	complete(p, protocolHTTP)
+	var names []string
+	for _, f := range p.Function {
+		names = append(names, f.Name+" "+f.SystemName)
+	}
+	require.Equal(t, []string{"symbol symbol", "name _Z4namev", "_Z4namev _Z4namev"}, names)
 }
 
 func TestReferencesAreResolvedAndMissingTimesFilledIn(t *testing.T) {

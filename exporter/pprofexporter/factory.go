@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/xexporter"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/repeatlog"
 )
 
 // NewFactory returns the factory of the exporter pprof.
@@ -30,13 +31,20 @@ func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Co
 	if err != nil {
 		return nil, err
 	}
-	return xexporterhelper.NewProfiles(ctx, set, e.config, e.consume,
-		xexporterhelper.WithQueueBatch(e.config.SendingQueue, xexporterhelper.NewProfilesQueueBatchSettings()),
-		exporterhelper.WithRetry(e.config.RetryOnFailure),
+	set.Logger = repeatlog.Quiet(set.Logger)
+	options := []exporterhelper.Option{
 		exporterhelper.WithCapabilities(consumer.Capabilities{MutatesData: false}),
 		// The timeout of the client is that of one request, and a payload makes several.
 		exporterhelper.WithTimeout(exporterhelper.TimeoutConfig{Timeout: 0}),
 		exporterhelper.WithStart(e.start),
 		exporterhelper.WithShutdown(e.shutdown),
-	)
+	}
+	// With the options of what is disabled, errors would advise to enable it.
+	if e.config.SendingQueue.HasValue() {
+		options = append(options, xexporterhelper.WithQueueBatch(e.config.SendingQueue, xexporterhelper.NewProfilesQueueBatchSettings()))
+	}
+	if e.config.RetryOnFailure.Enabled {
+		options = append(options, exporterhelper.WithRetry(e.config.RetryOnFailure))
+	}
+	return xexporterhelper.NewProfiles(ctx, set, e.config, e.consume, options...)
 }

@@ -142,9 +142,12 @@ func adaptToPyroscope(p *profile.Profile) {
 	p.DefaultSampleType = sampletypes.PyroscopeName(p.DefaultSampleType)
 }
 
-// complete fills in a missing time and, for servers that make a part of the type ID of it, a missing period type: each
+// complete fills in the symbols of functions without a name, which servers show, a missing time and, for servers that make a part of the type ID of it, a missing period type: each
 // unit of the last sample type counts.
 func complete(p *profile.Profile, protocol string) {
+	for _, f := range p.Function {
+		f.Name = cmp.Or(f.Name, f.SystemName)
+	}
 	if p.TimeNanos <= 0 {
 		p.TimeNanos = time.Now().UnixNano() - p.DurationNanos
 	}

@@ -76,10 +76,10 @@ func (e *fileExporter) compact(ctx context.Context, c *CompactConfig) {
 		options.Into = append(options.Into, compact.Level{Into: c.Into[i], Resolution: c.Resolution[i]})
 	}
 	compactor := compact.New(options)
-	every(ctx, compactInterval, func() {
+	e.every(ctx, compactInterval, func() {
 		if err := compactor.Run(ctx); err != nil && ctx.Err() == nil {
 			e.count(e.telemetry.ExporterProfilesFileCompactionErrors, 1)
-			e.logger.Warn("Compaction failed; will retry", zap.Error(err))
+			e.logger.Warn("Compaction failed; will retry", append(stackOf(err), zap.Error(err))...)
 		}
 	})
 }

@@ -15,7 +15,6 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/config/configretry"
 	"go.opentelemetry.io/collector/confmap"
-	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/objectstore"
@@ -49,11 +48,9 @@ type Config struct {
 	GroupBy []string `mapstructure:"group_by"`
 	// MaxGroups is how many groups may have a directory. Records of further groups go to the directory _other.
 	MaxGroups int `mapstructure:"max_groups"`
-	// MaxOpenFiles is how many groups may have an open file.
+	// MaxOpenFiles is how many files stay open. Those of further groups are opened again when they are written.
 	MaxOpenFiles int `mapstructure:"max_open_files"`
-	// SendingQueue enables a queue. Disabled by default.
-	SendingQueue configoptional.Optional[exporterhelper.QueueBatchConfig] `mapstructure:"sending_queue"`
-	// RetryOnFailure says how file system errors are retried.
+	// RetryOnFailure says how file system errors are retried, while the caller waits.
 	RetryOnFailure configretry.BackOffConfig `mapstructure:"retry_on_failure"`
 }
 
@@ -128,10 +125,6 @@ func createDefaultConfig() component.Config {
 	retry.InitialInterval = 200 * time.Millisecond
 	retry.MaxInterval = time.Second
 	retry.MaxElapsedTime = 10 * time.Second
-	queue := exporterhelper.NewDefaultQueueConfig()
-	queue.Sizer = exporterhelper.RequestSizerTypeBytes
-	queue.QueueSize = int64(256 * config.MiB)
-	queue.Batch = configoptional.None[exporterhelper.BatchConfig]()
 	return &Config{
 		Compact:       configoptional.Default(defaultCompact()),
 		ObjectStorage: configoptional.Default(ObjectStorageConfig{Timeout: 5 * time.Minute}),
@@ -146,22 +139,12 @@ func createDefaultConfig() component.Config {
 		},
 		MaxGroups:      1000,
 		MaxOpenFiles:   100,
-		SendingQueue:   configoptional.Default(queue),
 		RetryOnFailure: retry,
 	}
 }
 
-// Unmarshal reads the configuration strictly and sets the defaults that depend on other keys.
-func (c *Config) Unmarshal(conf *confmap.Conf) error {
-	if err := config.Unmarshal(conf, c); err != nil {
-		return err
-	}
-	// Profiles in a queue are acknowledged already, unless the caller waits, so they are retried indefinitely.
-	if c.SendingQueue.HasValue() && !c.SendingQueue.Get().WaitForResult && !conf.IsSet("retry_on_failure::max_elapsed_time") {
-		c.RetryOnFailure.MaxElapsedTime = 0
-	}
-	return nil
-}
+// Unmarshal reads the configuration strictly.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return config.Unmarshal(conf, c) }
 
 // pprofReplacement is for configurations that wrote pprof, or one record a file.
 const pprofReplacement = "for single pprof files use otelprof convert, or /api/profile of profiles_view"
@@ -187,7 +170,6 @@ func (c *Config) Validate() error {
 	}
 	c.checkObjectStorage(&checks)
 	c.checkGroups(&checks)
-	c.checkQueue(&checks)
 	if retry := c.RetryOnFailure; retry.Enabled {
 		checks.That(retry.InitialInterval >= minDuration, "retry_on_failure::initial_interval", retry.InitialInterval, "%v or more", minDuration)
 		checks.That(retry.MaxInterval >= minDuration, "retry_on_failure::max_interval", retry.MaxInterval, "%v or more", minDuration)
@@ -234,25 +216,6 @@ func (c *Config) checkGroups(checks *config.Checks) {
 	}
 	checks.That(c.MaxGroups >= 1, "max_groups", c.MaxGroups, "1 or more")
 	checks.That(c.MaxOpenFiles >= 1, "max_open_files", c.MaxOpenFiles, "1 or more")
-}
-
-func (c *Config) checkQueue(checks *config.Checks) {
-	if !c.SendingQueue.HasValue() {
-		return
-	}
-	queue := c.SendingQueue.Get()
-	checks.That(!queue.Batch.HasValue(), "sending_queue::batch", "set", "left out (it would copy the dictionary into each part; use profiles_dedup upstream)")
-	checks.That(queue.Sizer == exporterhelper.RequestSizerTypeBytes, "sending_queue::sizer", queue.Sizer.String(), "bytes or left out")
-	checks.That(queue.QueueSize >= int64(config.MiB), "sending_queue::queue_size", queue.QueueSize,
-		"at least 1MiB (it counts bytes, not payloads: a payload larger than the queue is dropped)")
-	if queue.WaitForResult {
-		return
-	}
-	// The queue acknowledges profiles. A stored item leaves it after its record was synced.
-	checks.That(c.Sync != syncRecord || queue.StorageID != nil, "sync", c.Sync,
-		"none or interval with a sending_queue in memory; or set sending_queue::storage, or sending_queue::wait_for_result: true")
-	checks.That(c.RetryOnFailure.Enabled, "retry_on_failure::enabled", c.RetryOnFailure.Enabled,
-		"true with a sending_queue (acknowledged profiles would be dropped at the first error); or set sending_queue::wait_for_result: true")
 }
 
 func notNegative[T int | config.Size](checks *config.Checks, key string, value T) {

@@ -9,11 +9,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/config/configretry"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
-	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -22,7 +20,6 @@ import (
 
 func TestDefaultConfig(t *testing.T) {
 	config := createDefaultConfig().(*Config)
-	assert.False(t, config.SendingQueue.HasValue(), "it is off")
 	retry := configretry.NewDefaultBackOffConfig()
 	retry.InitialInterval, retry.MaxInterval, retry.MaxElapsedTime = 200*time.Millisecond, time.Second, 10*time.Second
 	assert.Equal(t, retry, config.RetryOnFailure)
@@ -47,11 +44,6 @@ func TestLoadConfig(t *testing.T) {
 				c.Rotation = RotationConfig{MaxSize: 128 * config.MiB, MaxAge: 10 * time.Minute, MaxRecords: 1000}
 				c.Retention = RetentionConfig{MaxFiles: 500, MaxAge: 24 * time.Hour, MaxTotalSize: 10 * config.GiB}
 				c.GroupBy, c.MaxGroups, c.MaxOpenFiles = []string{"service.name", "host.name"}, 50, 20
-				queue := exporterhelper.NewDefaultQueueConfig()
-				queue.Sizer, queue.QueueSize = exporterhelper.RequestSizerTypeBytes, 512<<20
-				queue.WaitForResult, queue.BlockOnOverflow, queue.NumConsumers = true, true, 2
-				queue.Batch = configoptional.None[exporterhelper.BatchConfig]()
-				c.SendingQueue = configoptional.Some(queue)
 				c.RetryOnFailure.InitialInterval = time.Second
 				c.RetryOnFailure.MaxInterval = 5 * time.Second
 			}),
@@ -100,6 +92,7 @@ func TestWrongConfigurationsAreRejected_D3(t *testing.T) {
 		"{}":                                                                                  "directory is \"\": must be the path of the directory of the files",
 		`directory: "a\0b"`:                                                                   `directory is "a\x00b": must be the path`,
 		"{directory: d, format: pprof}":                                                       "format is \"pprof\": must be proto or json (for single pprof files use otelprof convert, or /api/profile",
+		"{directory: d, sending_queue: {}}":                                                   "unknown key sending_queue",
 		"{directory: d, framing: none}":                                                       "unknown key framing",
 		"{directory: d, compression: snappy}":                                                 "compression is \"snappy\": must be one of none, gzip, zstd",
 		"{directory: d, sync: always}":                                                        "sync is \"always\": must be one of none, interval, record",
@@ -119,12 +112,6 @@ func TestWrongConfigurationsAreRejected_D3(t *testing.T) {
 		"{directory: d, group_by: [a, b, c, d, e, f, g, h, i]}":                               "must be at most 8 keys",
 		"{directory: d, max_groups: 0}":                                                       "max_groups is 0: must be 1 or more",
 		"{directory: d, max_open_files: 0}":                                                   "max_open_files is 0: must be 1 or more",
-		"{directory: d, sending_queue: {batch: {}}}":                                          "sending_queue::batch is \"set\": must be left out",
-		"{directory: d, sending_queue: {sizer: requests}}":                                    "sending_queue::sizer is \"requests\": must be bytes",
-		"{directory: d, sending_queue: {queue_size: 1000}}":                                   "sending_queue::queue_size is 1000: must be at least 1MiB (it counts bytes",
-		"{directory: d, sending_queue: {}, sync: record}":                                     "sync is \"record\": must be none or interval with a sending_queue in memory; or set sending_queue::storage",
-		"{directory: d, sending_queue: {storage: file_storage, wait_for_result: true}}":       "`wait_for_result` is not supported with a persistent queue",
-		"{directory: d, sending_queue: {enabled: true}, retry_on_failure: {enabled: false}}":  "retry_on_failure::enabled is false: must be true with a sending_queue",
 		"{directory: d, retry_on_failure: {initial_interval: -1s}}":                           "initial_interval",
 		"{directory: d, object_storage: {prefix: p}}":                                         `object_storage::bucket is "": must be the name of a bucket`,
 		"{directory: d, object_storage: {bucket: b-1}}":                                       `object_storage::prefix is "": must be a path of this Collector alone, such as profiles/${env:HOSTNAME}`,
@@ -136,21 +123,7 @@ func TestWrongConfigurationsAreRejected_D3(t *testing.T) {
 		"{directory: d, object_storage: {bucket: b-1, prefix: p, retention: {max_age: 30s}}}": "object_storage::retention::max_age is 30s: must be 0 (no limit), or at least 1m and rotation::max_age, which is 1m0s",
 		"{directory: d, object_storage: {bucket: b-1, prefix: p}, rotation: {max_size: 0}}":   "rotation::max_size is 0B: must be more than 0 and at most 5GiB with object_storage",
 		"{directory: d, object_storage: {bucket: b-1, prefix: p, access_key: x}}":             "access_key",
-		"{directory: d, sync: record, sending_queue: {storage: file_storage}}":                "",
 		"{directory: d, format: json}":                                                        "",
 		"{directory: d, object_storage: {endpoint: 'http://localhost:9000', bucket: profiles, prefix: prod/host-1/, region: eu-west-1, timeout: 1m, retention: {max_age: 720h}}}": "",
 	})
-}
-
-// The caller of a queue that waits for the result sends the profiles again.
-func TestRetriesEndUnlessTheProfilesAreAcknowledged(t *testing.T) {
-	for yaml, want := range map[string]time.Duration{
-		"{directory: d}": 10 * time.Second,
-		"{directory: d, sending_queue: {wait_for_result: true}}": 10 * time.Second,
-		"{directory: d, sending_queue: {}}":                      0,
-	} {
-		cfg := createDefaultConfig().(*Config)
-		require.NoError(t, profiletest.LoadConfig(yaml, cfg))
-		assert.Equal(t, want, cfg.RetryOnFailure.MaxElapsedTime, yaml)
-	}
 }

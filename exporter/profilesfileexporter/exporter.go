@@ -26,7 +26,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/objectstore"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/repeatlog"
 )
 
 // fileExporter turns payloads into records and writes them with a recordfile.Writer, which
@@ -41,11 +43,10 @@ type fileExporter struct {
 	marshaler pprofile.Marshaler
 	logOther  sync.Once
 	logClosed atomic.Bool // a closed file was logged at info
-	logIndex  sync.Once
+	trouble   *repeatlog.Reporter
 
 	uploader *objectstore.Uploader // nil without object_storage
 	interval time.Duration         // of looking for files to upload; 0 is the default
-	away     atomic.Bool           // the last upload failed
 	waiting  atomic.Int64          // files to upload
 
 	writer  *recordfile.Writer // nil before start and after a failed start
@@ -59,7 +60,7 @@ func newFileExporter(config *Config, set exporter.Settings) (*fileExporter, erro
 		return nil, err
 	}
 	e := &fileExporter{
-		config: config, id: set.ID, options: config.storeOptions(), logger: set.Logger, telemetry: telemetry, marshaler: &pprofile.ProtoMarshaler{},
+		config: config, id: set.ID, options: config.storeOptions(), logger: set.Logger, telemetry: telemetry, marshaler: &pprofile.ProtoMarshaler{}, trouble: repeatlog.New(set.Logger),
 		instance: metric.WithAttributes(attribute.String("exporter", set.ID.String())),
 	}
 	if config.Format == formatJSON {
@@ -74,7 +75,8 @@ func newFileExporter(config *Config, set exporter.Settings) (*fileExporter, erro
 }
 
 // start creates the directory if it is missing, and recovers incomplete files in it.
-func (e *fileExporter) start(context.Context, component.Host) error {
+func (e *fileExporter) start(_ context.Context, host component.Host) error {
+	e.trouble.Start(host)
 	directory, err := filepath.Abs(e.config.Directory)
 	if err != nil {
 		return fmt.Errorf("directory %s: %w", e.config.Directory, err)
@@ -93,8 +95,8 @@ func (e *fileExporter) start(context.Context, component.Host) error {
 	e.logger.Info("Writing profiles to files", zap.String("directory", directory), zap.String("format", e.config.Format))
 	ctx, stop := context.WithCancel(context.Background())
 	e.stop = stop
-	e.tickers.Go(func() { every(ctx, e.options.TickInterval(), writer.Tick) })
-	e.tickers.Go(func() { every(ctx, recordfile.MaintainInterval, writer.Maintain) })
+	e.tickers.Go(func() { e.every(ctx, e.options.TickInterval(), writer.Tick) })
+	e.tickers.Go(func() { e.every(ctx, recordfile.MaintainInterval, writer.Maintain) })
 	if e.uploader != nil {
 		e.tickers.Go(func() { e.uploader.Run(ctx) })
 	}
@@ -104,7 +106,8 @@ func (e *fileExporter) start(context.Context, component.Host) error {
 	return nil
 }
 
-func every(ctx context.Context, interval time.Duration, do func()) {
+// every calls do at each interval until ctx ends. A panic of do is reported, and the next interval comes.
+func (e *fileExporter) every(ctx context.Context, interval time.Duration, do func()) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
@@ -112,7 +115,9 @@ func every(ctx context.Context, interval time.Duration, do func()) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			do()
+			if err := panics.Guarded(func() error { do(); return nil })(); err != nil {
+				e.reportError(err)
+			}
 		}
 	}
 }
@@ -200,8 +205,14 @@ func (e *fileExporter) write(group []string, pd pprofile.Profiles) error {
 	}
 	if err != nil {
 		e.countError(reasonOf(err))
+		e.trouble.Failed(troubleOf(err), err, zap.String("directory", e.options.Directory),
+			zap.String("waits", "profiles of the sender, which gets a retryable error"))
+		return err
 	}
-	return err
+	for _, message := range troubles {
+		e.trouble.Over(message, "Writing profiles again", zap.String("directory", e.options.Directory))
+	}
+	return nil
 }
 
 // rejection counts an error and makes it permanent.

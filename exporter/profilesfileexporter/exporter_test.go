@@ -20,7 +20,6 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
-	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/exporter/xexporter"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -70,13 +69,13 @@ func observed(t testing.TB, cfg *Config) (*fileExporter, *componenttest.Telemetr
 	return e, telemetry, logs
 }
 
-// newExporter returns an exporter with the Collector's retries and queue.
+// newExporter returns an exporter with the Collector's retries.
 func newExporter(t testing.TB, cfg *Config) (xexporter.Profiles, *observer.ObservedLogs) {
 	own, _, logs := observed(t, cfg)
-	return withRetriesAndQueue(t, own), logs
+	return withRetries(t, own), logs
 }
 
-func withRetriesAndQueue(t testing.TB, own *fileExporter) xexporter.Profiles {
+func withRetries(t testing.TB, own *fileExporter) xexporter.Profiles {
 	set := exportertest.NewNopSettings(metadata.Type)
 	set.Logger = own.logger
 	e, err := own.withHelper(context.Background(), set)
@@ -248,24 +247,19 @@ func TestPermanentErrors(t *testing.T) {
 
 // No reader opens such a record.
 func TestDeepValuesAreRejected_E15(t *testing.T) {
-	for _, queued := range []bool{false, true} {
-		pd := profiletest.Small(t)
-		v := pd.ResourceProfiles().At(0).Resource().Attributes().PutEmpty("deep")
-		for range dictionary.MaxDepth + 1 {
-			v = v.SetEmptySlice().AppendEmpty()
-		}
-		cfg := newConfig(t)
-		if queued {
-			cfg.SendingQueue = queueConfig(func(*exporterhelper.QueueBatchConfig) {})
-		}
-		e, _ := startExporter(t, cfg)
-		err := e.ConsumeProfiles(t.Context(), pd)
-		require.ErrorContains(t, err, `resource_profiles[0].resource: attribute "deep" nests deeper than 64 levels`)
-		assert.True(t, consumererror.IsPermanent(err))
-		profiletest.Injected(t, "1 values nested too deep")
-		require.NoError(t, e.Shutdown(t.Context()))
-		assert.Empty(t, list(t, cfg.Directory))
+	pd := profiletest.Small(t)
+	v := pd.ResourceProfiles().At(0).Resource().Attributes().PutEmpty("deep")
+	for range dictionary.MaxDepth + 1 {
+		v = v.SetEmptySlice().AppendEmpty()
 	}
+	cfg := newConfig(t)
+	e, _ := startExporter(t, cfg)
+	err := e.ConsumeProfiles(t.Context(), pd)
+	require.ErrorContains(t, err, `resource_profiles[0].resource: attribute "deep" nests deeper than 64 levels`)
+	assert.True(t, consumererror.IsPermanent(err))
+	profiletest.Injected(t, "1 values nested too deep")
+	require.NoError(t, e.Shutdown(t.Context()))
+	assert.Empty(t, list(t, cfg.Directory))
 }
 
 func TestLifecycle(t *testing.T) {

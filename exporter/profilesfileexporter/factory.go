@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/xexporter"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/repeatlog"
 )
 
 // NewFactory returns the factory of the exporter profiles_file.
@@ -33,13 +34,10 @@ func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Co
 	return e.withHelper(ctx, set)
 }
 
-// withHelper puts the queue and the retries of the collector before the exporter.
+// withHelper puts the retries of the collector before the exporter.
 func (e *fileExporter) withHelper(ctx context.Context, set exporter.Settings) (xexporter.Profiles, error) {
-	queue := xexporterhelper.NewProfilesQueueBatchSettings()
-	queue.Encoding = encoding{queue.Encoding, e}
-	profiles, err := xexporterhelper.NewProfiles(ctx, set, e.config, e.consume,
-		xexporterhelper.WithQueueBatch(e.config.SendingQueue, queue),
-		exporterhelper.WithRetry(e.config.RetryOnFailure),
+	set.Logger = repeatlog.Quiet(set.Logger)
+	options := []exporterhelper.Option{
 		// Marshalling copies only payloads that others share, which are read-only. With MutatesData,
 		// a receiver of two pipelines would make a copy of each payload for this exporter,
 		// even if a processor in between makes profiles of its own.
@@ -48,9 +46,9 @@ func (e *fileExporter) withHelper(ctx context.Context, set exporter.Settings) (x
 		exporterhelper.WithTimeout(exporterhelper.TimeoutConfig{Timeout: 0}),
 		exporterhelper.WithStart(e.start),
 		exporterhelper.WithShutdown(e.shutdown),
-	)
-	if err == nil && e.config.SendingQueue.HasValue() {
-		profiles = queueing{profiles, e}
 	}
-	return profiles, err
+	if e.config.RetryOnFailure.Enabled { // otherwise, errors would advise to enable it
+		options = append(options, exporterhelper.WithRetry(e.config.RetryOnFailure))
+	}
+	return xexporterhelper.NewProfiles(ctx, set, e.config, e.consume, options...)
 }

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
@@ -25,12 +26,14 @@ func (e *fileExporter) count(of metric.Int64Counter, n int64, attributes ...attr
 
 // Reasons of errors that are not from writing files.
 const (
-	reasonConvert  = "convert"
-	reasonTooLarge = "too_large"
+	reasonConvert = "convert"
 )
 
 // reasonOf returns the metric's reason for an error from writing files.
 func reasonOf(err error) string {
+	if _, isPanic := errors.AsType[*panics.Error](err); isPanic {
+		return "panic"
+	}
 	for _, known := range []struct {
 		err    error
 		reason string
@@ -51,6 +54,25 @@ func reasonOf(err error) string {
 		}
 	}
 	return "other"
+}
+
+// Troubles of writing, by name.
+const (
+	troubleFull     = "Disk is full"
+	troubleReadOnly = "File system is read-only"
+	troubleOther    = "Cannot write profiles"
+)
+
+var troubles = []string{troubleFull, troubleReadOnly, troubleOther}
+
+func troubleOf(err error) string {
+	switch reasonOf(err) {
+	case "no_space":
+		return troubleFull
+	case "read_only":
+		return troubleReadOnly
+	}
+	return troubleOther
 }
 
 func (e *fileExporter) countError(reason string) {
@@ -96,11 +118,23 @@ func (e *fileExporter) logFileClosed(f recordfile.ClosedFile) {
 		zap.Int64("bytes", f.Size),
 		zap.Int64("uncompressed_bytes", f.Raw),
 	)
-	if f.IndexError != nil { // readers read the file instead
-		e.logIndex.Do(func() {
-			e.logger.Warn("Cannot write index; reading the file takes longer", zap.String("directory", e.config.Directory), zap.Error(f.IndexError))
-		})
+	if f.IndexError != nil {
+		e.reportIndex(f.IndexError)
 	}
+}
+
+// reportIndex counts a file whose index is missing or incomplete, which readers read instead.
+func (e *fileExporter) reportIndex(err error) {
+	e.count(e.telemetry.ExporterProfilesFileIncompleteIndexes, 1)
+	e.trouble.Warn("Index is missing or incomplete; reading takes longer", err, append(stackOf(err), zap.String("directory", e.config.Directory))...)
+}
+
+// stackOf is the field of a message about an error that was a panic.
+func stackOf(err error) []zap.Field {
+	if panicked, isPanic := errors.AsType[*panics.Error](err); isPanic {
+		return []zap.Field{zap.ByteString("stack", panicked.Stack)}
+	}
+	return nil
 }
 
 func (e *fileExporter) logFileRecovered(f recordfile.RecoveredFile) {
@@ -129,9 +163,13 @@ func (e *fileExporter) logFileRemoved(path string, size int64) {
 // reportError is for errors that no caller gets.
 func (e *fileExporter) reportError(err error) {
 	e.countError(reasonOf(err))
-	fields := []zap.Field{zap.Error(err)}
+	fields := append(stackOf(err), zap.String("directory", e.options.Directory))
 	if of, ok := errors.AsType[*fs.PathError](err); ok {
 		fields = append(fields, zap.String("op", of.Op), zap.String("path", of.Path))
 	}
-	e.logger.Warn("File operation failed; will retry", fields...)
+	if trouble := troubleOf(err); trouble != troubleOther { // until a record is written
+		e.trouble.Failed(trouble, err, fields...)
+		return
+	}
+	e.trouble.Warn("File operation failed; will retry", err, fields...)
 }

@@ -35,15 +35,15 @@ func (e *fileExporter) countUpload(path string, bytes int64) {
 	e.count(e.telemetry.ExporterProfilesFileUploadedFiles, 1)
 	e.count(e.telemetry.ExporterProfilesFileUploadedBytes, bytes)
 	e.logger.Debug("Uploaded file", zap.String("path", path), zap.Int64("bytes", bytes))
-	if e.away.Swap(false) {
-		e.logger.Info("Uploading files again", zap.Int64("waiting_files", e.waiting.Load()))
-	}
+	e.trouble.Over(troubleUpload, "Uploading files again", zap.Int64("waiting_files", e.waiting.Load()))
 }
 
 func (e *fileExporter) countRemovedObject(path string) {
 	e.count(e.telemetry.ExporterProfilesFileRemovedObjects, 1)
 	e.logger.Debug("Removed old object", zap.String("path", path))
 }
+
+const troubleUpload = "Upload failed; will retry"
 
 // reportUploadError logs a failure. The file stays in the directory.
 func (e *fileExporter) reportUploadError(err error, after time.Duration) {
@@ -52,6 +52,6 @@ func (e *fileExporter) reportUploadError(err error, after time.Duration) {
 		e.logger.Error("Cannot upload file", zap.Error(err))
 		return
 	}
-	e.away.Store(true)
-	e.logger.Warn("Upload failed; will retry", zap.Error(err), zap.Duration("after", after.Round(time.Millisecond)), zap.Int64("waiting_files", e.waiting.Load()))
+	e.trouble.Failed(troubleUpload, err,
+		append(stackOf(err), zap.Duration("after", after.Round(time.Millisecond)), zap.Int64("waiting_files", e.waiting.Load()))...)
 }

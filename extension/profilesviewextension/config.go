@@ -55,7 +55,7 @@ func createDefaultConfig() component.Config {
 	server.ReadTimeout = 10 * time.Second
 	server.ReadHeaderTimeout = 10 * time.Second
 	server.WriteTimeout = 60 * time.Second
-	server.MaxRequestBodySize = int64(4 * config.KiB)
+	server.MaxRequestBodySize = int64(64 * config.KiB)
 	return &Config{
 		HTTP:      server,
 		Directory: "./profiles",

@@ -4,6 +4,8 @@
 package profilesviewextension
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"io"
@@ -199,14 +201,33 @@ func TestQueryAPIIsServedAsThePageIs(t *testing.T) {
 	assert.Equal(t, http.StatusNotFound, s.do(http.MethodPost, "/querier.v1.QuerierService/SelectHeatmap", ask).status)
 	got = s.do(http.MethodPost, path, func(r *http.Request) { ask(r); r.Host = "evil.example.com" })
 	assert.Equal(t, http.StatusMisdirectedRequest, got.status)
-	got = s.do(http.MethodPost, path, func(r *http.Request) {
-		ask(r)
-		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(strings.Repeat(" ", 5000))), 5000
-	})
-	assert.GreaterOrEqual(t, got.status, 400)
+	sized := func(size int, encode func(string) []byte) answer {
+		return s.do(http.MethodPost, path, func(r *http.Request) {
+			body := encode("{}" + strings.Repeat(" ", size-2))
+			ask(r)
+			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+			if len(body) < size {
+				r.Header.Set("Content-Encoding", "gzip")
+			}
+		})
+	}
+	for _, encode := range []func(string) []byte{func(text string) []byte { return []byte(text) }, gzipped} {
+		assert.Equal(t, http.StatusOK, sized(64<<10, encode).status)
+		got = sized(64<<10+1, encode)
+		assert.Equal(t, http.StatusRequestEntityTooLarge, got.status, "not 429, after which clients retry")
+		assert.JSONEq(t, `{"code": "invalid_argument", "message": "the body has more than 65536 bytes: select less, or raise max_request_body_size"}`, got.body)
+	}
 }
 
 // rejecting is an authenticator that rejects all requests.
+func gzipped(text string) []byte {
+	var compressed bytes.Buffer
+	w := gzip.NewWriter(&compressed)
+	_, _ = w.Write([]byte(text))
+	_ = w.Close()
+	return compressed.Bytes()
+}
+
 type rejecting struct {
 	component.StartFunc
 	component.ShutdownFunc
@@ -314,4 +335,30 @@ func TestShutdownDuringQueries_V8(t *testing.T) {
 		http.DefaultClient.CloseIdleConnections()
 		assert.Empty(t, s.logs.FilterMessage("Requests still run at shutdown").All())
 	}
+}
+
+// TestForeignPagesReadNothing_A6: pages of other sites reach no path, and a link that a person follows reaches pages.
+func TestForeignPagesReadNothing_A6(t *testing.T) {
+	s := start(t, "endpoint: localhost:0", componenttest.NewNopHost())
+	header := func(values ...string) func(*http.Request) {
+		return func(r *http.Request) {
+			for i, name := range []string{"Sec-Fetch-Site", "Sec-Fetch-Mode", "Sec-Fetch-Dest", "Origin"} {
+				if i < len(values) {
+					r.Header.Set(name, values[i])
+				}
+			}
+		}
+	}
+	const rpc = "/querier.v1.QuerierService/ProfileTypes"
+	for _, path := range []string{"/", "/flamegraph", "/trace/00000000000000000000000000000001", "/api/services", "/api/profile", rpc, "/static/x/page.js"} {
+		assert.Equal(t, http.StatusForbidden, s.do(http.MethodGet, path, header("cross-site", "no-cors", "image")).status, path)
+		assert.Equal(t, http.StatusForbidden, s.do(http.MethodGet, path, header("cross-site", "navigate", "iframe")).status, path)
+	}
+	assert.Equal(t, http.StatusForbidden, s.do(http.MethodPost, rpc, header("cross-site", "cors", "empty", "https://evil.example")).status)
+	for path, status := range map[string]int{"/": http.StatusOK, "/flamegraph": http.StatusFound, "/api/services": http.StatusForbidden, "/p/x/download": http.StatusForbidden} {
+		assert.Equal(t, status, s.do(http.MethodGet, path, header("cross-site", "navigate", "document")).status, path)
+	}
+	assert.Equal(t, http.StatusOK, s.do(http.MethodGet, "/api/services", header("same-origin", "cors", "empty")).status)
+	assert.Equal(t, http.StatusOK, s.do(http.MethodGet, "/api/services", header("none", "navigate", "document")).status, "typed by a person")
+	assert.Equal(t, http.StatusOK, s.do(http.MethodGet, "/api/services", nil).status, "no browser")
 }

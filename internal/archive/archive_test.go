@@ -180,7 +180,17 @@ func TestRecordsRejectsOtherFilesWithAReason(t *testing.T) {
 		"FLR\x00\x00\x02\x00\x00":                  "FILE: record 1 at byte 0: jfr: chunk 1, byte 0: the header has 8 of 68 bytes",
 		`{"a":` + strings.Repeat("[", 20_000):      "FILE: record 1 at byte 0: lists in attribute values nest deeper than 64 levels",
 		"{\n" + strings.Repeat(`"a":[`, 20_000):    "FILE: lists in attribute values nest deeper than 64 levels",
-		"<html>\n</html>\n":                        `FILE: is not a profile: must be OTLP protobuf, OTLP/JSON, pprof, JFR or folded stacks, maybe compressed by gzip or zstd, and starts with "<html>`,
+		"hello\n":                                  `FILE: is not a profile: must be OTLP protobuf, OTLP/JSON, pprof, JFR or folded stacks, maybe compressed by gzip or zstd, and starts with "hello`,
+		"<html>\n</html>\n":                        "FILE: is not a profile: looks like a page in HTML; want a pprof profile",
+		"heap_v2/524288\n  t*: 1: 2 [0: 0]\n":      "FILE: is not a profile: looks like a heap profile of jemalloc, in a format from before protobuf that pprof does not read; make folded stacks of it with `jeprof --collapsed PROGRAM FILE`",
+		"PERFILE2\x68\x00\x00\x00\x00\x00\x00\x00": "FILE: is not a profile: looks like the data of perf record; make folded stacks of it with `perf script | inferno-collapse-perf`",
+		"\xff\xfea\x00 \x001\x00\n\x00":            "FILE: is not a profile: is text in UTF-16, as > of Windows PowerShell writes it",
+		"# ========\n# captured on    : Thu\n":     "FILE: is not a profile: looks like the output of perf script; make folded stacks of it with `inferno-collapse-perf`",
+		"swapper     0 [000] 158665.570607:          1 cycles: \n\tffffffff8105443a native_write_msr_safe ([kernel.kallsyms])\n\n": "FILE: is not a profile: looks like the output of perf script",
+		"my prog  26019/26020 52414.329088: cpu-clock:\n":                                                                          "FILE: is not a profile: looks like the output of perf script",
+		`{"exporter": "py-spy@0.3.14", "$schema": "https://www.speedscope.app/file-format-schema.json", "profiles": []}`:           "FILE: record 1 at byte 0: is not a profile: looks like a file of speedscope; have the profiler write pprof or folded stacks",
+		"{\n  \"$schema\" : \"https://www.speedscope.app/file-format-schema.json\"\n}\n":                                           "FILE: record 1 at byte 0: is not a profile: looks like a file of speedscope",
+		"main;a 3 5\nmain;b 4 9\n":                 "FILE: record 1 at byte 0: each line has two values, as difffolded.pl writes them",
 		"\x7fELF\x02\x01\x01\x00\x00":              `FILE: is not a profile: must be`,
 		`{"traceEvents": [1]}` + "\n":              "FILE: record 1 at byte 0: is JSON without resourceProfiles",
 		"\x1f\x8bnot gzip at all":                  "FILE: compressed file: gzip: invalid header",
@@ -196,6 +206,22 @@ func TestRecordsRejectsOtherFilesWithAReason(t *testing.T) {
 	}
 	_, failed := read(t, filepath.Join(t.TempDir(), "missing"))
 	assert.Equal(t, []string{"FILE: no such file or directory"}, failed)
+}
+
+func TestFoldedStacksOfOtherProgramsAreRecognized(t *testing.T) {
+	for content, samples := range map[string]int{
+		"main;a 31.23\nmain;b 5.0\n": 2,
+		"# austin: 3.3.0\n# mode: wall\n# interval: 100\n\nP1;T1;m.py:f:3 10\n\n# duration: 23\n": 1,
+		"\ufeffmain;a 3\nmain;b 4\n":   2,
+		"main;f\xff 1\nmain;f\xfe 2\n": 2,
+		"main\t3\n":                    1,
+	} {
+		got, failed := read(t, write(t, "any.name", []byte(content)))
+		assert.Empty(t, failed, content)
+		require.Len(t, got, 1, content)
+		profiletest.RequireConforms(t, got[0])
+		assert.Equal(t, samples, got[0].SampleCount(), content)
+	}
 }
 
 func TestRecordsContinuesAfterDamage(t *testing.T) {

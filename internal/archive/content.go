@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
 )
@@ -183,10 +184,10 @@ func (o *Options) fetch(ctx context.Context, n int, of func(i int) (Object, []Pa
 		if room < 0 {
 			break
 		}
-		group.Go(func() error {
+		group.Go(panics.Guarded(func() error {
 			object.Fetch(ctx, parts)
 			return nil
-		})
+		}))
 	}
-	_ = group.Wait() // readers have the errors
+	panics.Rethrow(group.Wait()) // readers have the errors
 }

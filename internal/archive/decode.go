@@ -33,6 +33,9 @@ func (r *Record) decode() (pprofile.Profiles, error) {
 	switch r.Encoding {
 	case OTLPJSON:
 		if len(r.Data) > len("{}") && !bytes.Contains(r.Data, []byte(`"resource`)) && !bytes.Contains(r.Data, []byte(`"dictionary"`)) {
+			if known := pproftranslator.Lookalike(r.Data); known != nil {
+				return pprofile.Profiles{}, fmt.Errorf("is not a profile: %w", known)
+			}
 			return pprofile.Profiles{}, errors.New("is JSON without resourceProfiles: must be OTLP/JSON profiles")
 		}
 		return (&pprofile.JSONUnmarshaler{}).UnmarshalProfiles(r.Data)

@@ -11,15 +11,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -97,7 +96,7 @@ func detect(head []byte, size int64) (layout, Encoding, error) {
 		return prefixed, OTLPProto, nil
 	case pproftranslator.IsLegacy(head):
 		return single, legacyPprof, nil
-	case isText(bytes.ToValidUTF8(head, nil)):
+	case isText(head):
 		return single, "", nil
 	}
 	fields := wire.New(head) // the first may be longer
@@ -124,7 +123,7 @@ func isPrefixed(head []byte, size int64) bool {
 // encodingOf recognizes the encoding of a whole record that is text or a message.
 func encodingOf(record []byte) (Encoding, error) {
 	if isText(record) {
-		if isFolded(bytes.TrimLeft(record, " \t\r\n")) {
+		if pproftranslator.Lookalike(record) == nil && foldedtranslator.IsFolded(record) {
 			return Folded, nil
 		}
 		return "", unknown(record)
@@ -142,25 +141,16 @@ func encodingOf(record []byte) (Encoding, error) {
 }
 
 func unknown(data []byte) error {
+	if known := pproftranslator.Lookalike(data); known != nil {
+		return fmt.Errorf("is not a profile: %w", known)
+	}
 	return fmt.Errorf("is not a profile: must be OTLP protobuf, OTLP/JSON, pprof, JFR or folded stacks, maybe compressed by gzip or zstd, and starts with %q",
 		data[:min(len(data), 16)])
 }
 
-// isText reports whether record is text; protobuf messages have control characters.
+// isText reports whether record is text, which may have bytes that are not UTF-8; protobuf messages have control characters.
 func isText(record []byte) bool {
-	return utf8.Valid(record) && bytes.IndexFunc(record, func(r rune) bool {
+	return bytes.IndexFunc(record, func(r rune) bool {
 		return unicode.IsControl(r) && r != '\t' && r != '\n' && r != '\r'
 	}) < 0
-}
-
-// isFolded reports whether the first line is a stack and a value.
-func isFolded(text []byte) bool {
-	line, _, _ := bytes.Cut(text, []byte("\n"))
-	line = bytes.TrimRight(line, " \t\r")
-	space := bytes.LastIndexByte(line, ' ')
-	if space <= 0 {
-		return false
-	}
-	_, err := strconv.ParseInt(string(line[space+1:]), 10, 64)
-	return err == nil && !bytes.Contains(line, []byte("profile: "))
 }

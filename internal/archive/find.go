@@ -5,6 +5,7 @@ package archive
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -60,44 +61,96 @@ func Find(paths []string) (files []File, failed []error) {
 			})
 		}
 	}
-	return withoutReplaced(withoutRenamed(files)), failed
+	files, unlisted := withoutReplaced(withoutRenamed(files))
+	for _, err := range unlisted {
+		failed = append(failed, err)
+	}
+	return files, failed
 }
 
 // appendBelow appends the files below a directory. Hidden files count if they are named.
 func appendBelow(files []File, failed []error, directory string, named []string) ([]File, []error) {
-	root := directory + string(filepath.Separator)                                     // so that a link is followed
-	_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error { // the function returns no error
-		of, isIndex := strings.CutSuffix(path, recordfile.IndexSuffix)
+	root := strings.TrimSuffix(directory, string(filepath.Separator)) + string(filepath.Separator) // so that a link is followed
+	entries, err := listDirectory(root, named)
+	if err != nil {
+		failed = append(failed, err)
+	}
+	for _, e := range entries {
+		of, isIndex := strings.CutSuffix(e.path, recordfile.IndexSuffix)
 		switch {
-		case err != nil:
-			failed = append(failed, err)
-		case path == root:
-		case strings.HasPrefix(entry.Name(), ".") && !slices.Contains(named, path):
-			if entry.IsDir() {
-				return fs.SkipDir
+		case e.info == nil:
+			files, failed = appendBelow(files, failed, e.path, named)
+		case !isIndex:
+			files = append(files, File{Path: e.path, Size: e.info.Size(), Modified: e.info.ModTime().UnixNano()})
+		case len(files) > 0 && files[len(files)-1].Path == of: // entries are sorted, so that the file was the one before
+			files[len(files)-1].Index = true
+		}
+	}
+	return files, failed
+}
+
+// entry is a file or a subdirectory.
+type entry struct {
+	path string
+	info fs.FileInfo // nil for a subdirectory
+}
+
+// listDirectory returns the files and subdirectories of a directory, by name. What was in it when it was called and is not removed is
+// among them, under the name that it had or has. So is the file that replaces another one: it has its name before the other is removed,
+// and the directory is listed again if that happens meanwhile.
+func listDirectory(root string, named []string) (entries []entry, err error) {
+	const most = 10
+	var gone string
+	for range most {
+		if entries, gone, err = tryDirectory(root, named); gone == "" {
+			if errors.Is(err, fs.ErrNotExist) { // it has just been removed
+				err = nil
 			}
-		case !entry.Type().IsRegular():
-		case isIndex:
-			// Entries are sorted, so that the file was the one before.
-			if n := len(files); n > 0 && files[n-1].Path == of {
-				files[n-1].Index = true
-			}
-		default:
-			info, err := entry.Info()
-			if errors.Is(err, fs.ErrNotExist) && isPartial(path) { // it has just been closed
+			return entries, err
+		}
+	}
+	return entries, &fs.PathError{Op: "list", Path: root, Err: fmt.Errorf("files are removed while it is listed, such as %s: some may be missing", filepath.Base(gone))}
+}
+
+// tryDirectory returns a file that was removed before it was looked at as gone.
+func tryDirectory(root string, named []string) (entries []entry, gone string, err error) {
+	listed, err := readTwice(root)
+	for _, e := range listed {
+		path := filepath.Join(root, e.Name())
+		switch {
+		case strings.HasPrefix(e.Name(), ".") && !slices.Contains(named, path):
+		case e.IsDir():
+			entries = append(entries, entry{path, nil})
+		case e.Type().IsRegular():
+			info, infoErr := e.Info()
+			if errors.Is(infoErr, fs.ErrNotExist) && isPartial(path) { // it has just been closed
 				path = strings.TrimSuffix(path, recordfile.PartialSuffix)
-				info, err = os.Lstat(path)
+				info, infoErr = os.Lstat(path)
 			}
 			switch {
-			case err == nil:
-				files = append(files, File{Path: path, Size: info.Size(), Modified: info.ModTime().UnixNano()})
-			case !errors.Is(err, fs.ErrNotExist): // else it has just been removed
-				failed = append(failed, err)
+			case infoErr == nil:
+				entries = append(entries, entry{path, info})
+			case !errors.Is(infoErr, fs.ErrNotExist):
+				err = infoErr
+			case !strings.HasSuffix(path, recordfile.IndexSuffix):
+				gone = path
 			}
 		}
-		return nil
-	})
-	return files, failed
+	}
+	return entries, gone, err
+}
+
+// readTwice returns the entries of a directory, by name: those of two successive lists. One that lasts while a file is renamed may have
+// neither of its names, but the next one has the new name.
+func readTwice(directory string) ([]fs.DirEntry, error) {
+	first, err := os.ReadDir(directory)
+	if err != nil {
+		return first, err
+	}
+	second, err := os.ReadDir(directory)
+	all := append(second, first...)
+	slices.SortStableFunc(all, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return slices.CompactFunc(all, func(a, b fs.DirEntry) bool { return a.Name() == b.Name() }), err
 }
 
 // withoutRenamed drops repeated files, which several paths may name in several ways, and incomplete files

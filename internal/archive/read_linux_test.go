@@ -32,7 +32,7 @@ func TestRecordsDoesNotWaitForANamedPipe_V7(t *testing.T) {
 	}
 	replacing := recordfile.Name{Format: recordfile.Format{Content: recordfile.OTLPProto}, Span: time.Hour}.String()
 	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), replacing), []byte("x"), 0o600))
-	require.NoError(t, syscall.Mkfifo(filepath.Join(filepath.Dir(path), ManifestName(replacing)), 0o600))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(filepath.Dir(path), recordfile.ManifestName(replacing)), 0o600))
 	found, failed := Find([]string{filepath.Dir(path)})
 	require.Empty(t, failed)
 	require.Len(t, found, 1, "a manifest that is a pipe replaces nothing")

@@ -9,11 +9,12 @@
 // stays. Timestamps and links are kept. A snapshot counts in the slot of its own time, whatever the timestamps of its samples.
 //
 // The result replaces its inputs at once: it is written in a hidden directory, its manifest names the inputs, and a
-// rename gives it its name. From then on readers leave out the inputs: see archive.ParseManifest. Inputs are removed a
-// minute later, when no reader has a list without the result, and the manifest another minute later, when none has a list with
-// the inputs. Until then the result is no input. After a crash, all inputs count, or the result does.
+// rename gives it its name. From then on readers leave out the inputs: see archive.Replaced. Inputs are removed a
+// minute later, when no reader has a list without the result. Until then the result is no input. The manifest stays as long as the
+// result. After a crash, all inputs count, or the result does.
 //
-// An input that cannot be read completely, or with which a sum would be beyond int64, stays as it is.
+// An input that cannot be read completely, or with which a sum would be beyond int64, stays as it is. So do a result whose manifest is
+// missing or damaged and the files of its time: some may be its inputs.
 package compact
 
 import (
@@ -29,8 +30,8 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
 )
 
 // Level says which files become one.
@@ -54,7 +55,7 @@ type Options struct {
 	Into []Level
 	// MaxMemory limits the memory in bytes of reading and merging.
 	MaxMemory int64
-	// Keep reports whether the manifest of a file must stay although the inputs were removed; nil is never.
+	// Keep reports whether a result must stay, such as until it was uploaded with its manifest; nil is never.
 	Keep func(name string) bool
 	// Compacted is called for each result.
 	Compacted func(Result)
@@ -88,7 +89,8 @@ const (
 type Compactor struct {
 	options Options
 	skipped map[string]bool // paths
-	// replaced is when a result was made, found, or had its inputs removed, by path, while it has a manifest. Times of files do not say
+	unclear map[string]bool // paths of results that were reported because of their manifests
+	// replaced is when a result was made, found, or had its inputs removed, by path, while it has inputs. Times of files do not say
 	// that: the clock may be set.
 	replaced map[string]time.Time
 
@@ -107,13 +109,13 @@ func New(options Options) *Compactor {
 	if options.Keep == nil {
 		options.Keep = func(string) bool { return false }
 	}
-	return &Compactor{options: options, skipped: map[string]bool{}, replaced: map[string]time.Time{}}
+	return &Compactor{options: options, skipped: map[string]bool{}, unclear: map[string]bool{}, replaced: map[string]time.Time{}}
 }
 
 // Run makes all files that are due, and removes inputs of earlier ones. It does nothing while another process does. An error of one
 // directory does not stop it; a later call tries again.
 func (c *Compactor) Run(ctx context.Context) error {
-	err := c.run(ctx)
+	err := panics.Guarded(func() error { return c.run(ctx) })()
 	switch {
 	case err == nil && !c.waits():
 		c.backoff = 0
@@ -188,10 +190,10 @@ type directory struct {
 	group []string
 	path  string
 
-	names     []string
-	files     []recordfile.Name // the closed ones that no other replaces
-	manifests map[string]bool   // by the name of the file
-	sequence  uint64            // the highest of a result
+	names    []string
+	files    []recordfile.Name   // the closed ones that no other replaces
+	inputs   map[string][]string // those that are still there, by the path of their result
+	sequence uint64              // the highest of a result
 }
 
 // list lists the directory, and removes the inputs of results that are old enough.
@@ -199,40 +201,36 @@ func (d *directory) list() (err error) {
 	if d.names, err = d.dir.Names(); err != nil {
 		return fmt.Errorf("list %s: %w", d.path, err)
 	}
-	replaced := map[string]bool{}
-	d.manifests = map[string]bool{}
+	paths := make([]string, 0, len(d.names))
 	for _, name := range d.names {
-		of, isManifest := archive.ManifestOf(name)
-		if !isManifest {
-			continue
-		}
-		if !d.has(of) { // it was not made, or was removed
+		if of, isManifest := archive.ManifestOf(name); isManifest && !d.has(of) { // it was not made, or was removed
 			err = errors.Join(err, d.remove(name))
-			continue
 		}
-		inputs, readErr := d.manifest(of)
-		if readErr != nil {
-			return fmt.Errorf("%s: %w", filepath.Join(d.path, name), readErr)
-		}
-		for _, input := range inputs {
-			replaced[input] = true
-		}
-		d.manifests[of] = true
-		err = errors.Join(err, d.finish(of, inputs))
+		paths = append(paths, filepath.Join(d.path, name))
 	}
-	for _, name := range d.names {
+	replaced, failed := archive.Replaced(paths, archive.ReadManifest)
+	d.inputs = map[string][]string{}
+	for _, path := range paths {
+		if by := replaced[path]; by != "" {
+			d.inputs[by] = append(d.inputs[by], filepath.Base(path))
+		}
+	}
+	unclear := d.report(failed)
+	for i, name := range d.names {
 		of, isIndex := strings.CutSuffix(name, recordfile.IndexSuffix)
 		parsed, ours := recordfile.ParseName(of)
+		path := paths[i]
 		switch {
 		case !ours || parsed.Partial:
 			continue
-		case !isIndex && !replaced[name] && !d.skipped[filepath.Join(d.path, name)]:
+		case !isIndex && replaced[path] == "" && !unclear[path] && !d.skipped[path]:
 			d.files = append(d.files, parsed)
 		case isIndex && parsed.Span > 0 && !d.has(of): // after a crash
 			err = errors.Join(err, d.remove(name))
 		}
 		if parsed.Span > 0 {
 			d.sequence = max(d.sequence, parsed.Sequence)
+			err = errors.Join(err, d.finish(path))
 		}
 	}
 	slices.SortFunc(d.files, func(a, b recordfile.Name) int {
@@ -247,21 +245,29 @@ func (d *directory) has(name string) bool {
 	return found
 }
 
-// manifest reads the manifest of a file.
-func (d *directory) manifest(of string) (inputs []string, err error) {
-	content, err := regularfile.Read(filepath.Join(d.path, archive.ManifestName(of)), archive.MaxManifest)
-	if err != nil {
-		return nil, err
+// report reports each result once whose inputs are not known, and returns it with the files that it may replace.
+func (d *directory) report(failed []*archive.ManifestError) (unclear map[string]bool) {
+	unclear = map[string]bool{}
+	for _, err := range failed {
+		paths := append([]string{err.File}, err.Inputs...)
+		for _, path := range paths {
+			unclear[path] = true
+		}
+		if !d.unclear[err.File] {
+			d.unclear[err.File] = true
+			d.options.Skipped(paths, err)
+		}
 	}
-	if inputs = archive.ParseManifest(of, content); len(inputs) == 0 {
-		return nil, errors.New("manifest is damaged: must name the files that its file replaces")
-	}
-	return inputs, nil
+	return unclear
 }
 
-// finish removes the inputs of a result, and later its manifest. Readers may have locked some.
-func (d *directory) finish(of string, inputs []string) (err error) {
-	path, now := filepath.Join(d.path, of), d.options.Now()
+// finish removes the inputs of a result when it is old enough. Readers may have locked some.
+func (d *directory) finish(path string) (err error) {
+	now := d.options.Now()
+	if len(d.inputs[path]) == 0 {
+		delete(d.replaced, path)
+		return nil
+	}
 	since, known := d.replaced[path]
 	switch {
 	case !known || now.Before(since):
@@ -270,19 +276,11 @@ func (d *directory) finish(of string, inputs []string) (err error) {
 	case now.Sub(since) < grace:
 		return nil
 	}
-	// The name of the result, or the removal of the inputs, must not be lost before the next step.
+	// The name of the result must not be lost before the next step.
 	if err := d.dir.Sync(); err != nil {
 		return fmt.Errorf("sync %s: %w", d.path, err)
 	}
-	if !slices.ContainsFunc(inputs, d.has) {
-		if d.keeps(of) {
-			return nil
-		}
-		delete(d.replaced, path)
-		delete(d.manifests, of)
-		return d.remove(archive.ManifestName(of))
-	}
-	for _, input := range inputs {
+	for _, input := range d.inputs[path] {
 		removeErr := recordfile.RemoveFile(d.dir, input)
 		if removeErr != nil && !errors.Is(removeErr, fs.ErrNotExist) && !errors.Is(removeErr, recordfile.ErrLocked) {
 			err = errors.Join(err, fmt.Errorf("remove %s: %w", filepath.Join(d.path, input), removeErr))
@@ -292,7 +290,7 @@ func (d *directory) finish(of string, inputs []string) (err error) {
 	return err
 }
 
-// keeps reports whether the manifest of a file must stay.
+// keeps reports whether a result must stay.
 func (d *directory) keeps(name string) bool {
 	return d.options.Keep(filepath.ToSlash(filepath.Join(append(slices.Clone(d.group), name)...)))
 }
@@ -332,7 +330,7 @@ func (d *directory) compact(ctx context.Context) (err error) {
 			case f.Span == before:
 				buckets[start] = append(buckets[start], f)
 				// Without it, its inputs would count again, here or where its manifest is to be uploaded.
-				unready[start] = unready[start] || f.Span > 0 && (d.manifests[f.String()] || d.keeps(f.String()))
+				unready[start] = unready[start] || f.Span > 0 && (len(d.inputs[filepath.Join(d.path, f.String())]) > 0 || d.keeps(f.String()))
 			case f.Span < before:
 				unready[start] = true // they become files of the level before first
 			}
@@ -341,8 +339,8 @@ func (d *directory) compact(ctx context.Context) (err error) {
 			if ctx.Err() != nil {
 				return err
 			}
-			if !unready[start] {
-				err = errors.Join(err, d.bucket(ctx, level, start, buckets[start]))
+			if !unready[start] { // what is beyond the limit is for the next run
+				err = errors.Join(err, d.bucket(ctx, level, start, buckets[start][:min(len(buckets[start]), archive.MaxReplaced)]))
 			}
 		}
 		before = level.Into
@@ -354,7 +352,7 @@ func (d *directory) compact(ctx context.Context) (err error) {
 func (d *directory) bucket(ctx context.Context, level Level, start time.Time, inputs []recordfile.Name) error {
 	for len(inputs) > 0 {
 		m := &maker{directory: d, level: level, inputs: inputs}
-		err := m.make(ctx, start)
+		err := panics.Guarded(func() error { return m.make(ctx, start) })() // other files are made nevertheless
 		bad, isInput := errors.AsType[*inputError](err)
 		if isInput {
 			err = nil

@@ -5,6 +5,7 @@ package compact_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"strings"
 	"testing"
@@ -12,11 +13,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/goleak"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
@@ -107,8 +110,8 @@ func (f hookedFile) WriteAt(data []byte, at int64) (int, error) {
 
 func (f hookedFile) Sync() error { return f.before("SyncFile") }
 
-// lifetimes are the times at which a process compacts: it makes the hour, removes its inputs and its manifest, and does the same
-// for the day.
+// lifetimes are the times at which a process compacts: it makes the hour, removes its inputs, and does the same for the
+// day.
 var lifetimes = []time.Duration{
 	3 * time.Hour, 3*time.Hour + 2*time.Minute, 3*time.Hour + 4*time.Minute, 30 * time.Hour, 30*time.Hour + 2*time.Minute, 30*time.Hour + 4*time.Minute,
 }
@@ -135,10 +138,9 @@ func TestACrashAtAnyStepLosesAndDoublesNothing_E3_E4(t *testing.T) {
 					return errCrash
 				}
 				kind, name, _ := strings.Cut(call, " ")
-				_, isManifest := archive.ManifestOf(name)
 				_, isFile := recordfile.ParseName(name)
 				assert.False(t, kind == "Rename" && strings.Contains(name, "/") && (unsynced["Create"] || unsynced["WriteAt"]), "a file and its manifest come before its name")
-				assert.False(t, kind == "Remove" && (isFile && unsynced["Rename"] || isManifest && unsynced["Remove"]), "a name comes before the removal of inputs, and that before the manifest's")
+				assert.False(t, kind == "Remove" && isFile && unsynced["Rename"], "a name comes before the removal of inputs")
 				unsynced[kind] = true
 				if kind == "Sync" {
 					unsynced = map[string]bool{"WriteAt": unsynced["WriteAt"]}
@@ -171,4 +173,47 @@ func TestACrashAtAnyStepLosesAndDoublesNothing_E3_E4(t *testing.T) {
 			return
 		}
 	}
+}
+
+// TestManyLabelValuesAreCompacted_A1: the labels of two files with 250 values each do not fit into one index.
+func TestManyLabelValuesAreCompacted_A1(t *testing.T) {
+	h := newHistory(t)
+	for file := range 2 {
+		at := begin.Add(time.Duration(file) * time.Minute)
+		pd := pprofile.NewProfiles()
+		for n := range 250 {
+			one := payloadtest.With(payloadtest.Interval(uint64(at.UnixNano()), 1e9, 1), "service.name", "checkout", "pod", fmt.Sprintf("pod-%d-%06d", file, n))
+			pd = payloadtest.InOne(t, pd, one)
+		}
+		h.write(at, nil, pd)
+	}
+	want := h.sums("", begin, begin.Add(time.Hour), time.Minute)
+	h.finish(begin.Add(3 * time.Hour))
+	require.Len(t, h.results, 1)
+	assert.Empty(t, h.skipped)
+	assert.Empty(t, difference(want, h.sums("", begin, begin.Add(time.Hour), time.Minute)))
+}
+
+// TestAPanicIsAnErrorOfTheRun_A11: the next run makes the files.
+func TestAPanicIsAnErrorOfTheRun_A11(t *testing.T) {
+	h, failing := newHistory(t), true
+	h.writeRandom(profiletest.NewRand(9), begin, 2)
+	want := h.sums("", begin, begin.Add(time.Hour))
+	h.start(func(o *compact.Options) {
+		o.OpenDir = hooked(func(call string) error {
+			if failing && strings.HasPrefix(call, "Rename") {
+				panic(call)
+			}
+			return nil
+		})
+	})
+	h.now = begin.Add(3 * time.Hour)
+	err := h.compactor.Run(t.Context())
+	var panicked *panics.Error
+	require.ErrorAs(t, err, &panicked)
+	require.Empty(t, difference(want, h.sums("", begin, begin.Add(time.Hour))))
+	failing = false
+	h.finish(begin.Add(3*time.Hour + 2*time.Minute))
+	require.Len(t, h.results, 1)
+	require.Empty(t, difference(want, h.sums("", begin, begin.Add(time.Hour))))
 }

@@ -66,6 +66,7 @@ func (m *maker) make(ctx context.Context, start time.Time) (err error) {
 	if err != nil {
 		return err
 	}
+	defer func() { _ = m.writer.Close() }() // it is closed already, unless something panicked
 	result := Result{Inputs: len(m.inputs)}
 	for _, name := range m.inputs {
 		size, err := m.add(ctx, name)
@@ -77,7 +78,13 @@ func (m *maker) make(ctx context.Context, start time.Time) (err error) {
 		}
 		result.Before += size
 	}
-	if err := errors.Join(m.flush(ctx), m.writer.Close(), m.failed, m.made.IndexError); err != nil {
+	if err := errors.Join(m.flush(ctx), m.writer.Close(), m.failed); err != nil {
+		return err
+	}
+	switch err := m.made.IndexError; {
+	case errors.Is(err, recordfile.ErrIndexMemory):
+		return &inputError{m.inputs, errIndex}
+	case err != nil:
 		return err
 	}
 	if m.made.Records == 0 {
@@ -263,7 +270,7 @@ func (m *maker) commit(start time.Time) (path string, err error) {
 		return "", err
 	}
 	path, made := filepath.Join(m.path, name.String()), m.temporary()
-	err = m.writeManifest(archive.ManifestName(name.String()))
+	err = m.writeManifest(recordfile.ManifestName(name.String()))
 	if err == nil {
 		err = m.dir.Rename(made+recordfile.IndexSuffix, name.String()+recordfile.IndexSuffix)
 	}

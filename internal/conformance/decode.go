@@ -28,7 +28,7 @@ func Marshal(pd pprofile.Profiles) ([]byte, error) {
 type InvalidString struct{ Path, Content string }
 
 // Unmarshal reads message with protobuf-go, which rejects a whole message for one string
-// that is not UTF-8. Unmarshal repairs such strings with U+FFFD and returns them.
+// that is not UTF-8. Unmarshal repairs such strings and returns them.
 func Unmarshal(message []byte) (data *profilespb.ProfilesData, invalid []InvalidString, err error) {
 	data = &profilespb.ProfilesData{}
 	if err = proto.Unmarshal(message, data); err == nil {
@@ -100,7 +100,7 @@ func repairStrings(desc protoreflect.MessageDescriptor, message []byte, around *
 				found = InvalidString{here.String(), string(content)}
 			}
 			*invalid = append(*invalid, found)
-			content = []byte(strings.ToValidUTF8(string(content), "\uFFFD"))
+			content = []byte(Repaired(string(content)))
 		}
 		if len(*invalid) > before {
 			out = append(out, message[copied:start]...)
@@ -112,4 +112,18 @@ func repairStrings(desc protoreflect.MessageDescriptor, message []byte, around *
 		return message
 	}
 	return append(out, message[copied:]...)
+}
+
+// Repaired returns s with each byte that is not of UTF-8 written as \xff.
+func Repaired(s string) string {
+	var valid strings.Builder
+	for i, r := range s {
+		switch {
+		case r != utf8.RuneError || strings.HasPrefix(s[i:], string(utf8.RuneError)):
+			valid.WriteRune(r)
+		default:
+			fmt.Fprintf(&valid, `\x%02x`, s[i])
+		}
+	}
+	return valid.String()
 }

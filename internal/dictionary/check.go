@@ -200,8 +200,8 @@ func (c *checker) locations(table pprofile.LocationSlice) (content int) {
 	return content
 }
 
-// maxText is the most bytes that a string takes: each of its own may become the three of U+FFFD.
-func maxText(s string) int { return 3*len(s) + maxIndex }
+// maxText is the most bytes that a string takes: each of its own may be escaped.
+func maxText(s string) int { return escapedByte*len(s) + maxIndex }
 
 // value reports whether v nests at most depth levels, of lists that are not too long.
 func (c *checker) value(v pcommon.Value, depth int) bool {

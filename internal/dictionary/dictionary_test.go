@@ -19,6 +19,17 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
+func TestBytesThatAreNotUTF8AreEscaped_R9(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "plain": "plain", "\xff": `\xff`, "\xe4\xb8": `\xe4\xb8`, "ä\xe4\xb8世": `ä\xe4\xb8世`, "\uFFFD\x80": "\uFFFD" + `\x80`,
+		"half \xed\xa0\xbd": `half \xed\xa0\xbd`,
+	} {
+		assert.Equal(t, want, ValidUTF8(text))
+		assert.Equal(t, len(want), ValidSize([]byte(text)))
+		assert.Equal(t, want, ValidUTF8(want))
+	}
+}
+
 // A table agrees with a map through any sequence of additions and resets.
 func TestTableAgreesWithMap(t *testing.T) {
 	for seed := range uint64(50) {
@@ -79,7 +90,7 @@ func TestEqualValuesAreOneEntry(t *testing.T) {
 		{0.0, math.Copysign(0, -1)}, {nan, nan}, {otherNaN}, {[]byte("1")},
 		{[]any{}}, {[]any{"1", int64(1)}}, {[]any{int64(1), "1"}}, {[]any{[]any{"1"}}},
 		{map[string]any{}}, {map[string]any{"a": int64(1), "b": 0.0}, list("ab", ab), list("ba", ab)}, {map[string]any{"a": "1", "b": 0.0}},
-		{"\xff", "\uFFFD", "\xfe"},
+		{"\xff", `\xff`}, {"\xfe"}, {"\xff\xfe"}, {"\uFFFD"},
 	}
 	tables := New(0)
 	seen := map[int32]int{}

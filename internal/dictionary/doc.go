@@ -18,7 +18,7 @@
 //     key-value lists compare without order; -0.0 equals 0.0; NaN equals NaN by bits.
 //   - Hashes are keyed anew in each process, so that no input can be made to collide.
 //   - An entry takes a few bytes of one large slice, not an object of the heap.
-//   - Strings are valid UTF-8: U+FFFD replaces other bytes, and repairs are counted.
+//   - Strings are valid UTF-8: other bytes are escaped as \xff, and repairs are counted.
 //
 // An entry is stored as its key: varints of its fields for a mapping, location, function or attribute, four bytes an index
 // for a stack or an attribute set, the ids of a link, the text of a string. Where a key has indices, their tables hold

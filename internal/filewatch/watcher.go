@@ -15,6 +15,8 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 )
 
 // Handler handles a file, and calls [Watcher.Done], or has a goroutine of [Watcher.Go] do so later. If ctx is canceled
@@ -102,7 +104,8 @@ func (w *Watcher) Start(ctx context.Context, host component.Host, receiver compo
 	ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	w.running.Go(func() {
 		for ctx.Err() == nil {
-			listing := w.poll()
+			var listing time.Duration
+			panics.Log(w.logger, "looking for files again after the poll interval", func() { listing = w.poll() })
 			select {
 			case <-ctx.Done():
 			case <-time.After(max(w.config.PollInterval, minPause*listing)):
@@ -113,7 +116,7 @@ func (w *Watcher) Start(ctx context.Context, host component.Host, receiver compo
 		for ctx.Err() == nil {
 			file, wait := w.take(time.Now())
 			if file != nil {
-				w.handle(ctx, file)
+				w.guarded(ctx, file)
 				continue
 			}
 			select {
@@ -124,6 +127,15 @@ func (w *Watcher) Start(ctx context.Context, host component.Host, receiver compo
 		}
 	})
 	return nil
+}
+
+// guarded calls the Handler. If that panics, the file is handled again later.
+func (w *Watcher) guarded(ctx context.Context, file *File) {
+	err := panics.Guarded(func() error { w.handle(ctx, file); return nil })()
+	if caught, ok := errors.AsType[*panics.Error](err); ok {
+		w.logger.Error("Panic while handling a file; will retry", zap.String("path", file.Path), zap.Any("panic", caught.Value), zap.ByteString("stack", caught.Stack))
+		w.Done(file, &RetryError{Err: err})
+	}
 }
 
 // Go runs a goroutine of the Handler, for which Shutdown waits.
@@ -170,11 +182,14 @@ func (w *Watcher) poll() (listing time.Duration) {
 func (w *Watcher) look(start time.Time) (unhandled int, complete bool, listing time.Duration) {
 	files, complete := w.finder.find()
 	listing = time.Since(start)
-	w.mu.Lock()
-	unhandled = w.update(files, start)
-	missing := w.forget(complete, start)
-	w.save()
-	w.mu.Unlock()
+	var missing []*File
+	func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		unhandled = w.update(files, start)
+		missing = w.forget(complete, start)
+		w.save()
+	}()
 	if len(missing) > 0 && w.Missing != nil {
 		w.Missing(missing)
 	}

@@ -465,3 +465,30 @@ func TestLinksAndRenamedFilesAreHandledOnce_R17(t *testing.T) {
 		})
 	}
 }
+
+// TestPanicsEndNoGoroutine_A11: neither one while looking for files nor one while handling a file, which is handled again.
+func TestPanicsEndNoGoroutine_A11(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newTest(t, t.TempDir(), nil)
+		handle, panicked := w.handle, map[string]int{}
+		w.handle = func(ctx context.Context, f *File) {
+			if panicked[f.Relative]++; f.Relative == "a" && panicked["a"] <= 2 {
+				panic("out of the blue")
+			}
+			handle(ctx, f)
+		}
+		polls := 0
+		w.Polled = func(int) {
+			if polls++; polls == 2 {
+				panic("out of the blue")
+			}
+		}
+		w.write(t, "a", "b")
+		w.run(t, time.Minute)
+		assert.Equal(t, map[string][]int{"a": {3}, "b": {0}}, w.times, "after a second, and two more")
+		assert.Equal(t, 2, w.logs.FilterMessage("Panic while handling a file; will retry").Len())
+		assert.Equal(t, 1, w.logs.FilterMessage("Panic in the background; looking for files again after the poll interval").Len())
+		assert.Greater(t, polls, 4)
+		assert.Zero(t, w.Backlog().Files)
+	})
+}

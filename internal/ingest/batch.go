@@ -6,8 +6,8 @@ package ingest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -188,15 +189,14 @@ func (in *Ingester) guard(r *Result, stage func() error) {
 }
 
 // PanicError means that a component panicked while it processed a payload.
-type PanicError struct{ Value any }
-
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+type PanicError = panics.Error
 
 // Recover turns a panic into a *PanicError and logs its stack. The fields say what was
 // processed. A function must defer the call itself.
 func Recover(logger *zap.Logger, err *error, fields ...zap.Field) {
 	if value := recover(); value != nil {
-		*err = &PanicError{value}
-		logger.Error("Panic while processing a profile", append(fields, zap.Any("panic", value), zap.Stack("stack"))...)
+		stack := debug.Stack()
+		*err = &PanicError{Value: value, Stack: stack}
+		logger.Error("Panic while processing a profile", append(fields, zap.Any("panic", value), zap.ByteString("stack", stack))...)
 	}
 }

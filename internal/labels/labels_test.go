@@ -6,6 +6,7 @@ package labels
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,7 +28,7 @@ func TestSelectorSelectsValues(t *testing.T) {
 		for _, value := range []string{"", "a", "ab", "b"} {
 			for _, m := range matchers {
 				assert.Equal(t, "x", m.Name)
-				if !m.Matches(value) {
+				if !m.Matches(t.Context(), value) {
 					continue values
 				}
 			}
@@ -111,7 +112,7 @@ func TestSetHasTheLabelsOfPayloads(t *testing.T) {
 	} {
 		matchers, err := ParseSelector(selector)
 		require.NoError(t, err)
-		assert.Equal(t, want, s.MayMatch(matchers[0]), selector)
+		assert.Equal(t, want, s.MayMatch(t.Context(), matchers[0]), selector)
 	}
 	reference := payload("thread.name", "hidden")
 	require.NoError(t, reference.Dictionary().AttributeTable().At(1).Value().FromRaw(nil))
@@ -120,7 +121,7 @@ func TestSetHasTheLabelsOfPayloads(t *testing.T) {
 	s.Merge(nil)
 	_, complete = s.Names()
 	assert.False(t, complete, "labels of a record are not known")
-	assert.True(t, s.MayMatch(Equal("none", "a")))
+	assert.True(t, s.MayMatch(t.Context(), Equal("none", "a")))
 }
 
 func TestSetIsBounded(t *testing.T) {
@@ -131,7 +132,7 @@ func TestSetIsBounded(t *testing.T) {
 	}
 	_, complete := s.Values("trace_id")
 	assert.False(t, complete)
-	assert.True(t, s.MayMatch(Equal("trace_id", "none")))
+	assert.True(t, s.MayMatch(t.Context(), Equal("trace_id", "none")))
 	values, complete := s.Values("pod")
 	assert.Len(t, values, 10)
 	assert.True(t, complete, "a label with few values")
@@ -149,4 +150,20 @@ func TestSetIsBounded(t *testing.T) {
 	_, complete = s.Names()
 	assert.False(t, complete)
 	require.Error(t, json.Unmarshal([]byte(`{"labels":{"`+strings.Repeat("x", 9*MaxSize)+`":[]}}`), &read))
+}
+
+func TestPatternsOfASelectorAreBoundedTogether_A2(t *testing.T) {
+	one := `pod=~"(x?){900}"` // of some 3,600 instructions
+	_, err := ParseSelector("{" + one + "," + one + "}")
+	require.NoError(t, err)
+	_, err = ParseSelector("{" + one + "," + one + "," + one + "}")
+	require.ErrorContains(t, err, `label "pod": "(x?){900}" makes too large a program: regular expressions must have at most 10000 instructions in total`)
+	_, err = ParseSelector(`{pod!~"` + strings.Repeat("a", 9000) + `"}`)
+	require.ErrorContains(t, err, "must have at most 8192")
+
+	two, err := ParseSelector("{" + one + "," + one + "}")
+	require.NoError(t, err)
+	require.NoError(t, Check(two))
+	require.EqualError(t, Check(append(two, two[0])), "regular expressions must have at most 10000 instructions in total")
+	require.EqualError(t, Check(slices.Repeat([]*Matcher{Equal("pod", "a")}, 101)), "must have at most 100 labels")
 }

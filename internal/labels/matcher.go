@@ -4,9 +4,9 @@
 package labels
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -16,33 +16,17 @@ type Matcher struct {
 	Name string
 
 	value   string
-	pattern *regexp.Regexp // of the whole value; nil to compare it with value
+	pattern *Pattern // of the whole value; nil to compare it with value
 	negated bool
-}
-
-// NewMatcher returns a Matcher for an operator: =, !=, =~ or !~. The latter two compare the whole value with a regular
-// expression.
-func NewMatcher(name, operator, value string) (*Matcher, error) {
-	m := &Matcher{Name: name, value: value, negated: operator[0] == '!'}
-	if strings.HasSuffix(operator, "~") {
-		_, err := regexp.Compile(value) // alone: its parentheses must not end the group
-		if err == nil {
-			m.pattern, err = regexp.Compile("^(?s:" + value + ")$")
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%q is no regular expression: %w", value, err)
-		}
-	}
-	return m, nil
 }
 
 // Equal returns a Matcher of one value.
 func Equal(name, value string) *Matcher { return &Matcher{Name: name, value: value} }
 
-// Matches reports whether a value is selected.
-func (m *Matcher) Matches(value string) bool {
+// Matches reports whether a value is selected. What it returns after the end of ctx means nothing.
+func (m *Matcher) Matches(ctx context.Context, value string) bool {
 	if m.pattern != nil {
-		return m.pattern.MatchString(value) != m.negated
+		return m.pattern.Match(ctx, value) != m.negated
 	}
 	return value == m.value != m.negated
 }
@@ -50,9 +34,28 @@ func (m *Matcher) Matches(value string) bool {
 const (
 	// maxSelector is the length in bytes of the longest selector.
 	maxSelector = 16 << 10
-	// maxMatchers is the number of matchers that a selector may have.
+	// maxMatchers is the number of matchers that a selector, or several together, may have.
 	maxMatchers = 100
 )
+
+// Check returns an error if the matchers of several selectors are too many together.
+func Check(matchers []*Matcher) error {
+	size := 0
+	for _, m := range matchers {
+		if m.pattern != nil {
+			size += m.pattern.Instructions
+		}
+	}
+	switch {
+	case len(matchers) > maxMatchers:
+		return errMatchers
+	case size > MaxInstructions:
+		return fmt.Errorf("regular expressions must have at most %d instructions in total", MaxInstructions)
+	}
+	return nil
+}
+
+var errMatchers = fmt.Errorf("must have at most %d labels", maxMatchers)
 
 // ParseSelector parses a selector such as {service_name="checkout", pod=~"a|b"}. Braces may be missing. Names with other
 // characters than letters, digits, _, ., - and / are quoted, too.
@@ -60,7 +63,7 @@ func ParseSelector(text string) ([]*Matcher, error) {
 	if len(text) > maxSelector {
 		return nil, fmt.Errorf("has %d bytes: must have at most %d", len(text), maxSelector)
 	}
-	p := parser{rest: strings.TrimSpace(text)}
+	p := parser{rest: strings.TrimSpace(text), instructions: MaxInstructions}
 	if inner, braced := strings.CutPrefix(p.rest, "{"); braced {
 		if inner, braced = strings.CutSuffix(inner, "}"); !braced {
 			return nil, errors.New(`must end with }, as in {service_name="checkout"}`)
@@ -74,7 +77,7 @@ func ParseSelector(text string) ([]*Matcher, error) {
 			return nil, fmt.Errorf(`%w, as in {service_name="checkout", pod=~"a|b"}`, err)
 		}
 		if matchers = append(matchers, m); len(matchers) > maxMatchers {
-			return nil, fmt.Errorf("must have at most %d labels", maxMatchers)
+			return nil, errMatchers
 		}
 		if p.skipSpace(); !p.skip(",") && p.rest != "" {
 			return nil, fmt.Errorf("must have a comma before %.20q", p.rest)
@@ -84,7 +87,10 @@ func ParseSelector(text string) ([]*Matcher, error) {
 }
 
 // parser reads a selector.
-type parser struct{ rest string }
+type parser struct {
+	rest         string
+	instructions int // that further regular expressions may have
+}
 
 func (p *parser) skipSpace() { p.rest = strings.TrimLeft(p.rest, " \t\r\n") }
 
@@ -105,13 +111,25 @@ func (p *parser) matcher() (*Matcher, error) {
 			continue
 		}
 		p.skipSpace()
-		value, err := p.quoted()
+		m := &Matcher{Name: name, negated: operator[0] == '!'}
+		m.value, err = p.quoted()
+		if err == nil && strings.HasSuffix(operator, "~") {
+			err = p.compile(m)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("label %.60q: %w", name, err)
 		}
-		return NewMatcher(name, operator, value)
+		return m, nil
 	}
 	return nil, fmt.Errorf("label %.60q must be followed by =, !=, =~ or !~", name)
+}
+
+// compile sets the pattern of a matcher, whose value is a regular expression of the whole value of a label.
+func (p *parser) compile(m *Matcher) (err error) {
+	if m.pattern, err = compileWhole(m.value, p.instructions); err == nil {
+		p.instructions -= m.pattern.Instructions
+	}
+	return err
 }
 
 func (p *parser) name() (string, error) {

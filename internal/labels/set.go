@@ -5,6 +5,7 @@ package labels
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -194,6 +195,9 @@ func (s *Set) Names() (names []string, complete bool) {
 	return slices.Compact(names), !s.incomplete
 }
 
+// Keys returns the keys of the attributes, sorted: the labels as they are named.
+func (s *Set) Keys() []string { return slices.Sorted(maps.Keys(s.keys)) }
+
 // Values returns the values of a label but "", sorted, and whether there are no others.
 func (s *Set) Values(name string) (found []string, complete bool) {
 	complete = !s.incomplete
@@ -209,9 +213,9 @@ func (s *Set) Values(name string) (found []string, complete bool) {
 }
 
 // MayMatch reports whether a value of a label may be selected, or that it is missing.
-func (s *Set) MayMatch(m *Matcher) bool {
+func (s *Set) MayMatch(ctx context.Context, m *Matcher) bool {
 	found, complete := s.Values(m.Name)
-	return !complete || m.Matches("") || slices.ContainsFunc(found, m.Matches)
+	return !complete || m.Matches(ctx, "") || slices.ContainsFunc(found, func(value string) bool { return m.Matches(ctx, value) })
 }
 
 // encoded is the form of a Set in JSON. The values of a key are null if there are too many.

@@ -48,7 +48,7 @@ func TestEntitiesMerge_P15(t *testing.T) {
 		}
 		return all
 	}
-	repaired := ref{"os\uFFFD", []string{"os.name"}, nil}
+	repaired := ref{`os\xff`, []string{"os.name"}, nil}
 	options := defaultOptions()
 	require.ElementsMatch(t, []ref{host, instance, repaired}, get(options))
 	options.DropResourceAttributes = []string{"service.instance.id"}
@@ -78,7 +78,7 @@ func TestDuplicateAttributesAreRejected_P1(t *testing.T) {
 		require.ErrorContains(t, err, bad.place+` has two attributes with the key "k"; keys must be unique`)
 	}
 	// Keys that are not UTF-8 may become equal when they are repaired.
-	pd := payloadtest.With(payloadtest.Interval(1, 1, 1), "k\xff", "1", "k\xfe", "2")
+	pd := payloadtest.With(payloadtest.Interval(1, 1, 1), "k\xff", "1", `k\xff`, "2")
 	require.ErrorContains(t, add(w, pd), "two attributes with the key")
 	require.Equal(t, want, profiletest.ProtoOfCopy(t, w.Emit("")))
 	// Keys that have become references are not equal for being empty.

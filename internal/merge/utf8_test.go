@@ -31,9 +31,9 @@ func TestInvalidUTF8IsRepaired(t *testing.T) {
 	for _, snapshots := range []Snapshots{SnapshotsKeep, SnapshotsLatest, SnapshotsSum} {
 		options := defaultOptions()
 		options.Snapshots = snapshots
-		out := merged(t, options, payload("\xff\xfe"), payload("\uFFFD"))
+		out := merged(t, options, payload("\xff\xfe"), payload(`\xff\xfe`))
 		profiletest.RequireConformsBytes(t, profiletest.ProtoOfCopy(t, out))
 		require.EqualValues(t, 10, payloadtest.Only(t, out).Samples().At(0).Values().At(0))
-		require.Equal(t, "name\uFFFD", out.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Name())
+		require.Equal(t, `name\xff\xfe`, out.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Name())
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpguard"
 )
 
 const (
@@ -76,7 +77,9 @@ func openBucket(location Location, attempts int, stats *archive.Stats) (*bucket,
 func chain(region string) *credentials.Credentials {
 	providers := []credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}}
 	if os.Getenv("AWS_EC2_METADATA_DISABLED") != "true" {
-		providers = append(providers, &credentials.IAM{Client: &http.Client{Timeout: metadataTimeout}, Region: region})
+		client := &http.Client{Timeout: metadataTimeout}
+		httpguard.StayOnHost(client) // its requests have tokens
+		providers = append(providers, &credentials.IAM{Client: client, Region: region})
 	}
 	return credentials.NewChainCredentials(providers)
 }

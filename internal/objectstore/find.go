@@ -59,11 +59,8 @@ func (r *Reader) Find(ctx context.Context, paths []string) (files []archive.File
 			continue
 		}
 		urls[location] = true
-		found, err := r.find(ctx, location)
-		if err != nil {
-			failed = append(failed, err)
-		}
-		files = append(files, found...)
+		found, failedHere := r.find(ctx, location)
+		files, failed = append(files, found...), append(failed, failedHere...)
 	}
 	found, failedLocal := archive.Find(local)
 	return append(files, found...), append(failed, failedLocal...)
@@ -84,13 +81,13 @@ func (r *Reader) bucket(location Location) (*bucket, error) {
 }
 
 // find lists the objects of a directory, or the one of this name.
-func (r *Reader) find(ctx context.Context, location Location) ([]archive.File, error) {
+func (r *Reader) find(ctx context.Context, location Location) (files []archive.File, failed []error) {
 	b, err := r.bucket(location)
 	if err != nil {
-		return nil, &archive.StorageError{Operation: "list", Path: scheme + location.Bucket, Err: err}
+		return nil, []error{&archive.StorageError{Operation: "list", Path: scheme + location.Bucket, Err: err}}
 	}
 	directory := location.directory()
-	objects, err := r.listFiles(ctx, b, directory)
+	objects, failed, err := r.listFiles(ctx, b, directory)
 	if err == nil && len(objects) == 0 && location.Prefix != "" {
 		objects, err = r.list(ctx, b, location.Prefix)
 		for key := range objects {
@@ -100,26 +97,26 @@ func (r *Reader) find(ctx context.Context, location Location) ([]archive.File, e
 		}
 	}
 	if err != nil {
-		return nil, err
+		return nil, append(failed, err)
 	}
-	return filesOf(objects, directory), nil
+	return filesOf(objects, directory), failed
 }
 
-// listFiles returns the objects below a directory that no other one replaces.
-func (r *Reader) listFiles(ctx context.Context, b *bucket, directory string) (objects map[string]*object, err error) {
+// listFiles returns the objects below a directory that no other one replaces. failed has those of which that is not known.
+func (r *Reader) listFiles(ctx context.Context, b *bucket, directory string) (objects map[string]*object, failed []error, err error) {
 	const most = 3 // lists, if each time an object was removed
 	for range most {
 		if objects, err = r.list(ctx, b, directory); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		if err = withoutReplaced(ctx, objects); !errors.Is(err, fs.ErrNotExist) {
+		if failed, err = withoutReplaced(ctx, b, objects); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
 	}
 	if err != nil && !archive.IsStorageError(err) {
 		err = &archive.StorageError{Operation: "list", Path: b.path(directory), Err: err}
 	}
-	return objects, err
+	return objects, failed, err
 }
 
 // list returns the objects whose key starts with prefix, by key.

@@ -389,3 +389,45 @@ func TestCredentialsComeFromTheSharedFile(t *testing.T) {
 	files, _ := open(t, 1<<20, "s3://"+s3test.Bucket+"/p")
 	assert.Len(t, files, 1)
 }
+
+// TestCredentialsStayWithTheServer_A3: neither signed requests of a store nor those for credentials follow a redirect to another host.
+func TestCredentialsStayWithTheServer_A3(t *testing.T) {
+	thief, stolen := profiletest.Thief(t)
+	redirecting := s3test.New(t)
+	redirecting.Fault = func(w http.ResponseWriter, r *http.Request) bool {
+		assert.NotEmpty(t, r.Header.Get("Authorization"))
+		http.Redirect(w, r, thief+r.URL.RequestURI(), http.StatusTemporaryRedirect)
+		return true
+	}
+	find := func(path string) error {
+		r := objectstore.NewReader(1<<20, &archive.Stats{})
+		defer r.Close()
+		_, failed := r.Find(t.Context(), []string{path})
+		require.NotEmpty(t, failed)
+		return errors.Join(failed...)
+	}
+	err := find(redirecting.Path("p"))
+	assert.NotContains(t, err.Error(), s3test.Secret)
+
+	plain := s3test.New(t)
+	plain.Fault = func(w http.ResponseWriter, _ *http.Request) bool {
+		http.Error(w, "no", http.StatusForbidden)
+		return true
+	}
+	asked := 0
+	metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		assert.Equal(t, s3test.Secret, r.Header.Get("Authorization"))
+		http.Redirect(w, r, thief, http.StatusTemporaryRedirect)
+	}))
+	defer metadata.Close()
+	for key, value := range map[string]string{
+		"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_SHARED_CREDENTIALS_FILE": filepath.Join(t.TempDir(), "none"), "AWS_EC2_METADATA_DISABLED": "",
+		"AWS_CONTAINER_CREDENTIALS_FULL_URI": metadata.URL, "AWS_CONTAINER_AUTHORIZATION_TOKEN": s3test.Secret,
+	} {
+		t.Setenv(key, value)
+	}
+	_ = find("s3://" + s3test.Bucket + "/p?endpoint=" + plain.URL)
+	assert.Positive(t, asked)
+	assert.Empty(t, stolen())
+}

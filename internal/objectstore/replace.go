@@ -5,7 +5,7 @@ package objectstore
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"io/fs"
 	"path"
 	"strings"
@@ -13,17 +13,17 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
 )
 
-// A file replaces others of its directory that are named in a manifest beside it, one a line: .NAME.replaces. Readers leave those
-// files out while there is the manifest and its file. In a bucket, the manifest is NAME.replaces, so that a list has it after its file.
-// It is stored before its file: a list with the file has it, also if the list takes several requests. The replaced objects are removed
-// when no list can be in use that has them without the file, and then the manifest.
+// A file replaces others of its directory that are named in a manifest beside it: see archive.Manifest. In a bucket, the manifest is
+// NAME.replaces, so that a list has it after its file. It is stored before its file: a list with the file has it, also if the list takes
+// several requests. The replaced objects are removed when no list can be in use that has them without the file.
 const (
-	manifestPrefix, manifestSuffix = ".", ".replaces"
+	manifestPrefix, manifestSuffix = ".", recordfile.ManifestSuffix
 	// replaceTime is how long lists are in use.
 	replaceTime = 2 * time.Minute
+	// maxManifests bounds the bytes of all manifests that a list reads. One manifest is in memory at a time.
+	maxManifests = 16 << 20
 )
 
 // ofManifest returns the name of the file of a manifest, in a bucket or a directory.
@@ -33,60 +33,80 @@ func ofManifest(name string) (of string, ok bool) {
 	return directory + of, ok
 }
 
-// replacedBy returns the files that a manifest names, as names with the directory of its file.
-func replacedBy(of string, manifest []byte) []string {
-	directory, base := path.Split(of)
-	names := archive.ParseManifest(base, manifest)
-	for i := range names {
-		names[i] = directory + names[i]
+// withoutReplaced removes the objects that others replace, with their indexes. failed has the files of which it is not known what they
+// replace. err wraps fs.ErrNotExist if an object was removed after it was listed.
+func withoutReplaced(ctx context.Context, b *bucket, objects map[string]*object) (failed []error, err error) {
+	keys := make([]string, 0, len(objects))
+	for key := range objects {
+		keys = append(keys, key)
 	}
-	return names
-}
-
-// withoutReplaced removes the objects that others replace, with their indexes. The error wraps fs.ErrNotExist if an object was removed
-// after it was listed.
-func withoutReplaced(ctx context.Context, objects map[string]*object) error {
-	var replaced []string
-	for key, o := range objects {
-		of, isManifest := ofManifest(key)
-		if !isManifest || objects[of] == nil || o.size == 0 || o.size > archive.MaxManifest {
-			continue
+	left := int64(maxManifests)
+	replaced, unlisted := archive.Replaced(keys, func(key string) ([]byte, error) {
+		directory, name := path.Split(key)
+		o := objects[key+manifestSuffix]
+		if o == nil { // a directory may have been copied as it is
+			o = objects[directory+recordfile.ManifestName(name)]
 		}
-		data, err := o.get(ctx, 0, o.size)
-		if err != nil {
-			return err
+		switch {
+		case err != nil:
+			return nil, err
+		case o == nil:
+			return nil, fs.ErrNotExist
+		case o.size == 0:
+			return nil, nil // ParseManifest rejects it
+		case o.size > archive.MaxManifest:
+			return nil, fmt.Errorf("has %d bytes, more than %d", o.size, archive.MaxManifest)
+		case o.size > left:
+			return nil, fmt.Errorf("is not read: all that are needed have more than %d bytes", maxManifests)
 		}
-		replaced = append(replaced, replacedBy(of, data)...)
+		left -= o.size
+		data, getErr := o.get(ctx, 0, o.size)
+		err = getErr
+		return data, getErr
+	})
+	if err != nil {
+		return nil, err
 	}
-	for _, key := range replaced {
+	for key := range replaced {
 		delete(objects, key)
 		delete(objects, key+recordfile.IndexSuffix)
 	}
-	return nil
+	for _, e := range unlisted {
+		e.File = b.path(e.File)
+		failed = append(failed, e)
+	}
+	return failed, nil
 }
 
-// replace removes the objects that a stored file replaces, and then its manifest.
+// replace removes the objects that a stored file replaces. Its manifest stays.
 func (u *Uploader) replace(ctx context.Context, f *localFile) error {
 	for _, name := range f.replaces {
-		for _, key := range []string{u.key(name), u.key(name) + recordfile.IndexSuffix} {
-			if err := u.bucket.remove(ctx, key, u.options.Timeout); err != nil {
+		for _, suffix := range []string{"", recordfile.IndexSuffix, manifestSuffix} {
+			if parsed, _ := u.parse(name); suffix == manifestSuffix && parsed.Span == 0 {
+				continue
+			}
+			if err := u.bucket.remove(ctx, u.key(name)+suffix, u.options.Timeout); err != nil {
 				return err
 			}
 		}
 	}
-	return u.bucket.remove(ctx, u.key(f.name+manifestSuffix), u.options.Timeout)
+	return nil
 }
 
-// readManifest reads the manifest of a file of the directory. A file without one replaces nothing.
+// readManifest reads the manifest of a file that replaces others.
 func (u *Uploader) readManifest(f *localFile) error {
-	directory, base := path.Split(f.name)
-	data, err := regularfile.Read(u.path(directory+archive.ManifestName(base)), archive.MaxManifest)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+	data, err := archive.ReadManifest(u.path(f.name))
 	if err != nil {
 		return err
 	}
-	f.manifest, f.replaces = data, replacedBy(f.name, data)
+	directory, base := path.Split(f.name)
+	names, err := archive.ParseManifest(base, data)
+	if err != nil {
+		return fmt.Errorf("%s: the list of the files that it replaces %w", u.path(f.name), err)
+	}
+	for _, name := range names {
+		f.replaces = append(f.replaces, directory+name)
+	}
+	f.manifest = data
 	return nil
 }

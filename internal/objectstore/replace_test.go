@@ -4,6 +4,7 @@
 package objectstore_test
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/objectstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/s3test"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
@@ -32,7 +34,7 @@ func replacing(t testing.TB, dir string) (file string, replaced []string) {
 	require.Len(t, names, 3)
 	first, ours := recordfile.ParseName(names[0])
 	require.True(t, ours)
-	first.Sequence += 1000
+	first.Sequence, first.Span = first.Sequence+1000, time.Hour
 	file, replaced = first.String(), names[:2]
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "."+file+".replaces"), archive.Manifest(replaced), 0o600))
 	data := slices.Concat(files[names[0]], files[names[1]]) // frames, one after the other
@@ -99,23 +101,23 @@ func TestReadersSeeReplacedFilesOnce(t *testing.T) {
 				assert.NotContains(t, objects, "host/1/"+name)
 				assert.NotContains(t, objects, "host/1/"+name+recordfile.IndexSuffix)
 			}
-			assert.NotContains(t, objects, "host/1/"+file+".replaces")
+			assert.Contains(t, objects, "host/1/"+file+".replaces", "as long as the file")
 			events := s.Events()
 			at := func(event string) int { return slices.Index(events, event) }
 			stored := at("PUT host/1/" + file)
 			assert.Less(t, at("PUT host/1/"+file+".replaces"), stored)
 			assert.Less(t, stored, at("DELETE host/1/"+replaced[0]))
-			assert.Less(t, at("DELETE host/1/"+replaced[1]), at("DELETE host/1/"+file+".replaces"))
+			assert.Equal(t, -1, at("DELETE host/1/"+file+".replaces"))
 		}
 	}
 }
 
-// TestALargeManifestIsRead: it names 100,000 files. One that cannot be read is waited for.
+// TestALargeManifestIsRead: it names as many files as one may replace. One that cannot be read is waited for.
 func TestALargeManifestIsRead(t *testing.T) {
 	s, dir := s3test.New(t), threeFiles(t)
 	file, replaced := replacing(t, dir)
-	for n := range 100_000 {
-		replaced = append(replaced, recordfile.Name{Sequence: uint64(n), Format: format}.String())
+	for n := len(replaced); n < archive.MaxReplaced; n++ {
+		replaced = append(replaced, recordfile.Name{Sequence: 999_999_999_999, Span: 24 * time.Hour, Format: format}.String())
 	}
 	manifest := filepath.Join(dir, "."+file+".replaces")
 	require.NoError(t, os.Remove(manifest))
@@ -126,7 +128,9 @@ func TestALargeManifestIsRead(t *testing.T) {
 	assert.NotContains(t, s.Objects(), "host/1/"+file)
 	require.NoError(t, os.Remove(manifest))
 	s.PutDirectory(t, dir, "p")
-	s.Put("p/"+file+".replaces", archive.Manifest(replaced))
+	content := archive.Manifest(replaced)
+	assert.LessOrEqual(t, len(content), archive.MaxManifest)
+	s.Put("p/"+file+".replaces", content)
 	files, _ := open(t, 1<<20, s.Path("p"))
 	assert.Len(t, files, 2)
 }
@@ -138,7 +142,7 @@ func TestManifestsOfReaders(t *testing.T) {
 	s.PutDirectory(t, dir, "a/b")
 	s.PutDirectory(t, dir, "a/c")
 	s.Remove("a/c/" + file)
-	s.Put("a/b/."+file+".replaces", []byte(strings.Join(replaced, "\r\n")+"\n../c/"+replaced[0]+"\n"+file+"\nother\nend\n"))
+	s.Put("a/b/."+file+".replaces", archive.Manifest(append([]string{"../c/" + replaced[0], file, "other"}, replaced...)))
 	s.Put("a/c/"+replaced[0]+".replaces", nil) // is damaged
 	files, _ := open(t, 1<<20, s.Path("a"))
 	var got []string
@@ -149,6 +153,54 @@ func TestManifestsOfReaders(t *testing.T) {
 	for _, name := range replaced {
 		assert.NotContains(t, got, "b/"+name)
 		assert.Contains(t, got, "c/"+name)
+	}
+}
+
+// TestAManifestThatCannotBeReadIsReported_A5: each file counts, and an error says that some may count twice.
+func TestAManifestThatCannotBeReadIsReported_A5(t *testing.T) {
+	s, dir := s3test.New(t), threeFiles(t)
+	file, replaced := replacing(t, dir)
+	for name, content := range map[string][]byte{
+		"is missing": nil, "is damaged": archive.Manifest(replaced)[1:], "has 1048577 bytes": make([]byte, archive.MaxManifest+1),
+	} {
+		prefix := strings.ReplaceAll(name, " ", "-")
+		s.PutDirectory(t, dir, prefix)
+		s.Remove(prefix + "/." + file + ".replaces")
+		if content != nil {
+			s.Put(prefix+"/"+file+".replaces", content)
+		}
+		r := objectstore.NewReader(1<<20, &archive.Stats{})
+		defer r.Close()
+		files, failed := r.Find(t.Context(), []string{s.Path(prefix)})
+		assert.Len(t, files, 4)
+		require.Len(t, failed, 1, name)
+		assert.ErrorContains(t, failed[0], "s3://profiles/"+prefix+"/"+file+": the list of the files that it replaces "+name)
+		assert.ErrorContains(t, failed[0], "; it may count twice, as do files of its time such as "+replaced[0]+" (3 in all)")
+	}
+}
+
+// TestHostileManifestsAreBounded_A5: 40 of 16 MiB are not read, and of 40 of 1 MiB no more than 16.
+func TestHostileManifestsAreBounded_A5(t *testing.T) {
+	s, dir := s3test.New(t), threeFiles(t)
+	const hostile = 40
+	for _, size := range []int{16 << 20, archive.MaxManifest} {
+		content := []byte(strings.Repeat("a\n", size/2))
+		prefix := fmt.Sprint("p", size)
+		for i := range hostile {
+			group := fmt.Sprintf("%s/group-%02d", prefix, i)
+			s.PutDirectory(t, dir, group)
+			name := recordfile.Name{Time: time.Now().Add(-time.Hour), Span: 24 * time.Hour, Format: format}.String()
+			s.Put(group+"/"+name, []byte{0})
+			s.Put(group+"/"+name+".replaces", content)
+		}
+		stats := &archive.Stats{}
+		r := objectstore.NewReader(1<<20, stats)
+		defer r.Close()
+		var failed []error
+		allocated := profiletest.AllocatedBy(func() { _, failed = r.Find(t.Context(), []string{s.Path(prefix)}) })
+		require.Len(t, failed, hostile)
+		assert.LessOrEqual(t, stats.Bytes.Load(), int64(16<<20))
+		assert.Less(t, allocated, uint64(100<<20))
 	}
 }
 
@@ -209,7 +261,7 @@ func TestCompactedFilesReplaceTheirInputs(t *testing.T) {
 	remote, _ := open(t, 1<<20, s.Path("host/1"))
 	require.Len(t, remote, 1)
 	assert.Contains(t, remote[0].Path, ".1h0m0s.")
-	assert.Len(t, s.Objects(), 2, "the file and its index")
+	assert.Len(t, s.Objects(), 3, "the file, its index and its manifest")
 	other := s3test.New(t)
 	once := uploadOf(other.URL, dir)
 	once.run(t, never)

@@ -23,6 +23,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
 )
@@ -110,7 +111,7 @@ func (u *Uploader) Run(ctx context.Context) {
 	defer u.bucket.close()
 	for ctx.Err() == nil {
 		delay, closed := u.options.Interval, u.closed
-		if err := u.pass(ctx); err == nil {
+		if err := panics.Guarded(func() error { return u.pass(ctx) })(); err == nil {
 			u.retry.Reset()
 		} else if ctx.Err() == nil {
 			delay, closed = u.retry.NextBackOff(), nil
@@ -175,7 +176,11 @@ func (u *Uploader) pass(ctx context.Context) error {
 			break
 		}
 		group.Go(func() error {
-			uploaded, err := u.upload(all, &f)
+			uploaded := false
+			err := panics.Guarded(func() (err error) { // a file does not keep others from being uploaded
+				uploaded, err = u.upload(all, &f)
+				return err
+			})()
 			counting.Lock()
 			defer counting.Unlock()
 			switch {
@@ -212,7 +217,6 @@ type localFile struct {
 func (u *Uploader) scan() ([]localFile, error) {
 	var files []localFile
 	var failed error
-	manifests := map[string]bool{}
 	root := u.options.Directory + string(filepath.Separator)
 	_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		name, _ := filepath.Rel(root, path)
@@ -224,25 +228,28 @@ func (u *Uploader) scan() ([]localFile, error) {
 			return fs.SkipDir
 		case ours && entry.Type().IsRegular():
 			files = append(files, f)
-		default:
-			if of, isManifest := ofManifest(filepath.ToSlash(name)); isManifest {
-				manifests[of] = true
-			}
 		}
 		return nil
 	})
-	replaced := map[string]bool{}
+	names := make([]string, len(files))
 	for i := range files {
-		if f := &files[i]; manifests[f.name] {
-			if err := u.readManifest(f); err != nil {
-				failed, replaced[f.name] = err, true // it waits, as its inputs would count again
-			}
-			for _, name := range f.replaces {
-				replaced[name] = true
+		names[i] = files[i].name
+	}
+	replaced, _ := archive.Replaced(names, func(name string) ([]byte, error) { return archive.ReadManifest(u.path(name)) })
+	var kept []localFile
+	for _, f := range files {
+		switch {
+		case replaced[f.name] != "":
+			continue
+		case f.Span > 0 && u.Waits(f.name):
+			if err := u.readManifest(&f); err != nil {
+				failed = err // it waits, as its inputs would count again
+				continue
 			}
 		}
+		kept = append(kept, f)
 	}
-	files = slices.DeleteFunc(files, func(f localFile) bool { return replaced[f.name] })
+	files = kept
 	slices.SortFunc(files, func(a, b localFile) int {
 		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(a.name, b.name))
 	})
@@ -262,24 +269,40 @@ func (u *Uploader) parse(name string) (f localFile, ok bool) {
 
 func (u *Uploader) key(name string) string { return path.Join(u.options.Prefix, name) }
 
-// list finds the files that the bucket has already.
+// list finds the files that the bucket has already. One that replaces others must have its manifest there, and none of these.
 func (u *Uploader) list(ctx context.Context, files []localFile) error {
-	local := make(map[string]bool, len(files))
+	const found, withManifest, withInputs = 1, 2, 4
+	states := make(map[string]int, len(files))
+	resultOf := map[string]string{} // by the name of an input
 	for _, f := range files {
-		local[f.name] = len(f.replaces) == 0 // else the replaced ones may be there
+		states[f.name] = 0
+		for _, input := range f.replaces {
+			resultOf[input] = f.name
+		}
 	}
 	for o, err := range u.bucket.list(ctx, u.options.directory()) {
 		if err != nil {
 			return err
 		}
 		name := strings.TrimPrefix(o.key, u.options.directory())
-		if !local[name] {
+		of, isManifest := ofManifest(strings.TrimSuffix(name, recordfile.IndexSuffix))
+		if isManifest {
+			states[of] |= withManifest
+		}
+		if result := resultOf[of]; result != "" {
+			states[result] |= withInputs
+		}
+		if _, local := states[name]; !local {
 			continue
 		}
-		info, err := os.Lstat(u.path(name))
-		if err == nil && info.Size() == o.size {
-			u.setDone(name)
+		if info, err := os.Lstat(u.path(name)); err == nil && info.Size() == o.size {
+			states[name] |= found
 		} // an object of another size is a conflict, which the upload finds
+	}
+	for _, f := range files {
+		if state := states[f.name]; state == found && f.Span == 0 || state == found|withManifest {
+			u.setDone(f.name)
+		}
 	}
 	return nil
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/objectstore"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/s3test"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
@@ -362,6 +363,25 @@ func TestAFileThatCannotBeReadDoesNotStopTheOthers(t *testing.T) {
 	assert.NotContains(t, u.uploaded, oldest)
 	assert.True(t, uploader.Waits(name))
 	assert.Equal(t, "of another Collector", string(s.Objects()["host/1/"+name]))
+}
+
+// TestAPanicOfAnUploadIsAnError_A11: other files are uploaded, and this one later.
+func TestAPanicOfAnUploadIsAnError_A11(t *testing.T) {
+	s, dir := s3test.New(t), closed(t)
+	u, panicked := uploadOf(s.URL, dir), false
+	uploaded := u.Uploaded
+	u.Uploaded = func(path string, bytes int64) {
+		if !panicked {
+			panicked = true
+			panic(path)
+		}
+		uploaded(path, bytes)
+	}
+	u.run(t, never)
+	require.Len(t, u.failed, 1)
+	var reported *panics.Error
+	require.ErrorAs(t, u.failed[0], &reported)
+	assert.Equal(t, withPrefix(closedFiles(t, dir)), s.Objects())
 }
 
 func TestOldObjectsAreRemovedByTheTimeInTheirNames(t *testing.T) {

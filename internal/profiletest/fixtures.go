@@ -9,6 +9,7 @@ import (
 	"math/big"
 	"path"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/pprof/profile"
@@ -100,6 +101,9 @@ func Sums(pprofs ...*profile.Profile) map[string]int64 {
 	return sums
 }
 
+// Demangled is how the symbols of generated profiles are shown.
+func Demangled(symbol string) string { return strings.ReplaceAll(symbol, "_Z4mainv", "main") }
+
 // StackOf returns the names of the frames of a sample from the root on: functions, or else addresses.
 func StackOf(s *profile.Sample) (names []string) {
 	for _, l := range slices.Backward(s.Location) {
@@ -112,7 +116,7 @@ func StackOf(s *profile.Sample) (names []string) {
 		}
 		for _, line := range slices.Backward(l.Line) {
 			f := cmp.Or(line.Function, &profile.Function{})
-			names = append(names, cmp.Or(f.Name, f.SystemName, address))
+			names = append(names, cmp.Or(f.Name, Demangled(f.SystemName), address))
 		}
 		if len(l.Line) == 0 {
 			names = append(names, address)

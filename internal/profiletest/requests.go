@@ -6,7 +6,10 @@ package profiletest
 import (
 	"bytes"
 	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
 	"net/textproto"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -86,4 +89,23 @@ func Fields(message []byte) Message {
 		message = message[n+m:]
 	}
 	return fields
+}
+
+// Thief is a server that no request may reach, such as one that another server redirects to. The returned function says which headers
+// of the requests it got.
+func Thief(tb testing.TB) (url string, stolen func() []http.Header) {
+	tb.Helper()
+	var mu sync.Mutex
+	var headers []http.Header
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		headers = append(headers, r.Header)
+	}))
+	tb.Cleanup(server.Close)
+	return server.URL, func() []http.Header {
+		mu.Lock()
+		defer mu.Unlock()
+		return headers
+	}
 }

@@ -22,10 +22,10 @@ func (s *Selection) timeOf(of *recordfile.Summary) (all, none bool) {
 }
 
 // mayMatch reports whether a Profile of the summaries may be selected.
-func (s *Selection) mayMatch(summaries []recordfile.Summary) bool {
+func (s *Selection) mayMatch(ctx context.Context, summaries []recordfile.Summary) bool {
 	return slices.ContainsFunc(summaries, func(of recordfile.Summary) bool {
 		_, none := s.timeOf(&of)
-		return !none && s.MatchesKey(&of.Key)
+		return !none && s.MatchesKey(ctx, &of.Key)
 	})
 }
 
@@ -45,7 +45,7 @@ func (s *Source) selectedParts(ctx context.Context, file archive.File, sel *Sele
 	if x == nil {
 		return whole
 	}
-	if !sel.mayMatch(x.Totals) || !sel.MayMatchLabels(&x.Labels) {
+	if !sel.mayMatch(ctx, x.Totals) || !sel.MayMatchLabels(ctx, &x.Labels) {
 		return nil
 	}
 	records, err := x.Records()
@@ -54,7 +54,7 @@ func (s *Source) selectedParts(ctx context.Context, file archive.File, sel *Sele
 	}
 	var parts []archive.Part
 	for i, r := range records {
-		if !sel.mayMatch(r.Summaries) {
+		if !sel.mayMatch(ctx, r.Summaries) {
 			continue
 		}
 		if n := len(parts); n > 0 && parts[n-1].End == r.Offset {
@@ -68,11 +68,11 @@ func (s *Source) selectedParts(ctx context.Context, file archive.File, sel *Sele
 
 // selectedOf returns those summaries of an index that are selected. ok is false if the time range has a part of one: then
 // the file must be read.
-func (s *Selection) selectedOf(summaries []recordfile.Summary) (selected []recordfile.Summary, ok bool) {
+func (s *Selection) selectedOf(ctx context.Context, summaries []recordfile.Summary) (selected []recordfile.Summary, ok bool) {
 	for _, of := range summaries {
 		all, none := s.timeOf(&of)
 		switch {
-		case none || !s.MatchesKey(&of.Key):
+		case none || !s.MatchesKey(ctx, &of.Key):
 		case !all:
 			return nil, false
 		default:
@@ -91,12 +91,11 @@ func (s *Source) eachIndexed(ctx context.Context, sel *Selection, use func(*reco
 	for files := range slices.Chunk(s.Files, archive.FilesAhead) {
 		s.Options.FetchIndexes(ctx, files)
 		for _, file := range files {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			sufficient, err := false, error(nil)
-			if x := s.Options.StoredIndex(ctx, file); x != nil {
-				sufficient, err = use(x)
+			sufficient, err := false, ctx.Err()
+			if x := s.Options.StoredIndex(ctx, file); x != nil && err == nil {
+				if sufficient, err = use(x); err == nil {
+					err = ctx.Err() // use may have selected too little
+				}
 			}
 			if !sufficient && err == nil {
 				one := *s

@@ -4,6 +4,7 @@
 package query
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -63,10 +64,10 @@ func IsKeyLabel(name string) bool {
 func isAttribute(m *labels.Matcher) bool { return !IsKeyLabel(m.Name) }
 
 // MatchesKey reports whether the service, the type and the other labels of a key are selected.
-func (s *Selection) MatchesKey(k *recordfile.Key) bool {
+func (s *Selection) MatchesKey(ctx context.Context, k *recordfile.Key) bool {
 	return s.MatchesService(k.Service) && s.matchesType(k) && !slices.ContainsFunc(s.Labels, func(m *labels.Matcher) bool {
 		value, known := KeyLabel(k, m.Name)
-		return known && !m.Matches(value)
+		return known && !m.Matches(ctx, value)
 	})
 }
 
@@ -89,6 +90,6 @@ func (s *Selection) selectsTypes() bool {
 }
 
 // MayMatchLabels reports whether Profiles of a file with these attributes may be selected.
-func (s *Selection) MayMatchLabels(of *labels.Set) bool {
-	return !slices.ContainsFunc(s.Labels, func(m *labels.Matcher) bool { return isAttribute(m) && !of.MayMatch(m) })
+func (s *Selection) MayMatchLabels(ctx context.Context, of *labels.Set) bool {
+	return !slices.ContainsFunc(s.Labels, func(m *labels.Matcher) bool { return isAttribute(m) && !of.MayMatch(ctx, m) })
 }

@@ -12,6 +12,10 @@ import (
 	"strconv"
 	"strings"
 
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
@@ -75,7 +79,7 @@ func (s *Source) List(ctx context.Context, sel *Selection) ([]Row, error) {
 		}
 	}
 	err := s.eachIndexed(ctx, sel, func(x *recordfile.Index) (bool, error) {
-		selected, ok := sel.selectedOf(x.Totals)
+		selected, ok := sel.selectedOf(ctx, x.Totals)
 		for i := range selected {
 			if err := all.add(&selected[i]); err != nil {
 				return false, err
@@ -84,12 +88,15 @@ func (s *Source) List(ctx context.Context, sel *Selection) ([]Row, error) {
 		return ok, nil
 	}, func(files *Source) error {
 		return files.EachSummary(ctx, &rest, nil, func(_ []string, of *recordfile.Summary) error {
-			if !sel.MatchesKey(&of.Key) {
+			if !sel.MatchesKey(ctx, &of.Key) {
 				return nil
 			}
 			return all.add(of)
 		})
 	})
+	if err == nil {
+		err = ctx.Err()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -134,4 +141,33 @@ func (t *totals) rows() []Row {
 		rows = append(rows, Row{kind, s.Start, s.End, s.Profiles, s.Samples, s.Sum, sampletypes.Saturated(s.Sum)})
 	}
 	return rows
+}
+
+// Labels returns the attributes of the selected profiles. It takes them from the index of a file if that answers the same as
+// the file. They take at most a quarter of the memory limit.
+func (s *Source) Labels(ctx context.Context, sel *Selection) (*labels.Set, error) {
+	found := labels.NewSet(s.Options.MaxMemory / windowShare)
+	err := s.eachIndexed(ctx, sel, func(x *recordfile.Index) (bool, error) {
+		selected, ok := sel.selectedOf(ctx, x.Totals)
+		if !ok || len(selected) < len(x.Totals) || !x.Labels.IsComplete() { // its labels are those of all profiles
+			return false, nil
+		}
+		found.Merge(&x.Labels)
+		return true, nil
+	}, func(files *Source) error {
+		return files.Each(ctx, sel, func(record *archive.Record, pd pprofile.Profiles) error {
+			pd, err := Resolve(record, pd)
+			if err == nil {
+				found.AddProfiles(pd)
+			}
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	if _, complete := found.Names(); !complete {
+		return nil, fmt.Errorf("the labels take more than %d MiB of memory, a quarter of the memory limit; %s", s.Options.MaxMemory/windowShare>>20, narrow)
+	}
+	return found, nil
 }

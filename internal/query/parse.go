@@ -81,13 +81,15 @@ func parseID(text string, id []byte) error {
 func (s *Selection) addLabels(text string) error {
 	if strings.HasPrefix(text, "{") {
 		parsed, err := labels.ParseSelector(text)
-		s.Labels = append(s.Labels, parsed...)
-		return err
+		if s.Labels = append(s.Labels, parsed...); err != nil {
+			return err
+		}
+		return labels.Check(s.Labels)
 	}
 	key, value, found := strings.Cut(text, "=")
 	if !found || key == "" {
 		return errors.New(`must be KEY=VALUE, or a selector such as {pod=~"a|b"}`)
 	}
 	s.Labels = append(s.Labels, labels.Equal(key, value))
-	return nil
+	return labels.Check(s.Labels)
 }

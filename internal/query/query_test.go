@@ -650,3 +650,12 @@ func TestFailedRecordsAreLeftOut_V1(t *testing.T) {
 	require.Len(t, failed, 1)
 	assert.ErrorContains(t, failed[0], "record 2 at byte")
 }
+
+// TestAPanicReachesTheCaller_A11: one in a goroutine of the query would end the process, and the server of the caller recovers.
+func TestAPanicReachesTheCaller_A11(t *testing.T) {
+	s := source(t, profiletest.OneOfEach())
+	s.Change = func(pprofile.Profiles) { panic("out of the blue") }
+	defer func() { assert.Contains(t, recover(), "out of the blue\n\ngoroutine") }()
+	_, _ = s.Merge(t.Context(), &query.Selection{}, false)
+	t.Error("no panic")
+}

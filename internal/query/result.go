@@ -4,11 +4,13 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -72,13 +74,48 @@ func (r *Result) Pprof(ctx context.Context) (*profile.Profile, error) {
 	if err := kinds.err(); err != nil {
 		return nil, err
 	}
-	pprofs, err := r.convert(ctx)
-	switch {
-	case err != nil:
-		return nil, err
-	case len(pprofs) == 0:
+	var pprofs []*profile.Profile
+	for p, err := range r.all(ctx) {
+		if err != nil {
+			return nil, r.explain(err)
+		}
+		pprofs = append(pprofs, p.Profile)
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return r.unite(ctx, pprofs)
+}
+
+// all yields the pprofs of the result.
+func (r *Result) all(ctx context.Context) iter.Seq2[pproftranslator.Converted, error] {
+	return func(yield func(pproftranslator.Converted, error) bool) {
+		for p, err := range (pproftranslator.Marshaler{MaxValues: maxValues(r.maxMemory)}).All(ctx, r.Profiles) {
+			if err == nil {
+				for _, f := range p.Profile.Function { // readers show nothing else
+					f.Name = cmp.Or(f.Name, f.SystemName)
+				}
+			}
+			if !yield(p, err) {
+				return
+			}
+		}
+	}
+}
+
+func (r *Result) explain(err error) error {
+	if errors.Is(err, pproftranslator.ErrMaxValues) {
+		return valuesError(r.maxMemory)
+	}
+	return err
+}
+
+// unite makes one pprof of those of the result.
+func (r *Result) unite(ctx context.Context, pprofs []*profile.Profile) (*profile.Profile, error) {
+	switch len(pprofs) {
+	case 0:
 		return nil, ErrEmpty
-	case len(pprofs) == 1:
+	case 1:
 		return pprofs[0], checkTypes(pprofs[0].SampleType)
 	}
 	start, covered := pprofs[0].TimeNanos, sampletypes.Spans{}
@@ -98,32 +135,97 @@ func (r *Result) Pprof(ctx context.Context) (*profile.Profile, error) {
 	return merged, err
 }
 
+// eachResource calls visit with the pprof of each resource. They are made in one pass: each resource alone would take as long as the
+// dictionary is. Only those that have no room beside the others are made alone, at the end.
+func (r *Result) eachResource(ctx context.Context, visit func(resource int, p *profile.Profile) error) error {
+	var pprofs []*profile.Profile
+	var alone []int
+	resource, large := 0, false
+	finish := func() error {
+		of := pprofs
+		pprofs = nil
+		switch {
+		case large:
+			alone = append(alone, resource)
+			large = false
+			return nil
+		case len(of) == 0:
+			return nil
+		}
+		p, err := r.unite(ctx, of)
+		if err != nil {
+			return err
+		}
+		return visit(resource, p)
+	}
+	for p, err := range r.all(ctx) {
+		if p.Resource != resource {
+			if err := finish(); err != nil {
+				return err
+			}
+			resource = p.Resource
+		}
+		switch {
+		case errors.Is(err, pproftranslator.ErrMaxValues):
+			large = true
+		case err != nil:
+			return err
+		case !large:
+			pprofs = append(pprofs, p.Profile)
+		}
+	}
+	if err := finish(); err != nil {
+		return err
+	}
+	for _, resource := range alone {
+		only := pprofile.NewProfiles()
+		r.Profiles.Dictionary().CopyTo(only.Dictionary())
+		r.Profiles.ResourceProfiles().At(resource).CopyTo(only.ResourceProfiles().AppendEmpty())
+		p, err := (&Result{Profiles: only, maxMemory: r.maxMemory}).Pprof(ctx)
+		if err == nil {
+			err = visit(resource, p)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
 // EachPprof calls visit with a pprof of each record. The snapshots of a record are apart, by resource, and snapshot names
 // their process: a resource or, in files other than OTLP, the file. It is "" of intervals. The error is a *TypesError if the
 // records have several profile types, or profiles with different period types; it is ErrEmpty without any.
 func (s *Source) EachPprof(ctx context.Context, sel *Selection, visit func(p *profile.Profile, snapshot string) error) error {
 	kinds := newKinds()
-	convert := func(record *archive.Record, pd pprofile.Profiles, snapshot string) error {
+	err := s.Each(ctx, sel, func(record *archive.Record, pd pprofile.Profiles) error {
 		if kinds.add(pd); kinds.differ() { // an error, when all kinds are known
 			return nil
 		}
-		p, err := (&Result{Profiles: pd, maxMemory: s.Options.MaxMemory}).Pprof(ctx)
-		if err != nil {
-			return record.Fail(err)
+		result := &Result{Profiles: pd, maxMemory: s.Options.MaxMemory}
+		var visited error
+		call := func(p *profile.Profile, snapshot string) error {
+			visited = visit(p, snapshot)
+			return visited
 		}
-		return visit(p, snapshot)
-	}
-	err := s.Each(ctx, sel, func(record *archive.Record, pd pprofile.Profiles) error {
-		if snapshots, _ := (&Result{Profiles: pd}).Snapshots(); !snapshots {
-			return convert(record, pd, "")
-		}
-		return eachResource(pd, func(rp pprofile.ResourceProfiles) error {
-			snapshot, err := json.Marshal(rp.Resource().Attributes().AsRaw()) // in the order of the keys
-			if isOTLP := record.Encoding == archive.OTLPProto || record.Encoding == archive.OTLPJSON; err != nil || !isOTLP {
-				snapshot = []byte(record.File) // which is of one process
+		var err error
+		if snapshots, _ := result.Snapshots(); !snapshots {
+			var p *profile.Profile
+			if p, err = result.Pprof(ctx); err == nil {
+				err = call(p, "")
 			}
-			return convert(record, pd, string(snapshot))
-		})
+		} else {
+			err = result.eachResource(ctx, func(resource int, p *profile.Profile) error {
+				snapshot, err := json.Marshal(pd.ResourceProfiles().At(resource).Resource().Attributes().AsRaw()) // in the order of the keys
+				if isOTLP := record.Encoding == archive.OTLPProto || record.Encoding == archive.OTLPJSON; err != nil || !isOTLP {
+					snapshot = []byte(record.File) // which is of one process
+				}
+				return call(p, string(snapshot))
+			})
+		}
+		if err != nil && visited == nil && ctx.Err() == nil {
+			err = record.Fail(err)
+		}
+		return err
 	})
 	switch {
 	case err != nil:
@@ -134,39 +236,29 @@ func (s *Source) EachPprof(ctx context.Context, sel *Selection, visit func(p *pr
 	return kinds.err()
 }
 
-// eachResource calls visit while pd has one resource only, for each of them.
-func eachResource(pd pprofile.Profiles, visit func(pprofile.ResourceProfiles) error) error {
-	all := pprofile.NewResourceProfilesSlice()
-	pd.ResourceProfiles().MoveAndAppendTo(all)
-	for _, rp := range all.All() {
-		pd.ResourceProfiles().RemoveIf(func(pprofile.ResourceProfiles) bool { return true })
-		only := pd.ResourceProfiles().AppendEmpty()
-		rp.MoveTo(only)
-		if err := visit(only); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// convert returns the pprofs of the result.
-func (r *Result) convert(ctx context.Context) (pprofs []*profile.Profile, err error) {
-	for p, err := range (pproftranslator.Marshaler{MaxValues: maxValues(r.maxMemory)}).All(ctx, r.Profiles) {
-		if errors.Is(err, pproftranslator.ErrMaxValues) {
-			return nil, valuesError(r.maxMemory)
-		}
-		if err != nil {
-			return nil, err
-		}
-		pprofs = append(pprofs, p.Profile)
-	}
-	return pprofs, ctx.Err()
-}
-
 // periodType writes the period type of a pprof as type/unit.
 func periodType(p *profile.Profile) string {
 	if t := p.PeriodType; t != nil && t.Type+t.Unit != "" {
 		return t.Type + "/" + t.Unit
 	}
 	return "none"
+}
+
+// FrameNames returns the names of the functions of a location, the innermost first. Without a function, it is the file of the
+// mapping and the address. All indices of dict are valid.
+func FrameNames(dict pprofile.ProfilesDictionary, location int32) (names []string) {
+	text := func(i int32) string { return dictionary.ValidString(dict.StringTable(), i) }
+	l := dict.LocationTable().At(int(location))
+	for _, line := range l.Lines().All() {
+		function := dict.FunctionTable().At(int(line.FunctionIndex()))
+		names = append(names, cmp.Or(sampletypes.FunctionName(text(function.NameStrindex()), text(function.SystemNameStrindex())), text(function.FilenameStrindex()), "?"))
+	}
+	if len(names) > 0 {
+		return names
+	}
+	file := ""
+	if i := int(l.MappingIndex()); i > 0 && i < dict.MappingTable().Len() {
+		file = text(dict.MappingTable().At(i).FilenameStrindex())
+	}
+	return []string{sampletypes.AddressName(file, l.Address())}
 }

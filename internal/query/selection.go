@@ -5,6 +5,7 @@ package query
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/hex"
 	"slices"
@@ -59,9 +60,10 @@ func (s *Selection) excludes(record []byte) bool {
 		!bytes.Contains(record, s.TraceID[:]) && !bytes.Contains(record, []byte(hex.EncodeToString(s.TraceID[:])))
 }
 
-// Filter removes from pd all that is not selected. Indices of pd that lead nowhere match nothing.
-func (s *Selection) Filter(pd pprofile.Profiles) {
-	f := newFilter(s, pd)
+// filter removes from pd all that is not selected. Indices of pd that lead nowhere match nothing. When ctx ends, the rest of pd
+// means nothing, and the error is that of ctx.
+func (s *Selection) filter(ctx context.Context, pd pprofile.Profiles) error {
+	f := newFilter(ctx, s, pd)
 	pd.ResourceProfiles().RemoveIf(func(rp pprofile.ResourceProfiles) bool {
 		if !f.startResource(rp.Resource().Attributes()) {
 			return true
@@ -72,6 +74,7 @@ func (s *Selection) Filter(pd pprofile.Profiles) {
 		})
 		return rp.ScopeProfiles().Len() == 0
 	})
+	return ctx.Err()
 }
 
 // contains reports whether the range contains a time in nanoseconds since the epoch.
@@ -82,6 +85,7 @@ func (s *Selection) contains(t uint64) bool {
 // filter applies a Selection to one payload.
 type filter struct {
 	*Selection
+	ctx          context.Context // of matching
 	dict         pprofile.ProfilesDictionary
 	requirements []*requirement
 	service      string // of the resource
@@ -105,8 +109,8 @@ const (
 	unmet
 )
 
-func newFilter(s *Selection, pd pprofile.Profiles) *filter {
-	f := &filter{Selection: s, dict: pd.Dictionary()}
+func newFilter(ctx context.Context, s *Selection, pd pprofile.Profiles) *filter {
+	f := &filter{Selection: s, ctx: ctx, dict: pd.Dictionary()}
 	for _, m := range s.Labels {
 		if isAttribute(m) {
 			f.requirements = append(f.requirements, f.ofLabel(m))
@@ -125,7 +129,7 @@ func (f *filter) ofLabel(m *labels.Matcher) *requirement {
 		switch {
 		case i == 0 || !ok || !labels.Is(f.text(a.KeyStrindex()), m.Name):
 			continue
-		case m.Matches(text):
+		case m.Matches(f.ctx, text):
 			r.attributes[i] = met
 		default:
 			r.attributes[i] = unmet
@@ -137,8 +141,12 @@ func (f *filter) ofLabel(m *labels.Matcher) *requirement {
 
 func (f *filter) ofIDs() *requirement {
 	r := &requirement{ofSamples: true}
+	spans := map[pcommon.SpanID]bool{}
+	for _, id := range f.SpanIDs {
+		spans[id] = true
+	}
 	for _, l := range f.dict.LinkTable().All() {
-		r.links = append(r.links, (f.TraceID.IsEmpty() || l.TraceID() == f.TraceID) && (len(f.SpanIDs) == 0 || slices.Contains(f.SpanIDs, l.SpanID())))
+		r.links = append(r.links, (f.TraceID.IsEmpty() || l.TraceID() == f.TraceID) && (len(f.SpanIDs) == 0 || spans[l.SpanID()]))
 	}
 	keys, values := traceAttributes, map[string]bool{hex.EncodeToString(f.TraceID[:]): true}
 	if len(f.SpanIDs) > 0 {
@@ -162,7 +170,7 @@ func (f *filter) ofIDs() *requirement {
 func (f *filter) startResource(attributes pcommon.Map) bool {
 	f.service = dictionary.TextOf(attributes, serviceName)
 	for _, r := range f.requirements {
-		r.ofResource = r.label != nil && r.label.Matches(labels.Find(attributes, r.label.Name))
+		r.ofResource = r.label != nil && r.label.Matches(f.ctx, labels.Find(attributes, r.label.Name))
 		if !r.ofResource && !r.ofSamples {
 			return false
 		}
@@ -186,7 +194,7 @@ func (f *filter) filterScope(sp pprofile.ScopeProfiles) {
 		i++
 		key.SampleType, key.Unit = profiles[i].Type, profiles[i].Unit
 		key.PeriodType, key.PeriodUnit = f.text(p.PeriodType().TypeStrindex()), f.text(p.PeriodType().UnitStrindex())
-		if !f.MatchesKey(&key) || !f.filterProfile(p) {
+		if !f.MatchesKey(f.ctx, &key) || !f.filterProfile(p) {
 			return true
 		}
 		if all != nil {
@@ -205,7 +213,7 @@ func (f *filter) writeTypes(scope pcommon.Map, key recordfile.Key, all []samplet
 	var selected []sampletypes.Type
 	index, hasDefault := make([]int, len(all)), false
 	for i, t := range all {
-		if key.SampleType, key.Unit = t.Type, t.Unit; f.MatchesKey(&key) {
+		if key.SampleType, key.Unit = t.Type, t.Unit; f.MatchesKey(f.ctx, &key) {
 			index[i] = len(selected)
 			selected = append(selected, t)
 			hasDefault = hasDefault || t.Type == dictionary.TextOf(scope, sampletypes.DefaultAttribute)
@@ -240,7 +248,9 @@ func (f *filter) filterProfile(p pprofile.Profile) bool {
 		return !f.filterTimestamps(s)
 	})
 	if timestamps {
-		f.clip(p)
+		start, duration := clip(p, f.From, f.To)
+		p.SetTime(pcommon.Timestamp(start))
+		p.SetDurationNano(duration)
 		return p.Samples().Len() > 0
 	}
 	return inRange
@@ -290,18 +300,22 @@ func (f *filter) filterTimestamps(s pprofile.Sample) bool {
 	return kept > 0
 }
 
-// clip limits the time of a Profile with timestamps to the range.
-func (f *filter) clip(p pprofile.Profile) {
-	start, end := uint64(p.Time()), uint64(p.Time())+p.DurationNano()
+// clip returns the time of a Profile with timestamps in a range. An interval stays one, wherever its timestamps are: without a duration it
+// would be a snapshot.
+func clip(p pprofile.Profile, from, to time.Time) (start, duration uint64) {
+	start, duration = uint64(p.Time()), p.DurationNano()
+	end := start + duration
 	if start == 0 || end < start {
-		return
+		return start, duration
 	}
-	if !f.From.IsZero() {
-		start = max(start, nanosecondsOf(f.From))
+	if !from.IsZero() {
+		start = max(start, nanosecondsOf(from))
 	}
-	if !f.To.IsZero() {
-		end = min(end, nanosecondsOf(f.To))
+	if !to.IsZero() {
+		end = min(end, nanosecondsOf(to))
 	}
-	p.SetTime(pcommon.Timestamp(start))
-	p.SetDurationNano(max(end, start) - start)
+	if end <= start {
+		return start, min(duration, 1)
+	}
+	return start, end - start
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
@@ -41,6 +42,9 @@ func (s *Source) Each(ctx context.Context, sel *Selection, visit func(*archive.R
 		for i, file := range files {
 			parts[i] = s.selectedParts(ctx, file, sel)
 		}
+		if ctx.Err() != nil { // the parts may be too few
+			return ctx.Err()
+		}
 		s.Options.Fetch(ctx, files, parts)
 		for i, file := range files {
 			if err := s.eachOf(ctx, file, parts[i], sel, visit); err != nil {
@@ -48,7 +52,7 @@ func (s *Source) Each(ctx context.Context, sel *Selection, visit func(*archive.R
 			}
 		}
 	}
-	return nil
+	return ctx.Err()
 }
 
 // eachOf is Each for parts of a file.
@@ -61,7 +65,7 @@ func (s *Source) eachOf(ctx context.Context, file archive.File, parts []archive.
 			if err != nil {
 				err = s.report(err)
 			} else {
-				err = s.visitParts(record, sel, visit)
+				err = s.visitParts(ctx, record, sel, visit)
 			}
 			if err != nil {
 				return err
@@ -80,10 +84,10 @@ func (s *Source) report(err error) error {
 }
 
 // visitParts visits a record, in parts if it is too large.
-func (s *Source) visitParts(record *archive.Record, sel *Selection, visit func(*archive.Record, pprofile.Profiles) error) error {
+func (s *Source) visitParts(ctx context.Context, record *archive.Record, sel *Selection, visit func(*archive.Record, pprofile.Profiles) error) error {
 	for part, err := range record.Parts(sel.MatchesService) {
 		if err == nil {
-			err = s.visit(part, sel, visit)
+			err = s.visit(ctx, part, sel, visit)
 		}
 		if err := s.report(err); err != nil {
 			return err
@@ -92,7 +96,7 @@ func (s *Source) visitParts(record *archive.Record, sel *Selection, visit func(*
 	return nil
 }
 
-func (s *Source) visit(record *archive.Record, sel *Selection, visit func(*archive.Record, pprofile.Profiles) error) error {
+func (s *Source) visit(ctx context.Context, record *archive.Record, sel *Selection, visit func(*archive.Record, pprofile.Profiles) error) error {
 	// Recordings have ids as integers, and JSON may have upper-case digits.
 	if record.Encoding != archive.JFR && record.Encoding != archive.OTLPJSON && sel.excludes(record.Data) {
 		return nil
@@ -106,7 +110,9 @@ func (s *Source) visit(record *archive.Record, sel *Selection, visit func(*archi
 			return err
 		}
 	}
-	sel.Filter(pd)
+	if err := sel.filter(ctx, pd); err != nil {
+		return err
+	}
 	if pd.ProfileCount() == 0 {
 		return nil
 	}
@@ -142,7 +148,7 @@ func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (*Result
 	window, limit := merge.NewWindow(options), s.Options.MaxMemory/windowShare
 	payloads := make(chan *merge.Payload) // one is decoded while the one before it is merged
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
+	group.Go(panics.Guarded(func() error {
 		defer close(payloads)
 		return s.Each(ctx, sel, func(record *archive.Record, pd pprofile.Profiles) error {
 			normalize(pd, total)
@@ -157,8 +163,8 @@ func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (*Result
 				return ctx.Err()
 			}
 		})
-	})
-	group.Go(func() error {
+	}))
+	group.Go(panics.Guarded(func() error {
 		for payload := range payloads {
 			if err := window.Add(payload, nil); err != nil {
 				return fmt.Errorf("the selection does not fit into one profile: %w; %s", err, narrow)
@@ -168,8 +174,9 @@ func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (*Result
 			}
 		}
 		return nil
-	})
+	}))
 	if err := group.Wait(); err != nil {
+		panics.Rethrow(err)
 		return nil, err
 	}
 	if window.Counts().Profiles == 0 {

@@ -5,15 +5,16 @@ package query
 
 import (
 	"context"
-	"maps"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // Steps divides a range into equal parts.
@@ -37,18 +38,12 @@ func (s Steps) contains(t uint64) bool {
 // is a KeyLabel. The range of the selection must be that of the steps. It takes summaries from the index of a file if that
 // answers the same as the file.
 func (s *Source) EachStep(ctx context.Context, sel *Selection, steps Steps, by []string, visit func(step int, values []string, of *recordfile.Summary) error) error {
-	read := func(from *Source) error {
-		return from.eachGroup(ctx, sel, by, func(record *archive.Record, values []string, pd pprofile.Profiles) error {
-			return steps.split(pd, func(step int, part pprofile.Profiles) error {
-				return eachSummary(record, part, func(of *recordfile.Summary) error { return visit(step, values, of) })
-			})
-		})
-	}
+	read := func(from *Source) error { return from.eachDivision(ctx, sel, by, &steps, visit) }
 	if len(by) > 0 {
 		return read(s)
 	}
 	return s.eachIndexed(ctx, sel, func(x *recordfile.Index) (bool, error) {
-		summaries, ok := steps.indexed(x, sel)
+		summaries, ok := steps.indexed(ctx, x, sel)
 		for i := range summaries {
 			if err := visit(steps.of(summaries[i].Start), nil, &summaries[i]); err != nil {
 				return false, err
@@ -59,13 +54,13 @@ func (s *Source) EachStep(ctx context.Context, sel *Selection, steps Steps, by [
 }
 
 // indexed returns the selected summaries of the records of a file, each of one step. ok is false if the file must be read.
-func (s Steps) indexed(x *recordfile.Index, sel *Selection) (all []recordfile.Summary, ok bool) {
+func (s Steps) indexed(ctx context.Context, x *recordfile.Index, sel *Selection) (all []recordfile.Summary, ok bool) {
 	records, err := x.Records()
 	if err != nil {
 		return nil, false
 	}
 	for _, record := range records {
-		selected, ok := sel.selectedOf(record.Summaries)
+		selected, ok := sel.selectedOf(ctx, record.Summaries)
 		if !ok || slices.ContainsFunc(selected, func(of recordfile.Summary) bool { return s.of(of.Start) != s.of(of.Latest) }) {
 			return nil, false
 		}
@@ -74,33 +69,47 @@ func (s Steps) indexed(x *recordfile.Index, sel *Selection) (all []recordfile.Su
 	return all, true
 }
 
-// split calls visit with the part of pd in each step that has one. pd has nothing outside of the steps.
-func (s Steps) split(pd pprofile.Profiles, visit func(int, pprofile.Profiles) error) error {
-	found := map[int]bool{}
-	add := func(t uint64) {
-		if s.contains(t) {
-			found[s.of(t)] = true
-		}
+// EachSummary calls visit with the summaries of the selected part of each payload, and their values of the labels by, none of which is
+// a KeyLabel.
+func (s *Source) EachSummary(ctx context.Context, sel *Selection, by []string, visit func(values []string, of *recordfile.Summary) error) error {
+	if len(by) > 0 {
+		return s.eachDivision(ctx, sel, by, nil, func(_ int, values []string, of *recordfile.Summary) error { return visit(values, of) })
 	}
-	for p := range sampletypes.ProfilesOf(pd) {
-		add(uint64(p.Time()))
-		for _, sample := range p.Samples().All() {
-			for _, t := range sample.TimestampsUnixNano().All() {
-				add(t)
+	return s.Each(ctx, sel, func(record *archive.Record, pd pprofile.Profiles) error {
+		summaries, err := recordfile.Summarize(pd)
+		if err != nil {
+			return record.Fail(err)
+		}
+		for i := range summaries {
+			if err := visit(nil, &summaries[i]); err != nil {
+				return err
 			}
 		}
-	}
-	for _, step := range slices.Sorted(maps.Keys(found)) {
-		part := pd
-		if len(found) > 1 {
-			part = pprofile.NewProfiles()
-			pd.CopyTo(part)
-			from := s.From.Add(time.Duration(step) * s.Length)
-			(&Selection{From: from, To: from.Add(s.Length)}).Filter(part)
+		return nil
+	})
+}
+
+// eachDivision calls visit with the summaries of the parts of each payload that differ in the labels by, or in their step if there are
+// steps.
+func (s *Source) eachDivision(ctx context.Context, sel *Selection, by []string, steps *Steps, visit func(step int, values []string, of *recordfile.Summary) error) error {
+	limit := s.Options.MaxMemory / windowShare
+	return s.Each(ctx, sel, func(record *archive.Record, pd pprofile.Profiles) error {
+		var err error
+		if len(by) > 0 {
+			pd, err = Resolve(record, pd)
+		} else if invalid := dictionary.CheckValues(pd); invalid != nil {
+			err = record.Fail(invalid)
 		}
-		if err := visit(step, part); err != nil {
+		if err != nil {
 			return err
 		}
-	}
-	return nil
+		d := newDivision(pd, by, steps, limit)
+		err = eachPart(pd, int(limit/summarySize), d.partsOf, func(part int, of *recordfile.Summary) error {
+			return visit(part%d.steps.Count, d.groups.values[part/d.steps.Count], of)
+		})
+		if d.groups.err != nil || errors.Is(err, errManySums) {
+			return fmt.Errorf("the sums of a record take more than %d MiB of memory, a quarter of the memory limit; %s", limit>>20, narrow)
+		}
+		return err
+	})
 }

@@ -24,9 +24,10 @@
 //
 // # Writing
 //
-// The file being written has an advisory lock. A closed file was synced before it got its final name. It is
-// never empty and never changes again. Only Retention removes it. A rename never replaces
-// a file. Links are not followed.
+// The file being written has an advisory lock while it is open. Of more groups than Options.MaxOpen, those used least
+// recently are not open: the next record opens the file again, and checks that it is as it was left. A closed file was
+// synced before it got its final name. It is never empty and never changes again. Only Retention removes it. A rename
+// never replaces a file. Links are not followed.
 //
 // A write is a transaction: if Append fails, the Writer removes the record, at once or by a
 // later retry. Only if the process dies before that, the record may survive. A Writer needs
@@ -41,7 +42,7 @@
 // # Index
 //
 // A closed file has an index beside it, with the suffix .index, if all of its records came with
-// Record.Summaries and they did not take too much memory while it was open. An index is a cache: it is written after the file got its name, without sync and without
+// Record.Summaries and they did not take too much memory while it was open; before that, its labels are left out. An index is a cache: it is written after the file got its name, without sync and without
 // retry, and recovery creates none, so it can be missing or incomplete. Retention removes it with its file.
 // ParseIndex rejects one with another version, of a file of another size, or that was damaged; the file is
 // read instead.

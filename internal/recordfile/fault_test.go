@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -69,11 +70,11 @@ func TestFailingCalls_E1(t *testing.T) {
 func runWithFaults(t *testing.T, f *faults, format Format, syncMode Sync, size int) (written, read int) {
 	dir, err := os.MkdirTemp(t.TempDir(), "") //nolint:usetesting // one a run of many in a test
 	require.NoError(t, err)
-	finishedRecords := 0
+	var finishedRecords atomic.Int64 // files are closed concurrently
 	options := Options{
 		Format: format, Rotation: Rotation{MaxRecords: 3}, Sync: syncMode, SyncInterval: 1, Levels: 1, MaxGroups: 5,
 		OpenDir:    f.openDir,
-		FileClosed: func(f ClosedFile) { finishedRecords += f.Records },
+		FileClosed: func(f ClosedFile) { finishedRecords.Add(int64(f.Records)) },
 	}
 	w, err := openWriter(dir, options)
 	if err != nil {
@@ -128,7 +129,7 @@ func runWithFaults(t *testing.T, f *faults, format Format, syncMode Sync, size i
 		}
 	}
 	assert.ElementsMatch(t, acknowledged, readable)
-	assert.Equal(t, len(acknowledged), finishedRecords)
+	assert.EqualValues(t, len(acknowledged), finishedRecords.Load())
 	require.NoError(t, os.RemoveAll(dir))
 	return len(acknowledged), len(readable)
 }

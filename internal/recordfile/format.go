@@ -101,6 +101,12 @@ func (n *Name) End() time.Time { return n.Time.Add(n.Span) }
 // PartialSuffix is that of a Partial name.
 const PartialSuffix = ".partial"
 
+// ManifestSuffix is that of the manifest of a file that replaces others. Its package is internal/archive.
+const ManifestSuffix = ".replaces"
+
+// ManifestName returns the name of the manifest of a file in the same directory.
+func ManifestName(name string) string { return "." + name + ManifestSuffix }
+
 const nameTime = "20060102T150405.000Z"
 
 var nameParts = regexp.MustCompile(`^profiles-([0-9T.]+Z)-([0-9]+)(\.[0-9hms]+)?\.(otlp\.pb|otlp\.jsonl)(\.gz|\.zst)?(\.partial)?$`)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -22,8 +23,12 @@ type groupWriter struct {
 	path    string
 	other   bool // it is that of the directory Other
 	indexes *semaphore.Weighted
+	// abandoned is set when an incomplete file was left.
+	abandoned *atomic.Bool
 
-	used bool // since Writer.directories were counted; guarded by Writer.mu
+	// These are guarded by Writer.mu.
+	used bool // since Writer.directories were counted
+	idle bool // not used since Writer.dropIdle was called
 
 	mu     sync.Mutex
 	names  names
@@ -50,9 +55,10 @@ func (g *groupWriter) append(record Record, encoded [][]byte) error {
 	if err := g.write(encoded, now); err != nil {
 		return &fs.PathError{Op: "write", Path: f.Path, Err: err}
 	}
-	f.index.Add(f.Size, size, record.Summaries, record.Labels)
+	at := f.Size
 	f.add(record, size)
-	f.torn = false
+	f.torn = false // from here on the record is safe, whatever becomes of the index
+	f.index.Add(at, size, record.Summaries, record.Labels)
 	if reason := g.options.Rotation.due(f, anyRecord, now); reason != "" {
 		g.tryClose(reason)
 	}
@@ -88,16 +94,53 @@ func (g *groupWriter) checkPath() error {
 	if g.file == nil {
 		return nil
 	}
-	err := g.file.checkPath()
+	err := g.resume()
+	if err == nil {
+		err = g.file.checkPath()
+	}
+	if errors.Is(err, ErrLocked) {
+		// Another process looks into it, maybe to recover it. It stays for the next recovery.
+		g.report(&fs.PathError{Op: "lock", Path: g.file.Path, Err: fmt.Errorf("file with %d records: %w; creating another file", g.file.Records, err)})
+		g.abandon()
+		return nil
+	}
 	if !errors.Is(err, ErrGone) {
 		return err
 	}
 	g.report(&fs.PathError{Op: "find", Path: g.file.Path, Err: fmt.Errorf("file with %d records: %w; creating another file", g.file.Records, err)})
 	if g.closeFile(ByError) != nil && g.file != nil { // it may be in a directory that was moved
-		g.file.release()
-		g.file = nil
+		g.abandon()
 	}
 	return nil
+}
+
+// resume opens the file again if it is parked.
+func (g *groupWriter) resume() error {
+	if !g.file.parked() {
+		return nil
+	}
+	dir, err := g.options.OpenDir(g.options.Directory, g.group...)
+	if err != nil {
+		return err
+	}
+	return g.file.resume(dir)
+}
+
+// park closes the descriptors of the file. It returns false if it keeps them, because the group is in use or for a later attempt to
+// repair the file.
+func (g *groupWriter) park() bool {
+	if !g.mu.TryLock() {
+		return false
+	}
+	defer g.mu.Unlock()
+	return g.file == nil || g.file.park()
+}
+
+// abandon leaves an incomplete file for the next recovery.
+func (g *groupWriter) abandon() {
+	g.file.release()
+	g.file = nil
+	g.abandoned.Store(true)
 }
 
 // create opens the directory and creates a file in it. After an error, g.file may be a file
@@ -149,7 +192,10 @@ func (g *groupWriter) closeFile(reason Reason) error {
 		return nil
 	}
 	f.Reason = cmp.Or(f.Reason, reason)
-	err := f.finalize(&g.names)
+	err := g.resume()
+	if err == nil {
+		err = f.finalize(&g.names)
+	}
 	if err == nil && f.Records > 0 {
 		f.IndexError = f.writeIndex()
 	}
@@ -174,9 +220,16 @@ func (g *groupWriter) tick() {
 	if f == nil {
 		return
 	}
+	if f.parked() { // what is due needs descriptors for a moment only
+		defer func() {
+			if g.file == f {
+				_ = f.park() // else the next tick repairs it
+			}
+		}()
+	}
 	now := g.options.Now()
 	reason := g.options.Rotation.due(f, anyRecord, now)
-	if reason == "" && f.truncate() != nil {
+	if reason == "" && f.truncate() != nil { // only a file with descriptors is torn
 		reason = ByError
 	}
 	if reason != "" {
@@ -186,30 +239,44 @@ func (g *groupWriter) tick() {
 	// Sync now if the record would be overdue at the next tick.
 	due := g.options.SyncInterval - g.options.TickInterval()
 	if g.options.Sync == SyncInterval && !f.unsyncedSince.IsZero() && now.Sub(f.unsyncedSince) >= due {
-		if err := f.sync(); err != nil {
-			g.report(&fs.PathError{Op: "sync", Path: f.Path, Err: err})
+		switch err := g.resume(); {
+		case errors.Is(err, ErrGone):
 			g.tryClose(ByError)
+		case errors.Is(err, ErrLocked): // another process closes it
+		case err != nil:
+			g.report(&fs.PathError{Op: "open", Path: f.Path, Err: err}) // the next tick tries again
+		default:
+			if err := f.sync(); err != nil {
+				g.report(&fs.PathError{Op: "sync", Path: f.Path, Err: err})
+				g.tryClose(ByError)
+			}
 		}
 	}
 }
 
-// close closes the file. If it cannot, the groupWriter goes on, unless force is set: then
-// the incomplete file stays for the next OpenWriter.
-func (g *groupWriter) close(reason Reason, force bool) error {
+// close closes the file for good. If it cannot, the incomplete file stays for the next OpenWriter.
+func (g *groupWriter) close() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	err := g.closeFile(reason)
+	g.closed = true
+	err := g.closeFile(ByShutdown)
 	if g.file == nil {
-		g.closed = true
 		g.report(err)
 		return nil
 	}
-	if force {
-		g.closed = true
-		g.file.release()
-		g.file = nil
-	}
+	g.file.release()
+	g.file = nil
 	return err
+}
+
+// closeIdle closes a group without a file, unless it is in use.
+func (g *groupWriter) closeIdle() bool {
+	if !g.mu.TryLock() {
+		return false
+	}
+	defer g.mu.Unlock()
+	g.closed = g.file == nil
+	return g.closed
 }
 
 func (g *groupWriter) report(err error) {

@@ -53,7 +53,7 @@ func plainRecord(content Content, id, size int, group ...string) Record {
 
 // closeFiles closes what is open, so that the Writer holds no file.
 func closeFiles(t testing.TB, w *Writer) {
-	for _, g := range w.groups.Values() {
+	for _, g := range w.groups {
 		g.mu.Lock()
 		require.NoError(t, g.closeFile(ByAge))
 		g.mu.Unlock()

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 )
 
 // IndexSuffix follows the name of a closed file in that of its index.
@@ -150,16 +151,22 @@ func (n *numbers) next() int64 {
 
 // IndexBuilder collects the index of a file.
 type IndexBuilder struct {
-	memory   *semaphore.Weighted
+	memory *semaphore.Weighted
+	// reserved is what was taken from memory and not given back. After Add it is what the index holds.
 	reserved int64
 	places   map[Key]int64 // in totals; nil if there is no index
 	totals   []Summary
+	series   int64 // bytes of totals and places
 	labels   labels.Set
 	lines    []byte // of the records
+	err      error  // why records were added of which the index has nothing, or not all
 }
 
 // seriesSize is the memory of a total without its strings, with the growth of slice and map.
 const seriesSize = 2 * int64(unsafe.Sizeof(Summary{})+unsafe.Sizeof(Key{})+16)
+
+// ErrIndexMemory means that the indexes of all open files together take too much memory for this one, or for all of it.
+var ErrIndexMemory = errors.New("the indexes of the open files take too much memory")
 
 // NewIndexBuilder returns an IndexBuilder that takes bytes from memory, which others may share. Its owner calls Release.
 func NewIndexBuilder(memory *semaphore.Weighted) *IndexBuilder {
@@ -167,7 +174,8 @@ func NewIndexBuilder(memory *semaphore.Weighted) *IndexBuilder {
 }
 
 // Add adds the next record: where its bytes are, its summaries and its labels. Summaries of one Key are of different
-// minutes. Without summaries, or memory for them, the file gets no index.
+// minutes. Without summaries, the file gets no index. If there is no memory for all, the index has no values of labels, and if
+// that is not enough, the file gets none. It never panics: the record is safe already, and an index is a cache.
 func (b *IndexBuilder) Add(offset, length int64, summaries []Summary, of *labels.Set) {
 	if len(summaries) == 0 {
 		b.Release()
@@ -175,9 +183,26 @@ func (b *IndexBuilder) Add(offset, length int64, summaries []Summary, of *labels
 	if b.places == nil {
 		return
 	}
-	start, size := len(b.lines), -b.labels.Size()
-	b.labels.Merge(of)
-	size += b.labels.Size()
+	if err := b.add(offset, length, summaries, of); err != nil {
+		b.leaveOut(err)
+		return
+	}
+	if b.reserve() {
+		return
+	}
+	b.err, b.labels = ErrIndexMemory, labels.Set{}
+	b.labels.Merge(nil) // they are not known
+	if !b.reserve() {
+		b.leaveOut(ErrIndexMemory)
+	}
+}
+
+// add adds a record without memory for it. The error is a panic.
+func (b *IndexBuilder) add(offset, length int64, summaries []Summary, of *labels.Set) (err error) {
+	defer panics.Catch(&err)
+	if !errors.Is(b.err, ErrIndexMemory) {
+		b.labels.Merge(of)
+	}
 	b.appendNumbers(offset, length)
 	for i := range summaries {
 		s := &summaries[i]
@@ -185,7 +210,7 @@ func (b *IndexBuilder) Add(offset, length int64, summaries []Summary, of *labels
 		if known {
 			b.totals[place].Add(s)
 		} else {
-			size += seriesSize + s.TextSize()
+			b.series += seriesSize + s.TextSize()
 			place = int64(len(b.totals))
 			own := *s
 			for _, text := range own.texts() {
@@ -198,12 +223,23 @@ func (b *IndexBuilder) Add(offset, length int64, summaries []Summary, of *labels
 		b.appendNumbers(int64(s.Profiles), int64(s.Samples), s.Sum)
 	}
 	b.lines[len(b.lines)-1] = lineFeed
-	size += 2 * int64(len(b.lines)-start) // with the growth of the slice
-	if !b.memory.TryAcquire(size) {
-		b.Release()
-		return
+	return nil
+}
+
+// held is the memory of the index in bytes, with the growth of the slice of lines. It may fall: labels with too many values lose them.
+func (b *IndexBuilder) held() int64 { return b.labels.Size() + b.series + 2*int64(len(b.lines)) }
+
+// reserve takes from memory what the index holds, and gives back what it holds no more. It returns false if there is not enough.
+func (b *IndexBuilder) reserve() bool {
+	held := b.held()
+	switch {
+	case held > b.reserved && !b.memory.TryAcquire(held-b.reserved):
+		return false
+	case held < b.reserved:
+		b.memory.Release(b.reserved - held)
 	}
-	b.reserved += size
+	b.reserved = held
+	return true
 }
 
 // appendNumbers appends numbers to the line of a record, with a space after each. fmt takes four times as long.
@@ -216,7 +252,13 @@ func (b *IndexBuilder) appendNumbers(numbers ...int64) {
 // Release releases the memory. There is no index then.
 func (b *IndexBuilder) Release() {
 	b.memory.Release(b.reserved)
-	*b = IndexBuilder{memory: b.memory}
+	*b = IndexBuilder{memory: b.memory, err: b.err}
+}
+
+// leaveOut is Release because of an error.
+func (b *IndexBuilder) leaveOut(err error) {
+	b.err = err
+	b.Release()
 }
 
 // Encode returns the index of a file of size bytes, or nil if there is none.
@@ -235,15 +277,16 @@ func (b *IndexBuilder) Encode(size int64) []byte {
 	return append(head.Bytes(), rest.Bytes()...)
 }
 
-// maxIndexes bounds the memory in bytes for the indexes of all open files of a Writer. One that does not fit is
-// left out.
+// maxIndexes bounds the memory in bytes for the indexes of all open files of a Writer. One that does not fit loses its labels,
+// or is left out.
 const maxIndexes = 16 << 20
 
-// writeIndex writes the index of a file that has its final name.
-func (f *partialFile) writeIndex() error {
+// writeIndex writes the index of a file that has its final name. The error is why the file has none, or one without labels.
+func (f *partialFile) writeIndex() (err error) {
+	defer panics.Catch(&err)
 	data := f.index.Encode(f.Size)
 	if data == nil {
-		return nil
+		return f.index.err
 	}
 	name := f.name.String() + IndexSuffix
 	file, err := f.dir.Create(name)
@@ -254,5 +297,5 @@ func (f *partialFile) writeIndex() error {
 		_ = f.dir.Remove(name) // if it fails, readers reject the index by its checksum
 		return &fs.PathError{Op: "write", Path: f.Path + IndexSuffix, Err: err}
 	}
-	return nil
+	return f.index.err
 }

@@ -13,8 +13,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -183,6 +186,80 @@ func TestBuilderMemoryIsBounded(t *testing.T) {
 	assert.Len(t, records, 1)
 	assert.False(t, memory.TryAcquire(limit))
 	other.Release()
+	b.Release()
+	assert.True(t, memory.TryAcquire(limit))
+}
+
+// labelSet has the values of a label from first on.
+func labelSet(label string, first, values int) *labels.Set {
+	pd := pprofile.NewProfiles()
+	for i := range values {
+		pd.ResourceProfiles().AppendEmpty().Resource().Attributes().PutStr(label, fmt.Sprintf("%s-value-%06d", label, first+i))
+	}
+	return labels.Of(pd)
+}
+
+// TestAccountEqualsWhatIsHeld_A1 merges random sets of labels in any order. Labels with too many values lose them, so that what is held
+// also falls. Whatever happens, the account is what the indexes hold, and all of it is given back.
+func TestAccountEqualsWhatIsHeld_A1(t *testing.T) {
+	fell, leftOut, shortened := 0, 0, 0
+	for seed := range uint64(profiletest.Rounds(t, 200, 10_000)) {
+		r := profiletest.NewRand(seed)
+		most := int64(20<<10 + r.IntN(300<<10))
+		memory := semaphore.NewWeighted(most)
+		builders := make([]*IndexBuilder, 1+r.IntN(4))
+		for i := range builders {
+			builders[i] = NewIndexBuilder(memory)
+		}
+		for n := range 40 {
+			b := builders[r.IntN(len(builders))]
+			s := cpu(uint64(n), 1)
+			s.Service = fmt.Sprint(r.IntN(20))
+			before := b.labels.Size()
+			b.Add(int64(n), 1, []Summary{s}, labelSet(fmt.Sprint("label", r.IntN(3)), r.IntN(500), r.IntN(300)))
+			if b.labels.Size() < before {
+				fell++
+			}
+			held := int64(0)
+			for _, b := range builders {
+				require.Equal(t, b.held(), b.reserved)
+				held += b.held()
+			}
+			require.True(t, memory.TryAcquire(most-held), "no more is taken than is held")
+			require.False(t, memory.TryAcquire(1), "no less is taken than is held")
+			memory.Release(most - held)
+		}
+		for _, b := range builders {
+			data := b.Encode(40)
+			switch {
+			case data == nil:
+				assert.ErrorIs(t, b.err, ErrIndexMemory)
+				leftOut++
+			case b.err != nil:
+				_, complete := b.labels.Names()
+				assert.False(t, complete)
+				assert.NotEmpty(t, b.totals)
+				shortened++
+			}
+			b.Release()
+		}
+		require.True(t, memory.TryAcquire(most))
+	}
+	assert.Positive(t, fell)
+	assert.Positive(t, shortened, "indexes without labels")
+}
+
+// TestAPanicOfAnIndexLeavesItOut_A1: the record is safe, and the index is a cache.
+func TestAPanicOfAnIndexLeavesItOut_A1(t *testing.T) {
+	memory := semaphore.NewWeighted(limit)
+	b := NewIndexBuilder(memory)
+	b.Add(0, 1, []Summary{cpu(1, 1)}, nil)
+	b.totals = nil // places lead nowhere
+	b.Add(1, 1, []Summary{cpu(2, 1)}, nil)
+	assert.Nil(t, b.Encode(2))
+	var panicked *panics.Error
+	require.ErrorAs(t, b.err, &panicked)
+	assert.Contains(t, string(panicked.Stack), "IndexBuilder")
 	b.Release()
 	assert.True(t, memory.TryAcquire(limit))
 }

@@ -16,11 +16,17 @@ import (
 
 // Maintain applies Retention, counts groups, and retries to recover incomplete files. It may
 // take long.
-func (w *Writer) Maintain() { w.maintain(w.options.Retention) }
+func (w *Writer) Maintain() {
+	w.maintain(w.options.Retention)
+	w.dropIdle()
+}
 
 func (w *Writer) maintain(retention Retention) {
 	w.maintaining.Lock()
 	defer w.maintaining.Unlock()
+	if w.abandoned.Swap(false) {
+		w.recovered = false
+	}
 	retain, count := retention != (Retention{}), w.options.MaxGroups > 0 && w.options.Levels > 0
 	if w.recovered && !retain && !count {
 		return
@@ -136,8 +142,8 @@ func (w *Writer) admit(path string) bool {
 func (w *Writer) setAdmitted(found map[string]bool, complete bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, g := range w.groups.Values() {
-		if path := strings.Join(g.group, "/"); g.used && !g.other && path != "" {
+	for path, g := range w.groups {
+		if g.used && !g.other && path != "" {
 			found[path] = true
 		}
 		g.used = false
@@ -160,6 +166,9 @@ type RecoveredFile struct {
 
 // recoverFile closes an incomplete file, unless it is in use or gone.
 func (v *visit) recoverFile(dir Dir, group []string, name Name) {
+	if v.writer.holds(group, name) {
+		return
+	}
 	recovered, err := recoverFile(dir, v.writer.pathOf(group...), name)
 	switch {
 	case err == nil:
@@ -263,10 +272,10 @@ func (v *visit) removeSurplus(dir Dir, surplus []storedFile) {
 	}
 }
 
-// RemoveFile removes a file and its index, unless a reader has locked it: then the error is
+// RemoveFile removes a file with its index and its manifest, unless a reader has locked it: then the error is
 // ErrLocked.
-func RemoveFile(dir Dir, path string) error {
-	file, err := dir.Open(path)
+func RemoveFile(dir Dir, name string) error {
+	file, err := dir.Open(name)
 	if err == nil {
 		defer func() { _ = file.Close() }()
 		if err := file.Lock(); err != nil {
@@ -275,6 +284,11 @@ func RemoveFile(dir Dir, path string) error {
 	} else if !errors.Is(err, fs.ErrPermission) { // such a file can be removed, but not opened
 		return err
 	}
-	_ = dir.Remove(path + IndexSuffix) // it may have none; otherwise the next call removes it
-	return dir.Remove(path)
+	_ = dir.Remove(name + IndexSuffix) // it may have none; otherwise the next call removes it
+	err = dir.Remove(name)
+	group, base := path.Split(name)
+	if parsed, ours := ParseName(base); err == nil && ours && parsed.Span > 0 {
+		_ = dir.Remove(group + ManifestName(base)) // after its file, which must never be without it
+	}
+	return err
 }

@@ -26,14 +26,14 @@ const (
 const (
 	// maxTick is the longest interval between calls of Tick.
 	maxTick = time.Second
-	// concurrentTicks is how many groups Tick works on at a time.
+	// concurrentTicks is how many groups Tick and Close work on at a time.
 	concurrentTicks = 8
 	// MaintainInterval is how often Maintain must be called.
 	MaintainInterval = 10 * time.Second
 )
 
-// Options of a Writer. All of its functions but Failed may be nil. They are called while locks are held: they must be quick
-// and must not call the Writer.
+// Options of a Writer. All of its functions but Failed may be nil. They are called while locks are held, and concurrently for several
+// groups: they must be quick and must not call the Writer.
 type Options struct {
 	Directory string
 	Format    Format
@@ -47,7 +47,8 @@ type Options struct {
 	// MaxGroups is how many groups may have a directory; 0 is no limit. A group that has one
 	// keeps it, also after a restart. The records of the others go to the directory Other.
 	MaxGroups int
-	// MaxOpen is how many groups may have an open file. Each needs three descriptors.
+	// MaxOpen is how many files stay open, besides those in use. Each needs three descriptors. The others are opened
+	// again when they are used.
 	MaxOpen   int
 	Retention Retention
 
@@ -115,7 +116,7 @@ type ClosedFile struct {
 	// Size is the number of bytes on disk, Raw that of the records before framing and
 	// compression.
 	Size, Raw int64
-	// IndexError is why the file has no index although its records had summaries. It is not retried.
+	// IndexError is why the file has no index, or one without labels, although its records had summaries. It is not retried.
 	IndexError error
 }
 
@@ -149,8 +150,6 @@ const (
 	ByAge     Reason = "age"
 	ByRecords Reason = "records"
 	// ByError: a file system error occurred while the file was written.
-	ByError Reason = "error"
-	// ByOpenFiles: too many groups had an open file.
-	ByOpenFiles Reason = "open_files"
-	ByShutdown  Reason = "shutdown"
+	ByError    Reason = "error"
+	ByShutdown Reason = "shutdown"
 )

@@ -19,12 +19,13 @@ import (
 //   - closing: Reason is set. The file gets no more records. finalize renames it, or removes
 //     it if it has no records. It is retried after errors.
 //   - renamed: as closing, but the name is no longer that of a partial file, and only the sync of the directory is left.
+//   - parked: an open file without descriptors and lock. resume comes before all else.
 //
 // Its owner closes it with release when finalize returned nil or ErrGone, or to leave an incomplete file.
 type partialFile struct {
 	ClosedFile // Size is the end of the last accepted record
 
-	dir     Dir
+	dir     Dir // nil while it is parked, as is file
 	file    File
 	info    fs.FileInfo // identifies the file; its size is outdated
 	name    Name
@@ -140,7 +141,7 @@ func writeAt(f File, data []byte, at int64) error {
 
 // truncate removes the bytes after the last accepted record.
 func (f *partialFile) truncate() error {
-	if !f.torn {
+	if !f.torn || f.parked() {
 		return nil
 	}
 	if err := f.file.Truncate(f.Size); err != nil {
@@ -219,9 +220,56 @@ func (f *partialFile) rename(names *names) error {
 // release closes the file, which releases its lock. One that was not finalized keeps its .partial name, if it still exists.
 func (f *partialFile) release() {
 	_ = f.truncate() // a file that was moved still ends on a record
-	_ = f.file.Close()
-	_ = f.dir.Close() // everything in it was synced
+	f.closeDescriptors()
 	f.index.Release()
+}
+
+// parked reports whether the file has no descriptors.
+func (f *partialFile) parked() bool { return f.file == nil }
+
+// park closes the descriptors, and so gives up the lock, unless there are bytes after the last record: another Writer could take them
+// for one. What was written is synced when it is due, after resume: the system keeps an error of writing it until then.
+func (f *partialFile) park() bool {
+	if f.truncate() != nil {
+		return false
+	}
+	f.closeDescriptors()
+	return true
+}
+
+func (f *partialFile) closeDescriptors() {
+	if f.parked() {
+		return
+	}
+	_ = f.file.Close()
+	_ = f.dir.Close() // what was created in it is synced with the file
+	f.dir, f.file = nil, nil
+}
+
+// resume opens a parked file again, takes its lock, and checks that the file is as it was left. The error is ErrGone if not: another
+// Writer may have recovered it. dir is that of the file, which is closed after an error.
+func (f *partialFile) resume(dir Dir) error {
+	file, err := dir.Open(f.name.String())
+	if err != nil {
+		_ = dir.Close()
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ELOOP) {
+			err = ErrGone
+		}
+		return err
+	}
+	f.dir, f.file = dir, file
+	if err = f.lock(); err == nil {
+		info, statErr := file.Stat()
+		if err = statErr; err == nil && !os.SameFile(f.info, info) {
+			err = ErrGone
+		}
+	}
+	if err != nil {
+		_ = file.Close()
+		_ = dir.Close()
+		f.dir, f.file = nil, nil
+	}
+	return err
 }
 
 // names generates the names of files in one directory.

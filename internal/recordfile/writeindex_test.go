@@ -4,15 +4,19 @@
 package recordfile
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 )
 
 func indexedRecord(content Content, id, size int) Record {
@@ -180,4 +184,60 @@ func TestRetentionCountsAndRemovesIndexes(t *testing.T) {
 		assert.Equal(t, names[i]+IndexSuffix, names[i+1])
 	}
 	assert.Equal(t, []int{1, 2, 3}, readAll(t, dir, 100))
+}
+
+// TestRecordsOfManyValuesAreKept_A1: whatever the index does, no record takes the place of another one.
+func TestRecordsOfManyValuesAreKept_A1(t *testing.T) {
+	for name, values := range map[string][]int{
+		"8 of 130": {130, 130, 130, 130, 130, 130, 130, 130}, "280 in two": {140, 140}, "a smaller set": {250, 300, 1}, "at once": {500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			w := openTestWriter(t, dir, Options{Format: allFormats[2]})
+			first, want := 0, []int{}
+			for id, n := range values {
+				record := indexedRecord(OTLPProto, id+1, 100)
+				record.Labels = labelSet("pod", first, n)
+				require.NoError(t, w.Append(record))
+				first, want = first+n, append(want, id+1)
+			}
+			require.NoError(t, w.Close())
+			assert.Equal(t, want, readAll(t, dir, 100))
+			assert.True(t, w.indexes.TryAcquire(maxIndexes))
+			names := list(t, dir)
+			require.Len(t, names, 2)
+			records, err := parseIndex(t, filepath.Join(dir, names[0])).Records()
+			require.NoError(t, err)
+			assert.Len(t, records, len(values))
+		})
+	}
+}
+
+// TestUsedUpIndexesAreReported: the files of one Writer share the memory for indexes. A file says why its index is missing or incomplete.
+func TestUsedUpIndexesAreReported(t *testing.T) {
+	dir := t.TempDir()
+	var missing, complete atomic.Int64 // files are closed concurrently
+	w := openTestWriter(t, dir, Options{Format: allFormats[2], Levels: 1, MaxOpen: 400, OpenDir: (&faults{noSync: true}).openDir, FileClosed: func(f ClosedFile) {
+		if f.IndexError != nil {
+			assert.ErrorIs(t, f.IndexError, ErrIndexMemory)
+			missing.Add(1)
+		} else {
+			complete.Add(1)
+		}
+	}})
+	const groups = 400
+	for id := range groups {
+		record := indexedRecord(OTLPProto, id, 100)
+		record.Group, record.Labels = []string{fmt.Sprint("g", id)}, labels.NewSet(1<<20)
+		for label := range 5 {
+			record.Labels.Merge(labelSet(fmt.Sprint("label", label), 0, 200))
+		}
+		require.NoError(t, w.Append(record))
+	}
+	require.NoError(t, w.Close())
+	assert.Positive(t, missing.Load())
+	assert.Greater(t, complete.Load(), int64(200), "what fits is kept")
+	assert.EqualValues(t, groups, missing.Load()+complete.Load())
+	assert.Len(t, readTree(t, dir, 100), groups)
+	assert.True(t, w.indexes.TryAcquire(maxIndexes))
 }

@@ -7,16 +7,21 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 )
 
 var (
@@ -32,20 +37,22 @@ var (
 )
 
 // Writer writes records into files of a directory and its groups. It has a groupWriter for
-// each of the last used groups. It is safe for concurrent use: groups are written
-// concurrently, and the records of one group are encoded concurrently.
+// each group that has an incomplete file or was used lately. It is safe for concurrent use: groups are written
+// concurrently, none waits for the disk because of another, and the records of one group are encoded concurrently.
 type Writer struct {
 	options Options
 
-	mu      sync.Mutex // may be held when that of a groupWriter is locked, not vice versa
+	mu      sync.Mutex // nothing waits while it is held: groupWriters are tried to be locked
 	closed  bool
-	groups  *simplelru.LRU[string, *groupWriter] // by the names of the group, joined with "/"
-	indexes *semaphore.Weighted                  // the memory in bytes of those of all open files
+	groups  map[string]*groupWriter                // by the names of the group, joined with "/"
+	open    *simplelru.LRU[*groupWriter, struct{}] // those that may have descriptors, with those in use more than Options.MaxOpen
+	indexes *semaphore.Weighted                    // the memory in bytes of those of all incomplete files
 
 	directories map[string]bool // of groups, for MaxGroups
 
 	maintaining sync.Mutex
-	recovered   bool // all incomplete files were closed
+	recovered   bool        // all incomplete files were closed
+	abandoned   atomic.Bool // since then one was left
 }
 
 // OpenWriter opens the directory, which it creates if it is missing, and closes the
@@ -67,11 +74,9 @@ func OpenWriter(options Options) (*Writer, error) {
 	if err := errors.Join(checkWritable(dir), dir.Close()); err != nil {
 		return nil, err
 	}
-	groups, err := simplelru.NewLRU[string, *groupWriter](options.MaxOpen, nil)
-	if err != nil {
-		return nil, err
-	}
-	w := &Writer{options: options, groups: groups, directories: map[string]bool{}, indexes: semaphore.NewWeighted(maxIndexes)}
+	w := &Writer{options: options, groups: map[string]*groupWriter{}, directories: map[string]bool{}, indexes: semaphore.NewWeighted(maxIndexes)}
+	// An error would be of the size.
+	w.open, _ = simplelru.NewLRU[*groupWriter, struct{}](math.MaxInt, nil)
 	w.maintain(Retention{}) // Maintain retries failures
 	return w, nil
 }
@@ -112,15 +117,15 @@ func (w *Writer) Append(record Record) error {
 		if err != nil {
 			return err
 		}
-		// It is closed if another Append needed its place.
-		if err := g.append(record, encoded); !errors.Is(err, ErrClosed) {
+		err = g.append(record, encoded)
+		w.limitOpen(g)
+		if !errors.Is(err, ErrClosed) { // it was idle until now, and is made again
 			return err
 		}
 	}
 }
 
-// groupWriter returns that of a group. If there are too many, it closes one first, and other
-// calls wait.
+// groupWriter returns that of a group.
 func (w *Writer) groupWriter(group []string) (*groupWriter, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -132,42 +137,72 @@ func (w *Writer) groupWriter(group []string) (*groupWriter, error) {
 	if other {
 		group, key = []string{Other}, Other
 	}
-	g, found := w.groups.Get(key)
-	if !found {
-		if open := w.groups.Len(); open >= w.options.MaxOpen {
-			if err := w.closeLeastRecentlyUsed(); err != nil {
-				return nil, fmt.Errorf("group %s: %d other groups have open files that cannot be closed: %w", key, open, err)
-			}
+	g := w.groups[key]
+	if g == nil {
+		g = &groupWriter{
+			options: &w.options, indexes: w.indexes, abandoned: &w.abandoned,
+			group: group, path: w.pathOf(group...), names: names{format: w.options.Format}, other: other,
 		}
-		g = &groupWriter{options: &w.options, indexes: w.indexes, group: group, path: w.pathOf(group...), names: names{format: w.options.Format}, other: other}
-		w.groups.Add(key, g)
+		w.groups[key] = g
 	}
-	g.used = true
+	g.used, g.idle = true, false
 	return g, nil
 }
 
-// closeLeastRecentlyUsed closes a groupWriter: the least recently used of those that can be
-// closed.
-func (w *Writer) closeLeastRecentlyUsed() (err error) {
-	for _, key := range w.groups.Keys() { // the least recently used first
-		g, _ := w.groups.Peek(key)
-		if err = g.close(ByOpenFiles, false); err == nil {
-			w.groups.Remove(key)
-			return nil
+// limitOpen closes the descriptors of those groups that were used least recently, after another was used. Those in use keep them:
+// they call it next.
+func (w *Writer) limitOpen(used *groupWriter) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.open.Add(used, struct{}{})
+	if w.open.Len() <= w.options.MaxOpen {
+		return
+	}
+	for _, g := range w.open.Keys() { // the least recently used first
+		if w.open.Len() > w.options.MaxOpen && g.park() {
+			w.open.Remove(g)
 		}
 	}
-	return err
+}
+
+// dropIdle forgets groups without a file that were not used since the last call.
+func (w *Writer) dropIdle() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for key, g := range w.groups {
+		if g.idle && g.closeIdle() {
+			delete(w.groups, key)
+			w.open.Remove(g)
+		}
+		g.idle = true
+	}
+}
+
+// holds reports whether an incomplete file is that of a group of this Writer, which may be parked.
+func (w *Writer) holds(group []string, name Name) bool {
+	w.mu.Lock()
+	g := w.groups[strings.Join(group, "/")]
+	w.mu.Unlock()
+	if g == nil {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.file != nil && g.file.name == name
 }
 
 // Tick closes files that are due, syncs, and retries failed writes.
 func (w *Writer) Tick() {
 	w.mu.Lock()
-	groups := w.groups.Values()
+	groups := slices.Collect(maps.Values(w.groups))
 	w.mu.Unlock()
 	var ticks errgroup.Group
 	ticks.SetLimit(concurrentTicks)
 	for _, g := range groups {
-		ticks.Go(func() error { g.tick(); return nil })
+		ticks.Go(func() error {
+			g.report(panics.Guarded(func() error { g.tick(); return nil })())
+			return nil
+		})
 	}
 	_ = ticks.Wait() // no tick returns an error
 }
@@ -181,11 +216,19 @@ func (w *Writer) Close() error {
 		return nil
 	}
 	w.closed = true
-	var errs []error
-	for _, g := range w.groups.Values() {
-		errs = append(errs, g.close(ByShutdown, true))
-	}
+	groups := slices.Collect(maps.Values(w.groups))
 	w.mu.Unlock()
+	errs := make([]error, len(groups))
+	var closing errgroup.Group
+	closing.SetLimit(concurrentTicks)
+	for i, g := range groups {
+		closing.Go(func() error {
+			errs[i] = panics.Guarded(g.close)()
+			return nil
+		})
+	}
+	_ = closing.Wait() // errs has the errors
+
 	w.maintain(Retention{}) // a reader in the same process may have stopped, and would not notice that files are removed
 	return errors.Join(errs...)
 }

@@ -11,6 +11,7 @@
 // pprof. A package that removes or adds Profiles writes both again.
 //
 // [MappingFlags] are the attributes of what a mapping has in a pprof, and [AddressName] names its locations without a function.
+// [FunctionName] is how a function is shown.
 package sampletypes
 
 import (

@@ -299,7 +299,7 @@ func (p *payload) string(s string) int32 {
 			}
 		}
 	}
-	s = strings.ToValidUTF8(s, "\uFFFD")
+	s = dictionary.ValidUTF8(s)
 	index, ok := p.strings[s]
 	if !ok {
 		p.left -= stringSize + int64(len(s))

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpguard"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 )
 
@@ -24,7 +26,8 @@ type Options struct {
 	// ByPath: if a mapping has no build ID, its file is taken from the directories by its path, as if each were the root of
 	// the file system. The file may be another version than the one that was profiled.
 	ByPath bool
-	// Servers are the URLs of debuginfod servers, and Client sends the requests to them.
+	// Servers are the URLs of debuginfod servers, and Client sends the requests to them. What it adds to requests stays with
+	// the server: a redirect to another host is followed without, and to public addresses only.
 	Servers []string
 	Client  *http.Client
 	// Cache is the directory of the tables, and of temporary files. CacheSize limits the tables.
@@ -91,6 +94,11 @@ func NewStore(o Options) (*Store, error) {
 	if err := os.MkdirAll(o.Cache, 0o700); err != nil {
 		return nil, err
 	}
+	if o.Client != nil {
+		client := *o.Client
+		httpguard.FollowInPublic(&client)
+		o.Client = &client
+	}
 	s := &Store{options: o, known: map[string]*entry{}, building: make(chan struct{}, 1)}
 	s.directories.roots = o.Directories
 	s.ctx, s.stop = context.WithCancel(context.Background())
@@ -101,6 +109,9 @@ func NewStore(o Options) (*Store, error) {
 func (s *Store) Close() {
 	s.stop()
 	s.builds.Wait()
+	if s.options.Client != nil {
+		s.options.Client.CloseIdleConnections()
+	}
 }
 
 // prepare starts the search for the files of build IDs, and waits until all have ended, or ctx is done.
@@ -141,7 +152,11 @@ func (s *Store) start(id string) <-chan struct{} {
 	s.known[id] = e
 	s.busy++
 	s.builds.Go(func() {
-		path, err := s.build(id)
+		var path string
+		err := panics.Guarded(func() (err error) { // of a damaged file, which fails alone
+			path, err = s.build(id)
+			return err
+		})()
 		if s.ctx.Err() == nil {
 			s.options.Built(id, err)
 		}

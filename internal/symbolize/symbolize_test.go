@@ -26,6 +26,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/goleak"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbolize"
@@ -479,3 +480,24 @@ func TestCacheIsLimitedAndDamagedTablesAreMadeAgain(t *testing.T) {
 	require.FileExists(t, table)
 	require.NoFileExists(t, old)
 }
+
+// TestPanicsEndNoGoroutine_A11: the file fails, is searched for again later, and others are found.
+func TestPanicsEndNoGoroutine_A11(t *testing.T) {
+	store, e := newStore(t, func(o *symbolize.Options) {
+		o.Servers = []string{"http://debuginfod.example"}
+		o.Client = &http.Client{Transport: panicking{}}
+	})
+	n := compile(t)
+	for _, id := range []string{"00112233445566778899", "99887766554433221100"} {
+		outcomes := symbolize.Profiles(t.Context(), store, n.payload(t, id), symbolize.DemangleShort)
+		assert.Equal(t, map[symbolize.Outcome]int{symbolize.Failed: 2}, outcomes)
+	}
+	require.Len(t, e.errs, 2)
+	var caught *panics.Error
+	require.ErrorAs(t, e.errs[1], &caught)
+	assert.Contains(t, string(caught.Stack), "panicking.RoundTrip")
+}
+
+type panicking struct{}
+
+func (panicking) RoundTrip(*http.Request) (*http.Response, error) { panic("out of the blue") }

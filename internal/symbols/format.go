@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"math"
 )
 
 // A table is a header, parts and a trailer. All fixed-size integers are little-endian.
@@ -105,6 +106,12 @@ type Segment struct {
 type Mapping struct {
 	// Start and Limit are the first address and that after the last, Offset is the place of Start in the file.
 	Start, Limit, Offset uint64
+}
+
+// isWholeMemory reports whether the mapping stands for no place in memory, but for a program whose addresses are those of its
+// file: profilers such as jemalloc's write 0 to the last address, or zeros.
+func (m Mapping) isWholeMemory() bool {
+	return m.Start == 0 && m.Offset == 0 && (m.Limit == 0 || m.Limit == math.MaxUint64)
 }
 
 // Frame is a call at an address. Line is 0 if it is unknown.

@@ -363,7 +363,11 @@ func TestAddressesAreThoseOfTheFile(t *testing.T) {
 		"outside of the mapping":             {process, text, 0},
 		"offset of data":                     {symbols.Mapping{Start: base, Limit: base + 0x1000, Offset: s.Offset + s.FileSize + 0x1000}, base + 8, 0},
 		"offset that overflows":              {symbols.Mapping{Start: base, Limit: base + 0x1000, Offset: 1<<64 - 8}, base + 8, 0},
-		"no mapping":                         {symbols.Mapping{}, text, 0},
+		"mapping of zeros":                   {symbols.Mapping{}, text, text},
+		"mapping of the whole memory":        {symbols.Mapping{Limit: 1<<64 - 1}, text, text},
+		"whole memory, outside of code":      {symbols.Mapping{Limit: 1<<64 - 1}, base + text, 0},
+		"zeros, outside of code":             {symbols.Mapping{}, base + text, 0},
+		"empty mapping":                      {symbols.Mapping{Start: base, Limit: base}, base, 0},
 	} {
 		got, ok := table.Address(c.mapping, c.address)
 		assert.Equal(t, c.want != 0, ok, name)

@@ -113,9 +113,14 @@ func recoverDamage(err *error) {
 }
 
 // Address returns the address in the file of one in the memory of a process, with the mapping that contains it. ok is
-// false if the mapping does not lead into executable sections. An address outside of its mapping, or in an empty one,
-// has no place in the file.
+// false if the mapping does not lead into executable sections. An address outside of its mapping has no place in the file.
 func (t *Table) Address(m Mapping, address uint64) (inFile uint64, ok bool) {
+	if m.isWholeMemory() {
+		if !inText(t.text, address) {
+			return 0, false
+		}
+		return address, true
+	}
 	if address < m.Start || address >= m.Limit {
 		return 0, false
 	}

@@ -17,6 +17,8 @@ import (
 
 	"github.com/google/pprof/driver"
 	"github.com/google/pprof/profile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // driverMutex guards driver.PProf, which keeps its settings in variables of the process.
@@ -43,8 +45,16 @@ func Top(w io.Writer, p *profile.Profile, nodes int, cumulative bool) error {
 		sort = "-cum"
 	}
 	count := strconv.Itoa(cmp.Or(nodes, defaultNodes))
+	NameFunctions(p)
 	replaceTexts(p, Printable)
 	return run(p, []string{"-top", "-output=top", sort, "-nodecount=" + count}, &driver.Options{Writer: writer{w}})
+}
+
+// NameFunctions gives the functions of p the names by which they are shown.
+func NameFunctions(p *profile.Profile) {
+	for _, f := range p.Function {
+		f.Name = sampletypes.FunctionName(f.Name, f.SystemName)
+	}
 }
 
 // replaceTexts replaces all texts that a report or a graph may show.

@@ -58,3 +58,50 @@ func TestGraphvizIsStoppedAfterTheTimeOfTheRequest(t *testing.T) {
 	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
 	assert.Contains(t, w.Body.String(), "Graphviz takes too long")
 }
+
+// TestPagesAreServedByName_V6: a page that another version of pprof adds is not. Those of ours allow no script but their own.
+func TestPagesAreServedByName_V6(t *testing.T) {
+	handler, err := webui.Handler(profiletest.HeapPprof(1, 2, 3, 4), webui.Options{})
+	require.NoError(t, err)
+	handler = webui.Protect(handler, func(*http.Request) bool { return false })
+	get := func(path string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost"+path, nil))
+		return w
+	}
+	for _, path := range []string{"/source", "/disasm", "/saveconfig", "/deleteconfig", "/weblist", "/flamegraph2", "/flamegraphold", "/new"} {
+		w := get(path)
+		assert.Equal(t, http.StatusNotFound, w.Code, path)
+		assert.NotContains(t, w.Header().Get("Content-Security-Policy"), "unsafe", path)
+	}
+	for path, unsafe := range map[string]bool{"/top": true, "/peek?f=.": true, "/flamegraph": false, "/download": true} {
+		w := get(path)
+		assert.Equal(t, http.StatusOK, w.Code, path)
+		assert.Equal(t, unsafe, strings.Contains(w.Header().Get("Content-Security-Policy"), "unsafe"), path)
+	}
+	w := get("/?si=inuse_space")
+	assert.Equal(t, http.StatusFound, w.Code)
+	assert.Equal(t, "flamegraph?si=inuse_space", w.Header().Get("Location"))
+}
+
+func TestGraphIsHiddenWithoutGraphviz(t *testing.T) {
+	handler, err := webui.Handler(profiletest.HeapPprof(1, 2, 3, 4), webui.Options{})
+	require.NoError(t, err)
+	get := func(path string) string {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		return w.Body.String()
+	}
+	const link, hidden = `href="./graph?`, "#graphbtn { display: none"
+	bin := t.TempDir()
+	t.Setenv("PATH", bin)
+	assert.NotContains(t, get("/flamegraph"), link)
+	assert.Contains(t, get("/top"), hidden)
+	name := "dot"
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"), 0o700)) // #nosec G306 -- a program
+	assert.Contains(t, get("/flamegraph"), link)
+	assert.NotContains(t, get("/top"), hidden)
+}

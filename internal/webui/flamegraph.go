@@ -7,9 +7,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
 	_ "embed"
-	"encoding/base64"
 	"encoding/json"
 	"html/template"
 	"math"
@@ -31,13 +29,7 @@ var flamegraphScript string
 
 var flamegraphPage = template.Must(template.New("").Parse(flamegraphText))
 
-// flamegraphPolicy is the Content-Security-Policy of the flame graph: no script runs but that of the page, by its hash,
-// and those of this server.
-var flamegraphPolicy = func() string {
-	hash := sha256.Sum256([]byte(flamegraphScript))
-	return "default-src 'none'; script-src 'self' 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'; style-src 'self' 'unsafe-inline'; " +
-		"img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-}()
+var flamegraphPolicy = pagePolicy(flamegraphStyle, flamegraphScript)
 
 const (
 	// maxNodes bounds the boxes of a flame graph. Each is about 20 bytes of the page.
@@ -137,7 +129,7 @@ func flamegraphOf(ctx context.Context, p *profile.Profile, index int, query url.
 	var page bytes.Buffer
 	err = flamegraphPage.Execute(&page, map[string]any{
 		"Title": cmp.Or(options.Title, sampleType.Type), "Banner": options.Banner,
-		"Views": []string{"top", "peek", "graph"}, "Query": template.URL(query.Encode()), // #nosec G203 -- Encode escapes keys and values
+		"Views": views(), "Query": template.URL(query.Encode()), // #nosec G203 -- Encode escapes keys and values
 		"SampleTypes": p.SampleType, "SampleType": sampleType.Type, "Filters": filtersOf(query),
 		"Total": totalRow(total, total, scales), "Difference": difference, "Few": quantity(few, scales), "Table": table,
 		"Style":  template.CSS(flamegraphStyle), // #nosec G203 -- it is ours
@@ -145,6 +137,14 @@ func flamegraphOf(ctx context.Context, p *profile.Profile, index int, query url.
 		"Script": template.JS(flamegraphScript), // #nosec G203 -- it is ours
 	})
 	return page.Bytes(), err
+}
+
+// views are the other pages. That of the graph is hidden without Graphviz.
+func views() []string {
+	if hasGraphviz() {
+		return []string{"top", "peek", "graph"}
+	}
+	return []string{"top", "peek"}
 }
 
 // valueOfSample returns the value of one sample, 0 if it is not known.

@@ -5,6 +5,7 @@ package webui
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -20,19 +21,32 @@ import (
 
 	"github.com/google/pprof/driver"
 	"github.com/google/pprof/profile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 )
 
 //go:embed graph.html
 var graphText string
 
+//go:embed graph.css
+var graphStyle string
+
 // graphPage is the page of the graph.
 var graphPage = template.Must(template.New("").Parse(graphText))
+
+var graphPolicy = pagePolicy(graphStyle, "")
+
+// hasGraphviz reports whether its program is installed.
+func hasGraphviz() bool {
+	_, err := exec.LookPath("dot")
+	return err == nil
+}
 
 // graphTimeout bounds how long Graphviz may take.
 const graphTimeout = 10 * time.Second
 
 // graph returns the page of the graph of p. pprof's runs Graphviz without a time limit.
-func graph(p *profile.Profile) http.HandlerFunc {
+func graph(p *profile.Profile, options Options) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
 		shown, index, err := filtered(p, query)
@@ -46,14 +60,17 @@ func graph(p *profile.Profile) http.HandlerFunc {
 		var page bytes.Buffer
 		if err == nil {
 			err = graphPage.Execute(&page, map[string]any{
+				"Title": cmp.Or(options.Title, p.SampleType[index].Type), "Banner": options.Banner,
 				"Views": []string{"flamegraph", "top", "peek"}, "SampleTypes": p.SampleType,
 				"Query": template.URL(query.Encode()), // #nosec G203 -- Encode escapes keys and values
 				"SVG":   template.HTML(svg),           // #nosec G203 -- Graphviz escapes text
+				"Style": template.CSS(graphStyle),     // #nosec G203 -- it is ours
 			})
 		}
 		switch {
 		case err == nil:
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			w.Header().Set("Content-Security-Policy", graphPolicy)
 			_, _ = w.Write(page.Bytes()) // an error is that of the client's connection
 		case errors.Is(err, exec.ErrNotFound):
 			http.Error(w, err.Error(), http.StatusNotImplemented)
@@ -71,14 +88,17 @@ func filtered(p *profile.Profile, query url.Values) (shown *profile.Profile, ind
 	if index, err = p.SampleIndexByName(query.Get("si")); err != nil {
 		return nil, 0, err
 	}
-	compiled := map[string]*regexp.Regexp{}
+	compiled, instructions := map[string]*regexp.Regexp{}, labels.MaxInstructions
 	for _, f := range filtersOf(query) {
 		if f.Value == "" {
 			continue
 		}
-		if compiled[f.Key], err = regexp.Compile(f.Value); err != nil {
-			return nil, 0, fmt.Errorf("%s is %q: must be a regular expression", f.Key, f.Value)
+		made, err := labels.CompilePattern(f.Value, instructions)
+		if err != nil {
+			return nil, 0, fmt.Errorf("%s: %w", f.Key, err)
 		}
+		instructions -= made.Instructions
+		compiled[f.Key] = made.Regexp
 	}
 	if len(compiled) == 0 {
 		return p, index, nil

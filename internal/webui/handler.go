@@ -5,7 +5,10 @@ package webui
 
 import (
 	"bytes"
+	"crypto/sha256"
 	_ "embed"
+	"encoding/base64"
+	"fmt"
 	"html/template"
 	"net"
 	"net/http"
@@ -15,11 +18,27 @@ import (
 
 	"github.com/google/pprof/driver"
 	"github.com/google/pprof/profile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpguard"
 )
 
-// policy is the Content-Security-Policy of pprof's pages, which have scripts and styles in them.
-const policy = "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; " +
-	"img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'"
+// policy is the Content-Security-Policy of what is no page.
+const policy = "default-src 'none'; frame-ancestors 'none'"
+
+// pprofPolicy is that of pprof's own pages, which have scripts and styles in them.
+const pprofPolicy = "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; " +
+	"img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// pagePolicy is that of a page of ours: no script and no style is used but those of this server, and those of the
+// page itself, by their hashes.
+func pagePolicy(style, script string) string {
+	hash := func(text string) string {
+		sum := sha256.Sum256([]byte(text))
+		return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	}
+	return "default-src 'none'; script-src 'self' " + hash(script) + "; style-src 'self' " + hash(style) + "; " +
+		"img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+}
 
 // Options say how Handler shows a profile.
 type Options struct {
@@ -29,8 +48,9 @@ type Options struct {
 	Banner template.HTML
 }
 
-// notMounted open paths that a profile names, or write to the home directory.
-var notMounted = []string{"/source", "/disasm", "/saveconfig", "/deleteconfig"}
+// mounted are the pages of pprof that are served beside ours. The others read files that a profile names, write to
+// the home directory, or are not known here.
+var mounted = []string{"/top", "/peek", "/download"}
 
 // additions hide the menu entries of these, open the other menus by keyboard, and keep the search on narrow screens.
 //
@@ -39,33 +59,58 @@ var additions string
 
 // Handler returns pprof's web UI of p, whose links are relative. It keeps a copy of p.
 func Handler(p *profile.Profile, options Options) (http.Handler, error) {
+	NameFunctions(p)
 	mux, own := http.NewServeMux(), p.Copy()
 	err := run(p, []string{"-http=localhost:0", "-no_browser", "-flat", "-nodecount=" + strconv.Itoa(defaultNodes)}, &driver.Options{
 		HTTPServer: func(args *driver.HTTPServerArgs) error {
-			args.Handlers["/graph"], args.Handlers["/flamegraph"] = graph(own), flamegraph(own, options)
-			for path, handler := range args.Handlers {
-				if path == "/" {
-					path = "/{$}"
+			for _, path := range mounted {
+				handler := args.Handlers[path]
+				if handler == nil {
+					return fmt.Errorf("pprof has no page %s", path)
 				}
-				if !slices.Contains(notMounted, path) {
-					mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-						handler.ServeHTTP(&pageWriter{ResponseWriter: w, Options: options}, r)
-					})
-				}
+				mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("Content-Security-Policy", pprofPolicy)
+					handler.ServeHTTP(&pageWriter{ResponseWriter: w, Options: options}, r)
+				})
 			}
+			mux.HandleFunc("/graph", graph(own, options))
+			mux.HandleFunc("/flamegraph", flamegraph(own, options))
+			mux.HandleFunc("/{$}", toFlamegraph)
 			return nil
 		},
 	})
 	if err != nil {
 		return nil, err
 	}
-	return mux, nil
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := checkPatterns(r.URL.Query()); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}), nil
 }
 
-// Protect makes a handler read-only apart from requests that mayPost accepts, which are POST, answers only requests for one of hosts, for this computer or for the
-// address that the connection has here (another name may have been rebound to that address by an attacker),
+// toFlamegraph redirects to the flame graph. Its links are relative.
+func toFlamegraph(w http.ResponseWriter, r *http.Request) {
+	location := "flamegraph"
+	if r.URL.RawQuery != "" {
+		location += "?" + r.URL.RawQuery
+	}
+	w.Header().Set("Location", location)
+	w.WriteHeader(http.StatusFound)
+}
+
+// Protect makes a handler read-only apart from requests that mayPost accepts, which are POST, answers only requests
+// for one of hosts, for this computer or for the address that the connection has here (another name may have been
+// rebound to that address by an attacker), answers pages of other sites only if a person follows a link to a page,
 // and sets a Content-Security-Policy.
 func Protect(next http.Handler, mayPost func(*http.Request) bool, hosts ...string) http.Handler {
+	next = httpguard.RejectForeignPages(next, func(r *http.Request) bool {
+		return !mayPost(r) && !strings.HasPrefix(r.URL.Path, "/api/") && !strings.HasSuffix(r.URL.Path, "/download")
+	}, func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, httpguard.ForeignPage, http.StatusForbidden)
+	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case !isOwn(r, hosts):
@@ -117,7 +162,11 @@ func (w *pageWriter) Write(page []byte) (int, error) {
 	if start := bytes.LastIndex(title, []byte("<title>")); found && start >= 0 && w.Title != "" {
 		title = append(title[:start:start], "<title>"+template.HTMLEscapeString(w.Title)...)
 	}
-	for _, part := range [][]byte{title, []byte("</title>" + additions), style, []byte("<body>" + w.Banner), body} {
+	added := "</title>" + additions
+	if !hasGraphviz() {
+		added += "<style>#graphbtn { display: none !important }</style>"
+	}
+	for _, part := range [][]byte{title, []byte(added), style, []byte("<body>" + w.Banner), body} {
 		// #nosec G705 -- html/template has escaped it
 		if _, err := w.ResponseWriter.Write(part); err != nil {
 			return 0, err

@@ -4,7 +4,6 @@
 package webui
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -65,7 +64,7 @@ func (t *stacks) framesOf(l *profile.Location) (frames []int32) {
 	for _, line := range slices.Backward(l.Line) {
 		f := Frame{}
 		if function := line.Function; function != nil {
-			f = Frame{cmp.Or(function.Name, function.SystemName), function.Filename, function.StartLine}
+			f = Frame{function.Name, function.Filename, function.StartLine}
 		}
 		if f.Name == "" {
 			f.Name = address(l)

@@ -18,6 +18,9 @@ func IsNanoseconds(unit string) bool { return unit == "nanoseconds" || unit == "
 // IsBytes reports whether a unit is bytes.
 func IsBytes(unit string) bool { return unit == "bytes" || unit == "By" }
 
+// HasScale reports whether a unit is one of time or of size.
+func HasScale(unit string) bool { return IsBytes(unit) || nanoseconds[unit] > 0 }
+
 // Quantity writes a sum of values with a unit of OTLP or pprof.
 func Quantity(unit string, v float64) string { return quantity(v, scalesOf(unit)) }
 

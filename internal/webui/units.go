@@ -18,6 +18,7 @@ type scale struct {
 // nanoseconds are the units of time.
 var nanoseconds = map[string]float64{
 	"nanoseconds": 1, "ns": 1, "microseconds": 1e3, "us": 1e3, "milliseconds": 1e6, "ms": 1e6, "seconds": 1e9, "s": 1e9,
+	"minutes": 60e9, "min": 60e9, "hours": 3600e9, "h": 3600e9,
 }
 
 // scalesOf returns the units for values in a unit of pprof, the smallest first.
@@ -27,7 +28,7 @@ func scalesOf(unit string) []scale {
 	}
 	switch unit {
 	case "bytes", "By":
-		return []scale{{1, " B"}, {1 << 10, " KiB"}, {1 << 20, " MiB"}, {1 << 30, " GiB"}, {1 << 40, " TiB"}}
+		return []scale{{1, " B"}, {1 << 10, " KiB"}, {1 << 20, " MiB"}, {1 << 30, " GiB"}, {1 << 40, " TiB"}, {1 << 50, " PiB"}, {1 << 60, " EiB"}}
 	case "", "count":
 		unit = ""
 	default:

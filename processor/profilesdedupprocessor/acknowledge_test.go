@@ -89,7 +89,7 @@ func TestDuplicatesAreBounded(t *testing.T) {
 		d := newSeenProfiles(time.Minute, 100*acknowledgedSize)
 		key := func(i int) merge.Key { return merge.Key{byte(i), byte(i >> 8), 1} }
 		for i := range 1000 {
-			d.acknowledge(&partition{}, key(i))
+			d.acknowledge(&outcome{}, key(i))
 			require.LessOrEqual(t, d.size(), 100*acknowledgedSize)
 		}
 		known := func(i int) bool {
@@ -99,7 +99,7 @@ func TestDuplicatesAreBounded(t *testing.T) {
 		require.False(t, known(899), "the oldest are evicted first")
 		require.True(t, known(900))
 		require.True(t, known(999))
-		failed := &partition{keys: []merge.Key{{2}}}
+		failed := &outcome{keys: []merge.Key{{2}}}
 		d.acknowledge(failed, failed.keys...)
 		d.remove(failed)
 		require.Equal(t, 99*acknowledgedSize, d.size())

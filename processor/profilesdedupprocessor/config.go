@@ -76,6 +76,8 @@ type Config struct {
 	SplitBy []string `mapstructure:"split_by"`
 	// DuplicateTTL is how long duplicates of an acknowledged Profile are dropped. 0 disables this.
 	DuplicateTTL time.Duration `mapstructure:"duplicate_ttl"`
+	// NumConsumers is how many payloads are sent at once.
+	NumConsumers int `mapstructure:"num_consumers"`
 	// RetryOnFailure says how a payload is retried. It has no effect without a window.
 	RetryOnFailure configretry.BackOffConfig `mapstructure:"retry_on_failure"`
 	// ShutdownTimeout is the maximum time to send remaining windows at shutdown. It has no effect
@@ -106,6 +108,7 @@ func createDefaultConfig() component.Config {
 		DropResourceAttributes: []string{},
 		SplitBy:                []string{},
 		DuplicateTTL:           5 * time.Minute,
+		NumConsumers:           10,
 		RetryOnFailure:         retry,
 		ShutdownTimeout:        10 * time.Second,
 	}
@@ -152,6 +155,7 @@ func (c *Config) Validate() error {
 			"different from the others in more than case (client metadata keys are case-insensitive)")
 	}
 	duration("duplicate_ttl", c.DuplicateTTL, "no duplicates are dropped")
+	checks.That(c.NumConsumers >= 1, "num_consumers", c.NumConsumers, "at least 1")
 	if retry := c.RetryOnFailure; retry.Enabled {
 		duration("retry_on_failure::initial_interval", retry.InitialInterval, "")
 		checks.That(retry.MaxInterval >= retry.InitialInterval, "retry_on_failure::max_interval", retry.MaxInterval,

@@ -16,17 +16,22 @@
 //	         -> acknowledged: at once (on_receive), or with the outcome of the partitions that
 //	            it or its pending duplicates are in (on_flush)
 //
-// The life of a window (window.go, export.go):
+// The life of a window (window.go): an openWindow takes payloads. It is closed when its time ends, or early because of
+// memory, slots or shutdown. Then it is a closedWindow, of which only partitions, one for each value of split_by, make
+// payloads, until each of them has been sent once.
 //
-//	open      -> closed when its time ends, or early because of memory, slots or shutdown
-//	exporting -> its partitions, one for each value of split_by, are sent in order
-//	sent      -> accepted; or dropped, after a permanent error; or queued for retry, as OTLP
-//	retried   -> accepted; or dropped, when its time or the processor has ended
+// The life of a partition (send.go), which one goroutine owns:
 //
-// One goroutine exports. One mutex, which it does not hold while it makes a payload or calls the next consumer,
-// guards the open window, the retry queue and the keys of seen Profiles. memory_limit is for the open window, the one
-// being exported, the payload made of it, the seen keys and the retry queue. A window is closed, and a
-// partition sent for the first time, only if the retry queue has room for it.
+//	waiting -> sent, when it has one of num_consumers places, and its payload fits into memory_limit (admission.go)
+//	sent    -> done: accepted; or dropped, after a permanent error
+//	        -> kept as OTLP, and waiting again after its backoff (retry.go); or dropped, when its time or the processor's
+//	           has ended
 //
-// If window is 0, each payload has a window of its own, which its caller's goroutine sends (atonce.go).
+// Partitions have no order among each other, and neither have the windows of one partition: snapshots have their times, and
+// duplicates are dropped when they are received.
+//
+// One mutex, which is not held while a payload is made or the next consumer is called, guards the open window, the counts of
+// places and memory, and the keys of seen Profiles.
+//
+// If window is 0, each payload has a window of its own, and its caller waits until it was sent once (atonce.go).
 package profilesdedupprocessor

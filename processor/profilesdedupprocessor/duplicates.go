@@ -17,15 +17,15 @@ type seenProfiles struct {
 	ttl   time.Duration // 0: no key is kept
 	limit int           // bytes of acknowledged keys; more evict the oldest
 
-	acknowledged map[merge.Key]*partition // with which a key was acknowledged
-	order        []acknowledgedKey        // all of acknowledged, the oldest first
-	pending      map[merge.Key]*partition // which has the outcome of a key
+	acknowledged map[merge.Key]*outcome // with which a key was acknowledged
+	order        []acknowledgedKey      // all of acknowledged, the oldest first
+	pending      map[merge.Key]*outcome // which has the outcome of a key
 }
 
 type acknowledgedKey struct {
-	key  merge.Key
-	part *partition
-	at   time.Time
+	key    merge.Key
+	result *outcome
+	at     time.Time
 }
 
 // acknowledgedSize estimates the bytes that an acknowledged key takes.
@@ -33,7 +33,7 @@ const acknowledgedSize = 96
 
 func newSeenProfiles(ttl time.Duration, limit int) *seenProfiles {
 	return &seenProfiles{
-		ttl: ttl, limit: limit, acknowledged: map[merge.Key]*partition{}, pending: map[merge.Key]*partition{},
+		ttl: ttl, limit: limit, acknowledged: map[merge.Key]*outcome{}, pending: map[merge.Key]*outcome{},
 	}
 }
 
@@ -45,16 +45,16 @@ type uniqueProfiles struct {
 
 // unique returns the Profiles of p that are not duplicates, and the partitions whose outcome is that of duplicates.
 // Profiles of one payload are not duplicates of each other.
-func (s *seenProfiles) unique(p *merge.Payload) (u uniqueProfiles, waits partitionSet) {
+func (s *seenProfiles) unique(p *merge.Payload) (u uniqueProfiles, waits outcomeSet) {
 	s.evict()
-	waits = partitionSet{}
+	waits = outcomeSet{}
 	for i := range p.Profiles {
 		profile := &p.Profiles[i]
-		part := s.pending[profile.Key]
-		if part != nil {
-			waits[part] = true
+		result := s.pending[profile.Key]
+		if result != nil {
+			waits[result] = true
 		}
-		skip := part != nil || s.acknowledged[profile.Key] != nil // no Profile has the zero key there
+		skip := result != nil || s.acknowledged[profile.Key] != nil // no Profile has the zero key there
 		if u.skip = append(u.skip, skip); !skip {
 			u.profiles++
 			u.samples += profile.Samples
@@ -63,39 +63,39 @@ func (s *seenProfiles) unique(p *merge.Payload) (u uniqueProfiles, waits partiti
 	return u, waits
 }
 
-// acknowledge adds keys of part that were pending or are new.
-func (s *seenProfiles) acknowledge(part *partition, keys ...merge.Key) {
+// acknowledge adds keys of result that were pending or are new.
+func (s *seenProfiles) acknowledge(result *outcome, keys ...merge.Key) {
 	now := time.Now()
 	for _, key := range keys {
 		delete(s.pending, key)
 		if s.acknowledged[key] == nil { // one payload may have it twice
-			s.acknowledged[key] = part
-			s.order = append(s.order, acknowledgedKey{key, part, now})
+			s.acknowledged[key] = result
+			s.order = append(s.order, acknowledgedKey{key, result, now})
 		}
 	}
 	s.evict()
 }
 
-// accept acknowledges the keys of part that are pending.
-func (s *seenProfiles) accept(part *partition) {
-	pending := slices.DeleteFunc(part.keys, func(key merge.Key) bool { return s.pending[key] != part })
-	s.acknowledge(part, pending...)
+// accept acknowledges the keys of result that are pending.
+func (s *seenProfiles) accept(result *outcome) {
+	pending := slices.DeleteFunc(result.keys, func(key merge.Key) bool { return s.pending[key] != result })
+	s.acknowledge(result, pending...)
 }
 
-// remove removes the keys of part, except those that were acknowledged again later with
+// remove removes the keys of result, except those that were acknowledged again later with
 // another partition.
-func (s *seenProfiles) remove(part *partition) {
+func (s *seenProfiles) remove(result *outcome) {
 	before := len(s.acknowledged)
-	for _, key := range part.keys {
-		if s.pending[key] == part {
+	for _, key := range result.keys {
+		if s.pending[key] == result {
 			delete(s.pending, key)
 		}
-		if s.acknowledged[key] == part {
+		if s.acknowledged[key] == result {
 			delete(s.acknowledged, key)
 		}
 	}
 	if len(s.acknowledged) < before {
-		s.order = slices.DeleteFunc(s.order, func(a acknowledgedKey) bool { return a.part == part })
+		s.order = slices.DeleteFunc(s.order, func(a acknowledgedKey) bool { return a.result == result })
 	}
 }
 

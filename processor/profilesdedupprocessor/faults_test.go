@@ -97,7 +97,7 @@ func TestCrashLosesOnlyWindowsNotExported_P10(t *testing.T) {
 					}
 					return nil
 				}}
-				p := newTestProcessor(t, &next, func(c *Config) { c.Window, c.Acknowledge = 50*time.Millisecond, acknowledge })
+				p, metric := newCounted(t, &next, func(c *Config) { c.Window, c.Acknowledge = 50*time.Millisecond, acknowledge })
 				var acknowledged atomic.Int64
 				var wg sync.WaitGroup
 				for producer := range 4 {
@@ -120,17 +120,9 @@ func TestCrashLosesOnlyWindowsNotExported_P10(t *testing.T) {
 				}
 				time.Sleep(time.Duration(rand.IntN(4000)) * time.Millisecond)
 				synctest.Wait()
-				p.mu.Lock()
-				inMemory := 0
-				if p.open != nil {
-					inMemory += p.open.merged.Counts().Samples
-				}
-				for _, part := range p.retries {
-					inMemory += part.counts.Samples
-				}
-				p.mu.Unlock()
+				inMemory := metric("incoming_samples", "") - metric("duplicate_samples", "") - metric("outgoing_samples", "")
 				if acknowledge == acknowledgeOnReceive {
-					require.Equal(t, acknowledged.Load(), next.total()+int64(inMemory))
+					require.Equal(t, acknowledged.Load(), next.total()+inMemory)
 				} else {
 					require.LessOrEqual(t, acknowledged.Load(), next.total())
 				}

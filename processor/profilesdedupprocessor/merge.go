@@ -55,7 +55,7 @@ func (p *dedupProcessor) check(pd pprofile.Profiles) (payload *merge.Payload, er
 	return merge.Check(pd, p.options)
 }
 
-func (p *dedupProcessor) merge(w *window, payload *merge.Payload, skip []bool) (err error) {
+func (p *dedupProcessor) merge(w *openWindow, payload *merge.Payload, skip []bool) (err error) {
 	defer p.recoverTo(&err, errMergePanicked)
 	if err := w.merged.Add(payload, func(i int) bool { return skip[i] }); err != nil {
 		return fmt.Errorf("profiles_dedup: %w", err)
@@ -63,9 +63,9 @@ func (p *dedupProcessor) merge(w *window, payload *merge.Payload, skip []bool) (
 	return nil
 }
 
-// add merges a payload into the open window, without its duplicates, and returns the partitions that
+// add merges a payload into the open window, without its duplicates, and returns the outcomes that
 // its caller waits for: those of pending duplicates and, with on_flush, its own.
-func (p *dedupProcessor) add(ctx context.Context, payload *merge.Payload, bytes int) (partitionSet, error) {
+func (p *dedupProcessor) add(ctx context.Context, payload *merge.Payload, bytes int) (outcomeSet, error) {
 	needed := maxRetained*bytes + payload.Repeated
 	if err := p.checkSize(bytes, needed); err != nil {
 		return nil, err
@@ -84,8 +84,8 @@ func (p *dedupProcessor) add(ctx context.Context, payload *merge.Payload, bytes 
 		if err := p.merge(w, payload, unique.skip); err != nil {
 			if errors.Is(err, errMergePanicked) && p.open != nil { // it may be half-changed
 				p.open = nil
-				w.close()
-				for _, part := range w.unsent {
+				p.admission.windowClosed(w.size)
+				for _, part := range w.close() {
 					p.complete(part, errWindowPanicked, reasonPanic)
 				}
 			}
@@ -93,9 +93,14 @@ func (p *dedupProcessor) add(ctx context.Context, payload *merge.Payload, bytes 
 		}
 		if p.open == nil {
 			p.open = w
-			p.wakeUp() // the goroutine waits until its end
+			w.timer = time.AfterFunc(time.Until(w.end), func() {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				p.closeIfDue()
+			})
 		}
 		w.register(payload, unique.skip, p.seen, p.cfg.Acknowledge == acknowledgeOnFlush, waits)
+		p.admission.open = w.size
 		p.closeIfDue()
 	}
 	p.telemetry.accepted(payload, unique.profiles, unique.samples, bytes)
@@ -103,8 +108,8 @@ func (p *dedupProcessor) add(ctx context.Context, payload *merge.Payload, bytes 
 }
 
 // makeRoom waits until a window has room for the Profiles of a payload that are not duplicates: the open one, or a new one if
-// there is none. It returns these Profiles and the partitions of pending duplicates. The caller holds mu.
-func (p *dedupProcessor) makeRoom(ctx context.Context, payload *merge.Payload, needed int) (unique uniqueProfiles, waits partitionSet, err error) {
+// there is none. It returns these Profiles and the outcomes of pending duplicates. The caller holds mu.
+func (p *dedupProcessor) makeRoom(ctx context.Context, payload *merge.Payload, needed int) (unique uniqueProfiles, waits outcomeSet, err error) {
 	var timeout <-chan time.Time
 	for {
 		if p.stopping {
@@ -113,7 +118,7 @@ func (p *dedupProcessor) makeRoom(ctx context.Context, payload *merge.Payload, n
 		p.closeIfDue()
 		unique, waits = p.seen.unique(payload)
 		w := p.open
-		if unique.profiles == 0 || w == nil || w.size+needed+sampleSize*unique.samples <= p.maxWindow() {
+		if unique.profiles == 0 || w == nil || w.size+needed+sampleSize*unique.samples <= p.admission.maxWindow() {
 			return unique, waits, nil
 		}
 		if p.closeWindow(reasonMemory) {
@@ -130,7 +135,7 @@ func (p *dedupProcessor) makeRoom(ctx context.Context, payload *merge.Payload, n
 
 // awaitClose waits until the open window w, which has no room for a payload, has been closed. It returns an error if
 // timeout or ctx end before. The caller holds mu, except meanwhile.
-func (p *dedupProcessor) awaitClose(ctx context.Context, w *window, timeout <-chan time.Time) error {
+func (p *dedupProcessor) awaitClose(ctx context.Context, w *openWindow, timeout <-chan time.Time) error {
 	w.waiting++
 	p.mu.Unlock()
 	defer func() {
@@ -147,13 +152,13 @@ func (p *dedupProcessor) awaitClose(ctx context.Context, w *window, timeout <-ch
 	}
 }
 
-// await returns the outcome of partitions, or the error of ctx if that ends before. An error goes before
+// await returns the worst of several outcomes, or the error of ctx if that ends before. An error goes before
 // a success, and a retryable error before a permanent one.
-func await(ctx context.Context, waits partitionSet) (err error) {
-	for part := range waits {
+func await(ctx context.Context, waits outcomeSet) (err error) {
+	for result := range waits {
 		select {
-		case <-part.done:
-			err = preferRetryable(err, forCallers(part.err))
+		case <-result.done:
+			err = preferRetryable(err, forCallers(result.err))
 		case <-ctx.Done():
 			return ctx.Err()
 		}

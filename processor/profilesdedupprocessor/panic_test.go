@@ -127,20 +127,15 @@ func TestPanicOfNextConsumer(t *testing.T) {
 func TestPanicInEmit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var next downstream
-		p, metric := newCounted(t, &next, func(c *Config) { c.SplitBy = []string{"service.name"} })
-		require.NoError(t, p.ConsumeProfiles(t.Context(), service("a", 1)))
-		require.NoError(t, p.ConsumeProfiles(t.Context(), service("b", 10)))
-		next.answers(func(int) error {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.exporting.merged = nil
-			return nil
-		})
-		time.Sleep(time.Minute)
-		next.answers(nil)
+		p, metric := newCounted(t, &next, nil)
+		broken := &partition{outcome: &outcome{done: make(chan struct{})}, source: &windowPart{&closedWindow{unsent: 1}, ""}}
+		broken.counts.Samples = 1
+		p.sending.Go(func() { p.deliver(broken) })
+		synctest.Wait()
+		require.ErrorIs(t, broken.outcome.err, errExportPanicked)
 		require.NoError(t, p.ConsumeProfiles(t.Context(), service("b", 100)))
 		require.NoError(t, p.Shutdown(t.Context()))
-		require.EqualValues(t, 101, next.total())
+		require.EqualValues(t, 100, next.total())
 		require.EqualValues(t, 1, metric("dropped_samples", string(reasonPanic)))
 	})
 }

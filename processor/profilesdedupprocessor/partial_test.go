@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,11 +26,15 @@ import (
 // returns the rest in a retryable or permanent error.
 type half struct {
 	accepted downstream
+
+	mu       sync.Mutex // guards the following
 	fail     func(error) error
 	attempts int
 }
 
 func (h *half) consume(ctx context.Context, pd pprofile.Profiles) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.attempts++
 	n := pd.ResourceProfiles().Len()
 	if n < 2 {
@@ -80,7 +85,7 @@ func TestRetrySendsOnlyTheFailedPart_P8(t *testing.T) {
 			}
 			require.EqualValues(t, services, metric("outgoing_samples", ""))
 			require.Zero(t, metric("dropped_samples", ""))
-			require.Zero(t, p.retrySize)
+			require.Zero(t, p.admission.retained())
 			profiletest.Account(t, "3 errors of the next consumer, with a part", 1<<services-1, int(next.accepted.total()), 0)
 		})
 	}

@@ -16,9 +16,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/repeatlog"
 )
 
-// dedupProcessor merges payloads in an open window, which a goroutine exports. The package comment
+// dedupProcessor merges payloads in an open window, and sends the partitions of closed ones. The package comment
 // describes both.
 type dedupProcessor struct {
 	cfg       *Config
@@ -26,26 +27,28 @@ type dedupProcessor struct {
 	next      xconsumer.Profiles
 	logger    *zap.Logger
 	telemetry *telemetry
+	trouble   *repeatlog.Reporter
 
-	wake    chan struct{} // signals the goroutine that there may be something to export
-	stopped chan struct{} // closed when the goroutine has ended; nil unless it was started
-	ctx     context.Context
-	cancel  context.CancelFunc // ends the time for shutdown
+	draining chan struct{} // closed when shutdown begins
+	ctx      context.Context
+	cancel   context.CancelFunc // ends the time for shutdown
+	sending  sync.WaitGroup     // the goroutines of partitions
 
 	mu        sync.Mutex // guards the following
 	seen      *seenProfiles
-	open      *window      // nil if nothing is in it
-	exporting *window      // closed, until each of its partitions has been sent once
-	retries   []*partition // sent in vain; the one that is due first comes first
-	retrySize int          // bytes of retries, and of the one being sent
-	stopping  bool
-	lost      int // acknowledged partitions that were dropped during shutdown
+	open      *openWindow // nil if nothing is in it
+	admission *admission
+	throttled map[string]time.Time // until when no partition with a key is sent
+	stopping  bool                 // shutdown has begun
+	lost      int                  // acknowledged partitions that were dropped during shutdown
 }
 
 func newDedupProcessor(set processor.Settings, cfg *Config, next xconsumer.Profiles) (*dedupProcessor, error) {
+	seen := newSeenProfiles(cfg.DuplicateTTL, int(cfg.MemoryLimit)/8)
 	p := &dedupProcessor{
-		cfg: cfg, options: cfg.mergeOptions(), next: next, logger: set.Logger,
-		wake: make(chan struct{}, 1), seen: newSeenProfiles(cfg.DuplicateTTL, int(cfg.MemoryLimit)/8),
+		cfg: cfg, options: cfg.mergeOptions(), next: next, logger: set.Logger, trouble: repeatlog.New(set.Logger),
+		draining: make(chan struct{}), seen: seen, throttled: map[string]time.Time{},
+		admission: &admission{limit: int(cfg.MemoryLimit) - seen.limit, places: cfg.NumConsumers},
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	var err error
@@ -53,17 +56,21 @@ func newDedupProcessor(set processor.Settings, cfg *Config, next xconsumer.Profi
 	return p, err
 }
 
+// retained returns the bytes that memory_limit bounds, an estimate.
+func (p *dedupProcessor) retained() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return int64(p.seen.size() + p.admission.retained())
+}
+
 // Capabilities says that payloads are only read.
 func (p *dedupProcessor) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: false}
 }
 
-// Start starts the goroutine that exports windows, which a processor without a window does not need.
-func (p *dedupProcessor) Start(context.Context, component.Host) error {
-	if p.cfg.Window > 0 {
-		p.stopped = make(chan struct{})
-		go p.exportAll()
-	}
+// Start keeps the host, to which it reports whether the next consumer accepts payloads.
+func (p *dedupProcessor) Start(_ context.Context, host component.Host) error {
+	p.trouble.Start(host)
 	return nil
 }
 
@@ -72,39 +79,35 @@ func (p *dedupProcessor) Start(context.Context, component.Host) error {
 const patience = time.Second
 
 // Shutdown closes the open window and waits until everything is accepted, at most until
-// shutdown_timeout or ctx ends. Then it cancels the call of the next consumer, and the rest is dropped:
+// shutdown_timeout or ctx ends. Then it cancels the calls of the next consumer, and the rest is dropped:
 // the error says how much. With a window, it does not return before the next consumer has, unless ctx ends: the
 // Collector shuts down the next consumer after it.
 func (p *dedupProcessor) Shutdown(ctx context.Context) error {
 	defer p.telemetry.Shutdown()
 	defer p.cancel()
-	p.mu.Lock()
-	p.stopping = true
-	for _, part := range p.retries {
-		part.due = time.Now()
-	}
-	p.mu.Unlock()
-	if p.stopped == nil {
-		return nil
-	}
-	p.wakeUp()
+	p.drain()
+	stopped := make(chan struct{})
+	go func() {
+		p.sending.Wait()
+		close(stopped)
+	}()
 
 	limit := fmt.Sprintf("shutdown_timeout (%v)", p.cfg.ShutdownTimeout)
 	limited, cancel := context.WithTimeout(ctx, p.cfg.ShutdownTimeout)
 	defer cancel()
 	select {
-	case <-p.stopped:
+	case <-stopped:
 	case <-limited.Done():
 		if ctx.Err() != nil {
 			limit = "the Collector's shutdown deadline"
 		}
 		p.cancel()
 		select {
-		case <-p.stopped:
+		case <-stopped:
 		case <-time.After(patience):
 			p.logger.Warn("Waiting for the next consumer to return")
 			select {
-			case <-p.stopped:
+			case <-stopped:
 			case <-ctx.Done():
 				return fmt.Errorf("profiles_dedup: next consumer did not return within %s and is still running", limit)
 			}
@@ -116,4 +119,18 @@ func (p *dedupProcessor) Shutdown(ctx context.Context) error {
 		return fmt.Errorf("profiles_dedup: dropped %d payloads that the next consumer did not accept within %s", p.lost, limit)
 	}
 	return nil
+}
+
+// drain begins the shutdown: nothing is received any more, the open window is closed, and all waits end.
+func (p *dedupProcessor) drain() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopping {
+		return
+	}
+	p.stopping, p.admission.stopping = true, true
+	clear(p.throttled)
+	close(p.draining)
+	p.closeIfDue()
+	p.admission.grant()
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -147,7 +148,7 @@ func TestShutdownOfAHangingNext(t *testing.T) {
 				require.ErrorContains(t, err, test.err)
 			}
 			require.Equal(t, test.takes, time.Since(start))
-			<-p.stopped
+			p.sending.Wait()
 		})
 	}
 }
@@ -169,7 +170,7 @@ func TestOnlyASinglePayloadExceedsAThirdOfMemoryLimit(t *testing.T) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			if p.open != nil {
-				require.LessOrEqual(t, p.open.size, p.maxWindow())
+				require.LessOrEqual(t, p.open.size, p.admission.maxWindow())
 			}
 		}
 		accepted := int64(0)
@@ -233,10 +234,10 @@ func TestAWindowIsNotClosedForAPayloadThatWaitedInVain(t *testing.T) {
 
 // 32 producers and windows of 5 ms: the sums are exact.
 func TestConcurrentProducers_P12(t *testing.T) {
-	failures := 0
+	var failures atomic.Int64
 	next := downstream{answer: func(attempt int) error {
 		if attempt%3 == 0 {
-			failures++
+			failures.Add(1)
 			return errors.New("unavailable")
 		}
 		return nil
@@ -261,9 +262,9 @@ func TestConcurrentProducers_P12(t *testing.T) {
 	}
 	wg.Wait()
 	require.NoError(t, p.Shutdown(context.Background()))
-	require.Positive(t, failures)
+	require.Positive(t, failures.Load())
 	require.EqualValues(t, producers*each, next.total())
-	profiletest.Account(t, fmt.Sprintf("%d producers, %d flushes, %d errors of the next consumer", producers, next.attempts, failures), producers*each, int(next.total()), 0)
+	profiletest.Account(t, fmt.Sprintf("%d producers, %d flushes, %d errors of the next consumer", producers, next.attempts, failures.Load()), producers*each, int(next.total()), 0)
 }
 
 func TestShutdownWithoutStart(t *testing.T) {

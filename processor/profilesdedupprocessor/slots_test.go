@@ -33,17 +33,18 @@ func TestManySlotsCloseWindow(t *testing.T) {
 		require.Equal(t, maxSlots, next.windows()[0].ProfileCount())
 		require.EqualValues(t, 1, metric("flushes", string(reasonSlots)))
 
-		// While another window is being exported, it closes as soon as there is room.
+		// Also while others are being sent.
 		release := make(chan struct{})
 		next.answers(func(int) error { <-release; return nil })
 		for n := range 3 * maxSlots {
 			require.NoError(t, p.ConsumeProfiles(t.Context(), second(n, 1)))
 		}
+		require.EqualValues(t, 4, metric("flushes", string(reasonSlots)))
 		close(release)
 		synctest.Wait()
-		require.Len(t, next.windows(), 3)
+		require.Len(t, next.windows(), 4)
 		require.NoError(t, p.Shutdown(t.Context()))
-		require.Len(t, next.windows(), 3)
+		require.Len(t, next.windows(), 4)
 		require.EqualValues(t, 2*maxSlots-1+3*maxSlots, next.total())
 	})
 }

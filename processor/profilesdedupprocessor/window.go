@@ -4,46 +4,65 @@
 package profilesdedupprocessor
 
 import (
-	"cmp"
-	"maps"
-	"slices"
+	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v7"
-	"go.uber.org/zap"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 )
 
-// window is a merge.Window with the Profiles that depend on its outcome. The processor's mutex guards
-// it while it is open. Then only its partitions change.
-type window struct {
-	merged     *merge.Window
-	size       int       // bytes retained, and to be retained by its payload, when last measured
-	keys       int       // of all partitions
-	end        time.Time // when its time ends
-	partitions map[string]*partition
-	waiting    int           // payloads that wait until the window is closed, as it has no room for them
-	closed     chan struct{} // closed with the window
-	unsent     []*partition  // after that, in the order of their keys
+// openWindow takes payloads. The processor's mutex guards it.
+type openWindow struct {
+	merged   *merge.Window
+	size     int                 // bytes retained, and to be retained by its payload, when last measured
+	keys     int                 // of all outcomes
+	end      time.Time           // when its time ends
+	timer    *time.Timer         // closes it then
+	outcomes map[string]*outcome // by the key of the partition
+	waiting  int                 // payloads that wait until the window is closed, as it has no room for them
+	closed   chan struct{}       // closed with the window
 }
 
-// partition is the part of a window that is sent as one payload: without split_by all of it. Once the
-// window is closed, the goroutine that sends it owns it.
-type partition struct {
-	key    string
-	keys   []merge.Key // of its Profiles; after a failure they are removed from seenProfiles
-	counts merge.Counts
+// outcome is what becomes of a partition. Callers wait for it, and seenProfiles refers to it. The processor's mutex guards
+// keys and err.
+type outcome struct {
+	keys []merge.Key   // of the Profiles; after a failure they are removed from seenProfiles
+	done chan struct{} // closed by resolve
+	err  error         // valid once done is closed
+}
 
-	window  *window // nil once it was sent in vain
-	message []byte  // to send again, as OTLP: it takes less memory than a window, and cannot be changed
-	backoff backoff.ExponentialBackOff
-	failed  time.Time // when it was first sent in vain
-	due     time.Time // when it is to be sent again
-	size    int       // bytes that it retains until then
+// outcomeSet is a set of outcomes, such as those that a caller waits for.
+type outcomeSet map[*outcome]bool
 
-	done chan struct{}
-	err  error // valid once done is closed
+// closedWindow only makes payloads, for several goroutines.
+type closedWindow struct {
+	size int // bytes, as in openWindow
+
+	// The processor's mutex guards these.
+	unsent  int // partitions that have not been sent once
+	largest int // bytes of the largest payload that was made; 0 if none was
+	samples int // of that payload, more than 0
+
+	mu     sync.Mutex // guards the following
+	merged *merge.Window
+}
+
+// estimate is about how many bytes the payload of a partition with so many samples takes: as many as the window, until the
+// first payload was made. Afterwards it is as large as the largest one, as it may have the same dictionary, or larger if it
+// has more samples.
+func (w *closedWindow) estimate(samples int) int {
+	if w.largest == 0 {
+		return w.size
+	}
+	return min(w.size, w.largest*max(samples, w.samples)/w.samples)
+}
+
+// measure records the size of a payload that was made.
+func (w *closedWindow) measure(size, samples int) {
+	if size > w.largest {
+		w.largest, w.samples = size, max(samples, 1)
+	}
 }
 
 // sampleSize is how many bytes a sample of a window counts, in addition to those that the window retains for it. A third
@@ -52,60 +71,78 @@ type partition struct {
 const sampleSize = 48
 
 // Estimates of the bytes that these take: the key of a Profile in a window, with its entry in
-// seenProfiles while its outcome is pending, and a partition in the retry queue.
+// seenProfiles while its outcome is pending, and a partition with its goroutine.
 const (
 	keySize       = 80
-	retryOverhead = 256
+	partitionSize = 4 << 10
 )
 
-func (p *dedupProcessor) newWindow() *window {
-	return &window{
+func (p *dedupProcessor) newWindow() *openWindow {
+	return &openWindow{
 		merged: merge.NewWindow(p.options), end: time.Now().Add(p.cfg.Window),
-		partitions: map[string]*partition{}, closed: make(chan struct{}),
+		outcomes: map[string]*outcome{}, closed: make(chan struct{}),
 	}
 }
 
-// register adds the Profiles of payload that are not skipped to their partitions, and their keys to
-// seen: as acknowledged, or as pending until the outcome of the partition, which its caller then waits for.
-func (w *window) register(payload *merge.Payload, skip []bool, seen *seenProfiles, pending bool, waits partitionSet) {
+// register adds the Profiles of payload that are not skipped to the outcomes of their partitions, and their keys to
+// seen: as acknowledged, or as pending until the outcome, which its caller then waits for.
+func (w *openWindow) register(payload *merge.Payload, skip []bool, seen *seenProfiles, pending bool, waits outcomeSet) {
 	for i := range payload.Profiles {
 		profile := &payload.Profiles[i]
 		if skip[i] {
 			continue
 		}
-		part := w.partitions[profile.Partition]
-		if part == nil {
-			part = &partition{key: profile.Partition, window: w, done: make(chan struct{})}
-			w.partitions[part.key] = part
+		result := w.outcomes[profile.Partition]
+		if result == nil {
+			result = &outcome{done: make(chan struct{})}
+			w.outcomes[profile.Partition] = result
 		}
 		if pending {
-			waits[part] = true
+			waits[result] = true
 		}
 		switch {
 		case profile.Key == merge.Key{}:
 			continue
 		case pending:
-			seen.pending[profile.Key] = part
+			seen.pending[profile.Key] = result
 		default:
-			seen.acknowledge(part, profile.Key)
+			seen.acknowledge(result, profile.Key)
 		}
-		part.keys = append(part.keys, profile.Key)
+		result.keys = append(result.keys, profile.Key)
 		w.keys++
 	}
-	w.size = w.merged.Size() + sampleSize*w.merged.Samples() + keySize*w.keys
+	w.size = w.merged.Size() + sampleSize*w.merged.Samples() + keySize*w.keys + partitionSize*len(w.outcomes)
 }
 
-// close ends the additions: the partitions are complete and can be sent.
-func (w *window) close() {
-	w.unsent = slices.SortedFunc(maps.Values(w.partitions), func(a, b *partition) int { return cmp.Compare(a.key, b.key) })
-	for _, part := range w.unsent {
-		part.counts = w.merged.PartitionCounts(part.key)
+// close ends the additions. It returns the partitions, which are complete, and in no order.
+func (w *openWindow) close() []*partition {
+	if w.timer != nil {
+		w.timer.Stop()
 	}
 	close(w.closed)
+	from := &closedWindow{size: w.size, unsent: len(w.outcomes), merged: w.merged}
+	parts := make([]*partition, 0, len(w.outcomes))
+	for key, result := range w.outcomes {
+		parts = append(parts, &partition{
+			key: key, outcome: result, counts: w.merged.PartitionCounts(key), source: &windowPart{from, key},
+		})
+	}
+	return parts
 }
 
-// partitionSet is a set of partitions, such as those that a caller waits for.
-type partitionSet map[*partition]bool
+// windowPart makes the payload of a partition that was not sent yet.
+type windowPart struct {
+	window *closedWindow
+	key    string
+}
+
+func (s *windowPart) payload(counts *merge.Counts) (pprofile.Profiles, error) {
+	s.window.mu.Lock()
+	defer s.window.mu.Unlock()
+	pd := s.window.merged.Emit(s.key)
+	counts.Empty = s.window.merged.PartitionCounts(s.key).Empty
+	return pd, nil
+}
 
 // maxSlots is the number of slots with which the open window is closed early.
 const maxSlots = 64
@@ -114,31 +151,13 @@ const maxSlots = 64
 // it yet: 2.5 in measurements with distinct samples.
 const maxRetained = 3
 
-// largestWindow is the size in bytes from which any open window is closed early. As OTLP, a window
-// takes less than half of it, so that it stays below the 64 MiB that receivers are configured for.
-const largestWindow = 128 << 20
-
-// maxWindow is the size in bytes from which the open window is closed early: a third of the bytes that
-// p.seen and the retry queue leave of memory_limit, and at most largestWindow. Only a single
-// payload may exceed it. The other two thirds are for the window being exported and the payload
-// made of it. The caller holds mu.
-func (p *dedupProcessor) maxWindow() int {
-	return min((int(p.cfg.MemoryLimit)-p.seen.limit-p.retrySize)/3, largestWindow)
-}
-
-// hasRoom reports whether a payload may be sent for the first time: if it is not accepted, the retry
-// queue needs room for it. The caller holds mu.
-func (p *dedupProcessor) hasRoom() bool {
-	return p.stopping || p.retrySize < p.maxWindow()
-}
-
 // closeIfDue closes the open window if its time has ended or it is full. The caller holds mu.
 func (p *dedupProcessor) closeIfDue() {
 	switch w := p.open; {
 	case w == nil:
 	case p.stopping:
 		p.closeWindow(reasonShutdown)
-	case w.size >= p.maxWindow() || w.waiting > 0:
+	case w.size >= p.admission.maxWindow() || w.waiting > 0:
 		p.closeWindow(reasonMemory)
 	case w.merged.Slots() >= maxSlots:
 		p.closeWindow(reasonSlots)
@@ -147,71 +166,19 @@ func (p *dedupProcessor) closeIfDue() {
 	}
 }
 
-// closeWindow hands the open window to the export goroutine, if that would start on it now. The
-// caller holds mu.
+// closeWindow closes the open window, if there is memory to send it, and starts a goroutine for each partition. If there is
+// none, the window is closed when another one has left. The caller holds mu.
 func (p *dedupProcessor) closeWindow(why reason) (closed bool) {
-	if p.exporting != nil || !p.hasRoom() {
+	w := p.open
+	if !p.admission.mayClose(w.size) {
 		return false
 	}
-	p.telemetry.add(p.telemetry.ProcessorProfilesDedupSaturatedValues, p.open.merged.Counts().Saturated)
-	p.open.close()
-	p.open, p.exporting = nil, p.open
+	p.telemetry.add(p.telemetry.ProcessorProfilesDedupSaturatedValues, w.merged.Counts().Saturated)
 	p.telemetry.add(p.telemetry.ProcessorProfilesDedupFlushes, 1, why)
-	p.wakeUp()
+	p.open = nil
+	p.admission.windowClosed(w.size)
+	for _, part := range w.close() {
+		p.sending.Go(func() { p.deliver(part) })
+	}
 	return true
-}
-
-// resolve passes the outcome of a partition to the callers that wait for it. After an error its Profiles are removed from
-// p.seen, so that a retry of them is accepted. The caller holds mu.
-func (p *dedupProcessor) resolve(part *partition, err error) {
-	if err == nil {
-		p.seen.accept(part)
-	} else {
-		p.seen.remove(part)
-	}
-	part.keys, part.window, part.err = nil, nil, err
-	close(part.done)
-}
-
-// complete resolves a partition of a closed window, and logs and counts it if it was dropped. The caller holds mu.
-func (p *dedupProcessor) complete(part *partition, err error, why reason) {
-	p.resolve(part, err)
-	p.retrySize -= part.size
-	part.message = nil
-	t, counts := p.telemetry, part.counts
-	t.merged(counts)
-	if err == nil {
-		return
-	}
-	log := p.logger.Error
-	if p.cfg.Acknowledge == acknowledgeOnFlush { // no caller has got a success
-		log = p.logger.Warn
-	} else if why == reasonShutdown {
-		p.lost++
-	}
-	log("Dropped payload", append(p.splitFields(part), zap.String("reason", string(why)), zap.Error(err),
-		zap.Int("payloads", counts.Payloads), zap.Int("profiles", counts.Profiles), zap.Int("samples", counts.Samples))...)
-	t.add(t.ProcessorProfilesDedupDroppedProfiles, counts.Profiles, why)
-	t.add(t.ProcessorProfilesDedupDroppedSamples, counts.Samples, why)
-}
-
-// splitFields are the values of split_by in part, for logs.
-func (p *dedupProcessor) splitFields(part *partition) []zap.Field {
-	if len(p.cfg.SplitBy) == 0 {
-		return nil
-	}
-	return []zap.Field{zap.Any("split_by", p.options.Values(part.key))}
-}
-
-// retained returns the bytes that memory_limit bounds, an estimate.
-func (p *dedupProcessor) retained() int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	size := p.seen.size() + p.retrySize
-	for _, w := range []*window{p.open, p.exporting} {
-		if w != nil {
-			size += w.size
-		}
-	}
-	return int64(size)
 }

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbolize"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/metadata"
 )
@@ -98,8 +99,11 @@ func (p *symbolizeProcessor) built(buildID string, err error) {
 	case errors.Is(err, symbolize.ErrNotFound):
 		result = "not_found"
 	default:
-		p.set.Logger.Warn("Symbols could not be read; locations of the file stay without functions",
-			zap.String("build_id", buildID), zap.Error(err))
+		fields := []zap.Field{zap.String("build_id", buildID), zap.Error(err)}
+		if caught, ok := errors.AsType[*panics.Error](err); ok {
+			fields = append(fields, zap.ByteString("stack", caught.Stack))
+		}
+		p.set.Logger.Warn("Symbols could not be read; locations of the file stay without functions", fields...)
 	}
 	p.add(context.Background(), p.telemetry.ProcessorSymbolizeFiles, 1, attribute.String("result", result))
 }

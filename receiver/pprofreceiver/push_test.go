@@ -587,3 +587,20 @@ func TestConnectCodes_R10(t *testing.T) {
 		{name: "no content type", contentType: " ", body: request, status: 415},
 	})
 }
+
+// TestCurlWithoutBinaryGetsAHint: curl -d @file removes CR and LF from a profile, and states the type of a form.
+func TestCurlWithoutBinaryGetsAHint(t *testing.T) {
+	const hint, form = "use --data-binary @FILE", "application/x-www-form-urlencoded"
+	b := startTestReceiver(t, "server: {}", &sink{t: t})
+	whole := profiletest.Pprof(t, profiletest.CPUPprof("/bin/app", 10))
+	require.True(t, bytes.ContainsAny(whole, "\r\n"))
+	stripped := bytes.ReplaceAll(bytes.ReplaceAll(whole, []byte("\r"), nil), []byte("\n"), nil)
+	for _, path := range []string{"/v1/pprof", "/ingest?name=a&format=pprof"} {
+		got := b.post(path, stripped, "Content-Type", form)
+		assert.Equal(t, http.StatusBadRequest, got.status, path)
+		assert.Contains(t, got.body, hint, path)
+		assert.NotContains(t, b.post(path, stripped).body, hint, path)
+		accepted := b.post(path, whole, "Content-Type", form)
+		assert.Less(t, accepted.status, 300, "%s: %s", path, accepted.body)
+	}
+}

@@ -186,3 +186,25 @@ func TestTLS(t *testing.T) {
 		assert.Equal(t, http.StatusNoContent, response.StatusCode)
 	}
 }
+
+// TestForeignPagesCannotPush_A6: a page of another site cannot push by the browser of a person, unless cors allows its origin.
+func TestForeignPagesCannotPush_A6(t *testing.T) {
+	next := &sink{t: t}
+	b := startTestReceiver(t, "server: {cors: {allowed_origins: ['https://friend.example']}}", next)
+	profile := profiletest.Pprof(t, profiletest.CPUPprof("/bin/app", 1))
+	foreign := []string{"Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "empty", "Content-Type", "text/plain"}
+	paths := []string{"/v1/pprof", "/ingest?name=a", "/push.v1.PusherService/Push", "/profiling/v1/input", "/other"}
+	for _, path := range paths {
+		got := b.post(path, profile, foreign...)
+		assert.Equal(t, http.StatusForbidden, got.status, path)
+		assert.Contains(t, got.body, "sent by a page of another site")
+	}
+	navigated := b.post("/v1/pprof", profile, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document")
+	assert.Equal(t, http.StatusForbidden, navigated.status, "a form")
+	assert.Equal(t, map[string]int64{"foreign_page": int64(len(paths)) + 1}, b.counts("otelcol_receiver_pprof_rejected_requests", "reason"))
+	assert.Empty(t, next.AllProfiles())
+
+	foreign[1] = "https://friend.example"
+	assert.Equal(t, http.StatusNoContent, b.post("/v1/pprof", profile, foreign...).status)
+	assert.Equal(t, http.StatusNoContent, b.push("", profile).status, "a client that is no browser")
+}

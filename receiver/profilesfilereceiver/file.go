@@ -21,6 +21,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/filewatch"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
 )
@@ -66,7 +67,7 @@ func (r *fileReceiver) read(ctx context.Context, file *filewatch.File) {
 		r.end(file, "", err)
 		return
 	}
-	err = r.sendRecords(ctx, f)
+	err = r.guard(f, func() error { return r.sendRecords(ctx, f) })
 	r.watcher.Go(func() {
 		err := cmp.Or(f.sending.Wait(), err)
 		defer func() { _ = f.opened.Close() }() // only now: retention would count it as not sent
@@ -78,10 +79,16 @@ func (r *fileReceiver) read(ctx context.Context, file *filewatch.File) {
 			outcome = fileDamaged
 		}
 		if err == nil {
-			err = r.afterRead(f)
+			err = r.guard(f, func() error { return r.afterRead(f) })
 		}
 		r.end(file, outcome, err)
 	})
+}
+
+// guard calls a step of the work on a file. After a panic, the file is read again later.
+func (r *fileReceiver) guard(f *openFile, step func() error) (err error) {
+	defer ingest.Recover(r.logger, &err, zap.String("path", f.Path))
+	return step()
 }
 
 // end counts how the work on a file ended, if it has an outcome, and tells the Watcher.
@@ -158,7 +165,7 @@ func (r *fileReceiver) sendRecords(ctx context.Context, f *openFile) error {
 		f.sending.Go(func() error {
 			defer r.slots.Release(1)
 			defer r.memory.Release(size)
-			return r.send(ctx, f, &own)
+			return r.guard(f, func() error { return r.send(ctx, f, &own) })
 		})
 	}
 	return nil
@@ -187,6 +194,7 @@ func (r *fileReceiver) complete(f *openFile, number int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.progress.add(number)
+	r.position.set(f.Path, number)
 	r.watcher.SaveProgress(f.File, f.progress)
 }
 

@@ -43,6 +43,7 @@ type fileReceiver struct {
 	memory   *semaphore.Weighted // their bytes
 	capacity int64               // of memory
 	rejected rejected
+	position position
 	idle     int // polls in a row without anything to read
 }
 
@@ -88,12 +89,17 @@ func isClosed(path string) bool {
 
 // Start starts to read.
 func (r *fileReceiver) Start(ctx context.Context, host component.Host) error {
-	return r.watcher.Start(ctx, host, r.id)
+	err := r.watcher.Start(ctx, host, r.id)
+	if err == nil && r.config.Once {
+		r.position.start(r.logPosition)
+	}
+	return err
 }
 
 // Shutdown cancels calls of the next consumer and waits for them. The next start sends their
 // records again.
 func (r *fileReceiver) Shutdown(ctx context.Context) error {
+	r.position.end()
 	err := errors.Join(r.watcher.Shutdown(ctx), r.rejected.close())
 	r.telemetry.Shutdown()
 	return err

@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -419,6 +420,44 @@ func TestStartAtEndSkipsExistingFiles(t *testing.T) {
 	r.awaitLog("Read all files")
 	writeRecords(t, dir, zstd, 2)
 	r.await(&next, 2)
+}
+
+// The next consumer accepts two records, and takes long for the others.
+func TestReplayLogsItsPosition(t *testing.T) {
+	dir := t.TempDir()
+	first := writeRecords(t, dir, zstd, 1, 2, 3)
+	writeRecords(t, dir, zstd, 4)
+	for _, replays := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			next := testConsumer{answer: func(ctx context.Context, pd pprofile.Profiles) error {
+				if numberOf(pd) > 2 {
+					<-ctx.Done()
+				}
+				return ctx.Err()
+			}}
+			r := start(t, fmt.Sprintf("include: [%q]\nonce: %v", dir+"/*.zst", replays), &next)
+			time.Sleep(positionEvery - time.Second)
+			synctest.Wait()
+			require.Equal(t, once(1, 2), next.got())
+			logged := func() []observer.LoggedEntry { return r.logs.FilterMessage("Replay goes on").All() }
+			require.Empty(t, logged())
+			time.Sleep(positionEvery + time.Second)
+			synctest.Wait()
+			if !replays {
+				require.Empty(t, logged())
+				return
+			}
+			require.Len(t, logged(), 2)
+			fields := logged()[1].ContextMap()
+			assert.Contains(t, []any{int64(1), int64(2)}, fields["record"], "they are sent at once")
+			delete(fields, "record")
+			assert.Positive(t, fields["waiting_bytes"])
+			delete(fields, "waiting_bytes")
+			assert.Equal(t, map[string]any{
+				"files": int64(0), "damaged_files": int64(0), "records": int64(2), "rejected_records": int64(0), "path": first, "waiting_files": int64(2),
+			}, fields)
+		})
+	}
 }
 
 // once ends the Collector in order when all files were read.

@@ -88,9 +88,15 @@ func (t *telemetry) logTotals(logger *zap.Logger, once bool) {
 	if once {
 		log = logger.Info
 	}
+	log("Read all files", t.fields()...)
+}
+
+// fields are the totals since the start.
+func (t *telemetry) fields() []zap.Field {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	log("Read all files",
+	return []zap.Field{
 		zap.Int64("files", t.totals[fileSuccess]+t.totals[fileDamaged]), zap.Int64("damaged_files", t.totals[fileDamaged]),
-		zap.Int64("records", t.totals[recordAccepted]), zap.Int64("rejected_records", t.totals[recordRejected]))
+		zap.Int64("records", t.totals[recordAccepted]), zap.Int64("rejected_records", t.totals[recordRejected]),
+	}
 }

@@ -60,12 +60,21 @@ func (Marshaler) MarshalProfiles(pd pprofile.Profiles) ([]byte, error) {
 	} else if !fits {
 		return nil, fmt.Errorf("the sum of %s of a stack does not fit into 64 bits", all[0])
 	}
+	maps.DeleteFunc(sums, func(_ string, sum int64) bool { return sum == 0 })
 	var out []byte
-	for _, stack := range slices.Sorted(maps.Keys(sums)) {
-		if sums[stack] != 0 {
-			out = append(append(out, stack...), ' ')
-			out = append(strconv.AppendInt(out, sums[stack], 10), '\n')
+	numbers := 0 // stacks that end in one
+	for i, stack := range slices.Sorted(maps.Keys(sums)) {
+		if i == 0 && strings.HasPrefix(stack, string(byteOrderMark)) {
+			out = append(out, byteOrderMark...) // of the text: that of the frame is then read
 		}
+		line := escapeEnds(stack)
+		if endsInNumber([]byte(line)) {
+			if numbers++; numbers == len(sums) { // so that not each line looks as if it had two values
+				line = escapeNumber(line)
+			}
+		}
+		out = append(append(out, line...), ' ')
+		out = append(strconv.AppendInt(out, sums[stack], 10), '\n')
 	}
 	return out, nil
 }
@@ -108,9 +117,7 @@ func (r *reader) appendFrames(frames []string, l pprofile.Location) []string {
 		name := ""
 		if i := int(line.FunctionIndex()); i < r.dict.FunctionTable().Len() {
 			f := r.dict.FunctionTable().At(i)
-			if name = r.text(f.NameStrindex()); name == "" {
-				name = r.text(f.SystemNameStrindex())
-			}
+			name = sampletypes.FunctionName(r.text(f.NameStrindex()), r.text(f.SystemNameStrindex()))
 		}
 		if name == "" {
 			name = r.address(l)

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -48,11 +47,13 @@ func (u *Unmarshaler) UnmarshalSize(buf []byte, memory int64) (pd pprofile.Profi
 	pd = pprofile.NewProfiles()
 	d := decoder{tables: dictionary.New(0), lines: u.Lines, period: cmp.Or(u.Period, 1)}
 	d.tables.StartWriting(pd.Dictionary())
+	if IsUTF16(buf) {
+		return pd, 0, ErrUTF16
+	}
 	number := 0
-	for line := range bytes.Lines(buf) {
+	for line := range bytes.Lines(bytes.TrimPrefix(buf, byteOrderMark)) {
 		number++
-		line = bytes.TrimRight(line, " \t\r\n")
-		if len(line) == 0 {
+		if line = d.trim(line); len(line) == 0 {
 			continue
 		}
 		if int64(d.size()+maxPerByte*len(line)) > memory {
@@ -61,6 +62,9 @@ func (u *Unmarshaler) UnmarshalSize(buf []byte, memory int64) (pd pprofile.Profi
 		if err := d.add(line); err != nil {
 			return pprofile.NewProfiles(), 0, fmt.Errorf("line %d: %w", number, err)
 		}
+	}
+	if d.read > 0 && d.twoValues == d.read {
+		return pprofile.NewProfiles(), 0, errTwoValues
 	}
 	p := pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
 	p.SampleType().SetTypeStrindex(d.tables.String(cmp.Or(u.SampleType, "samples")))
@@ -83,12 +87,17 @@ const (
 
 // decoder interns frames and sums values by stack.
 type decoder struct {
+	lineReader
+	rounder
+
 	tables    *dictionary.Tables
 	locations []int32 // of the current stack, leaf first
 	samples   dictionary.Samples
 	values    []int64 // by number in samples
 	lines     bool
 	period    int64
+	read      int // lines with a value
+	twoValues int // those of them that may have two
 }
 
 // size is about the memory that the translation and its result take so far, in bytes.
@@ -104,18 +113,10 @@ func (d *decoder) resultSize() int {
 func (d *decoder) add(line []byte) error {
 	stack, value := line, d.period
 	if !d.lines {
-		space := bytes.LastIndexAny(line, " \t")
-		if space <= 0 {
-			return fmt.Errorf("%q: must be a stack, a space and a value", shorten(line))
+		var err error
+		if stack, value, err = d.readValue(line); err != nil {
+			return err
 		}
-		n, err := strconv.ParseInt(string(line[space+1:]), 10, 64)
-		if err != nil {
-			return fmt.Errorf("value is %q: must be a whole number", shorten(line[space+1:]))
-		}
-		if limit := math.MaxInt64 / d.period; n > limit || n < -limit {
-			return fmt.Errorf("value is %d: %d times as much overflows int64", n, d.period)
-		}
-		stack, value = line[:space], n*d.period
 	}
 	d.locations = d.locations[:0]
 	for end := len(stack); end >= 0; { // the leaf is the last frame of the line, and the first of the stack
@@ -139,6 +140,29 @@ func (d *decoder) add(line []byte) error {
 	}
 	d.values[number] = sum
 	return d.tables.Err()
+}
+
+// readValue divides a line into a stack and its value.
+func (d *decoder) readValue(line []byte) (stack []byte, value int64, err error) {
+	stack, text := cutValue(line)
+	if stack == nil {
+		return nil, 0, fmt.Errorf("%q: must be a stack, a space and a value", shorten(line))
+	}
+	parsed, err := parseAmount(text)
+	if err != nil {
+		return nil, 0, valueError(text)
+	}
+	if d.read++; endsInNumber(stack) {
+		d.twoValues++
+	}
+	scaled, ok := parsed.times(d.period)
+	if ok {
+		value, ok = d.round(scaled)
+	}
+	if !ok {
+		return nil, 0, fmt.Errorf("value is %s: %d times as much overflows int64", text, d.period)
+	}
+	return stack, value, nil
 }
 
 // shorten bounds the quotes of errors.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator/internal/jfr"
 )
 
@@ -74,7 +75,7 @@ func addString[K string | []byte](d *decoder, key K, value []byte) {
 }
 
 func (d *decoder) stringAttribute(key int32, value []byte) int32 {
-	if !d.takeText(len(value)) {
+	if !d.takeText(dictionary.ValidSize(value)) {
 		return 0
 	}
 	d.value = d.value[:0].AppendString(d.tables.Valid(value))

@@ -31,7 +31,7 @@ func (d *decoder) readLabels(data []byte) error {
 			continue
 		}
 		isString, start := c.Field == 2, c.Start
-		if !d.Take(mapSize + c.Stop - c.Start) {
+		if !d.Take(mapSize + dictionary.ValidSize(data[c.Start:c.Stop])) {
 			return d.Err
 		}
 		entry := c.Message()

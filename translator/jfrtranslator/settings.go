@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"strconv"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator/internal/jfr"
 )
 
@@ -44,7 +45,7 @@ func (d *decoder) readSetting(e *event) {
 	text := d.Text(int32(d.values[slotSetting]))
 	name := string(text[:min(len(text), len("interval")+1)]) // a longer one is none of these
 	value := d.Text(int32(d.values[slotSettingValue]))
-	if !d.takeText(len(text) + len(value)) {
+	if !d.takeText(dictionary.ValidSize(text) + dictionary.ValidSize(value)) {
 		return
 	}
 	switch name {

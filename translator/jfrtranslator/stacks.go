@@ -131,7 +131,7 @@ func (d *decoder) location(methodID uint64, line int64, frameType uint64) int32 
 // newFrameKind translates a frame type.
 func (d *decoder) newFrameKind(constant *jfr.Value) int32 {
 	text := d.text(poolFrameType, constant.At)
-	if !d.takeText(len(text)) {
+	if !d.takeText(dictionary.ValidSize(text)) {
 		return 0
 	}
 	kind, _ := jfr.LookUp(frameTypes, text)
@@ -165,7 +165,7 @@ func (d *decoder) methodOf(classID, nameID, descriptorID uint64) (m method) {
 	to := len(name)
 	name = append(name, d.symbol(poolSymbol, descriptorID)...)
 	d.name = name
-	if !d.takeText(len(name)) {
+	if !d.takeText(dictionary.ValidSize(name)) {
 		return m
 	}
 	m.isJava = class > 0 && !bytes.Equal(name[to:], nativeDescriptor)

@@ -62,7 +62,7 @@ var _ pprofile.Unmarshaler = (*Unmarshaler)(nil)
 type Report struct {
 	// OtherEvents are events that are not samples.
 	OtherEvents int
-	// InvalidStrings had bytes that are not UTF-8, which became U+FFFD.
+	// InvalidStrings had bytes that are not UTF-8, each of which became \xff.
 	InvalidStrings int
 	// NegativeValues are durations, sizes and weights below zero, which became 0.
 	NegativeValues int

@@ -387,8 +387,8 @@ func TestUnmarshalReadsEachEncodingOfStrings(t *testing.T) {
 	got, _, _ := strings.Cut(show(t, pd), "cpu cpu/")
 	assert.Equal(t, "cpu samples/count period 10000000 cpu/nanoseconds\n   1 thread.id=1\n   1 thread.id=2\n"+
 		"   1 thread.id=3 thread.name=from the pool\n   1 thread.id=4 thread.name=UTF-8 ä\n   1 thread.id=5 thread.name=UTF-16 ä😀\n"+
-		"   1 thread.id=6 thread.name=Latin-1 ä\n   1 thread.id=7 thread.name=bad \uFFFD\n   1 thread.id=8\n"+
-		"   1 thread.id=9 thread.name=a pair 😀, 한, half \uFFFD, half \uFFFD\n", got)
+		"   1 thread.id=6 thread.name=Latin-1 ä\n   1 thread.id=7 thread.name=bad \\xff\n   1 thread.id=8\n"+
+		"   1 thread.id=9 thread.name=a pair 😀, 한, half \\xed\\xa0\\xbd, half \\xed\\xb8\\x80\\xed\n", got)
 	assert.Equal(t, 2, report.InvalidStrings)
 }
 

@@ -160,6 +160,9 @@ func (d *decoder) bytes(i uint64) []byte {
 	return d.data[p.start:p.stop]
 }
 
+// textSize is the length of string i as valid UTF-8.
+func (d *decoder) textSize(i uint64) int { return dictionary.ValidSize(d.bytes(i)) }
+
 // checkStrings fails if one of the strings does not exist.
 func (d *decoder) checkStrings(indices ...uint64) error {
 	for _, i := range indices {

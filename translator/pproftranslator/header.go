@@ -132,7 +132,7 @@ func (d *decoder) checkHeader() error {
 		if err := d.checkStrings(c); err != nil {
 			return fmt.Errorf("comment[%d]: %w", i, err)
 		}
-		comments += len(d.bytes(c))
+		comments += d.textSize(c)
 	}
 	if err := d.takeText(comments); err != nil {
 		return fmt.Errorf("comment: %w", err)

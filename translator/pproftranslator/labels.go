@@ -211,7 +211,7 @@ func (d *decoder) isTimestamp(l *label) bool {
 
 // singleValue returns the attribute of a label.
 func (d *decoder) singleValue(l *label) (int32, error) {
-	if err := d.takeText(len(d.bytes(l.text))); err != nil {
+	if err := d.takeText(d.textSize(l.text)); err != nil {
 		return 0, err
 	}
 	d.value = d.appendValue(d.value[:0], l)
@@ -230,7 +230,7 @@ func (d *decoder) appendValue(v dictionary.Value, l *label) dictionary.Value {
 func (d *decoder) checkValues(labels []label) error {
 	size := 0
 	for i := range labels {
-		size += len(d.bytes(labels[i].text)) + len(d.bytes(labels[i].unit)) // which are compared
+		size += d.textSize(labels[i].text) + d.textSize(labels[i].unit) // which are compared
 	}
 	return d.takeText(size)
 }

@@ -43,7 +43,7 @@ import (
 // schema URLs, other attributes of resource, scope and Profile, and attributes of
 // mappings and locations other than build ids, pprof.mapping.has_* and
 // pprof.location.is_folded: the Marshaler discards these. Times and durations over
-// int64 become its maximum. Strings that are not UTF-8 are repaired with U+FFFD.
+// int64 become its maximum. Bytes that are not of UTF-8 are escaped as \xff.
 type Marshaler struct {
 	// OmitEmpty leaves out the sample types whose Profiles have no samples, and pprofs without samples.
 	OmitEmpty bool

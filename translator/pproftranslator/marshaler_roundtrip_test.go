@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
@@ -64,11 +65,11 @@ func requireEqualPprofs(t *testing.T, want *profile.Profile, got []*profile.Prof
 	var expanded []expand.Profile
 	for _, p := range got {
 		expanded = append(expanded, expand.Pprof(p)...)
-		require.Equal(t, strings.ToValidUTF8(want.DefaultSampleType, "\uFFFD"), p.DefaultSampleType)
+		require.Equal(t, conformance.Repaired(want.DefaultSampleType), p.DefaultSampleType)
 		requireMainFirst(t, want, p)
 		require.Len(t, p.SampleType, len(want.SampleType))
 		for i, st := range want.SampleType {
-			require.Equal(t, strings.ToValidUTF8(st.Type+"/"+st.Unit, "\uFFFD"), p.SampleType[i].Type+"/"+p.SampleType[i].Unit)
+			require.Equal(t, conformance.Repaired(st.Type+"/"+st.Unit), p.SampleType[i].Type+"/"+p.SampleType[i].Unit)
 		}
 	}
 	require.Empty(t, expand.Diff(expand.Normalize(expand.Pprof(want), o), expand.Normalize(expanded, o)))
@@ -196,7 +197,7 @@ func requireSums(t *testing.T, pd pprofile.Profiles) {
 func totalsOf(profiles []expand.Profile) string {
 	all := map[string]*big.Int{}
 	for _, p := range profiles {
-		key := strings.ToValidUTF8(p.Type+"/"+p.Unit, "\uFFFD")
+		key := conformance.Repaired(p.Type + "/" + p.Unit)
 		sum := cmp.Or(all[key], new(big.Int))
 		for _, s := range p.Samples {
 			sum.Add(sum, s.Sum)

@@ -38,8 +38,9 @@ func (u *Unmarshaler) Memory(message []byte) int64 {
 	frames, labels := d.countSamples()
 	texts, longest := 0, 0 // bytes of all strings, and of the longest
 	_ = d.each(profileString, func(c *wire.Cursor) error {
-		texts += c.End - c.At
-		longest = max(longest, c.End-c.At)
+		size := dictionary.ValidSize(c.Data[c.At:c.End])
+		texts += size
+		longest = max(longest, size)
 		return nil
 	})
 	repeated := 0 // bytes of long texts that are in the result again and again

@@ -85,6 +85,28 @@ func requireItsMemory(t *testing.T, data message) (allocated int, err error) {
 	return allocated, err
 }
 
+// A byte that is not UTF-8 becomes four.
+func TestMemoryOfNamesThatAreNotUTF8_M3(t *testing.T) {
+	data := message(nil).strings("", "cpu", "nanoseconds").bytes(profileSampleType, message(nil).varint(1, 1).varint(2, 2))
+	for i := range uint64(8) {
+		data = data.strings(strings.Repeat("\xff", 1<<20-int(i))).
+			bytes(profileFunction, message(nil).varint(functionID, i+1).varint(functionName, 3+i)).
+			bytes(profileLocation, message(nil).varint(locationID, i+1).bytes(locationLine, message(nil).varint(lineFunction, i+1))).
+			bytes(profileSample, message(nil).packed(sampleLocation, i+1).varint(sampleValue, 1))
+	}
+	expected := (&Unmarshaler{}).Memory(data)
+	before := profiletest.Heap()
+	pd, report, err := (&Unmarshaler{}).UnmarshalReport(data)
+	require.NoError(t, err)
+	held := int64(profiletest.Heap()) - int64(before)
+	runtime.KeepAlive(data)
+	require.Greater(t, held, int64(31<<20))
+	require.Less(t, held, int64(report.Bytes)*3/2)
+	require.Less(t, held, expected)
+	require.Equal(t, 8, report.InvalidStrings)
+	require.Equal(t, 8, pd.SampleCount())
+}
+
 // A field that may be packed takes a value in two bytes of the payload and eight in memory
 // if it is not.
 func TestUnpackedFieldsAreLimited_M3(t *testing.T) {

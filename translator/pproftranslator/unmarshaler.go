@@ -7,7 +7,7 @@
 // building a tree of objects. It accepts all that google/pprof's ParseUncompressed
 // and CheckValid accept, within [Limits], and refuses the rest with an error
 // that names the field and the index. Nothing that a sample reaches is lost on
-// the way there and back, except for bytes that are not UTF-8 and for data that the
+// the way there and back, except for bytes that are not UTF-8, which are escaped as \xff, and for data that the
 // other format has no place for (see [Marshaler]).
 package pproftranslator
 
@@ -57,7 +57,7 @@ func IsLinkLabel(name string) bool { return fromotlp.IsLinkLabel(name) }
 
 // Report counts the repairs of a translation and measures its result.
 type Report struct {
-	// InvalidStrings had bytes that are not UTF-8, which became U+FFFD.
+	// InvalidStrings had bytes that are not UTF-8, each of which became \xff.
 	InvalidStrings int
 	// NegativeTimes are times and durations below zero, which became 0.
 	NegativeTimes int

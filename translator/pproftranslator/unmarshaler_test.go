@@ -70,7 +70,7 @@ func fewerSamples(t *testing.T, data []byte) []byte {
 
 // Keys that are equal once they are valid UTF-8 are one key.
 func TestUnmarshalRepairsKeys_R9(t *testing.T) {
-	m := base().strings("\xff", "\xfe")
+	m := base().strings("\xff", `\xff`)
 	m = m.bytes(profileSample, message(nil).packed(2, 1).
 		bytes(3, message(nil).varint(1, 7).varint(2, 6)).
 		bytes(3, message(nil).varint(1, 8).varint(3, 4)))
@@ -81,6 +81,27 @@ func TestUnmarshalRepairsKeys_R9(t *testing.T) {
 	samples := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples()
 	require.Equal(t, 1, samples.At(1).AttributeIndices().Len())
 	profiletest.Injected(t, fmt.Sprintf("%d invalid strings", report.InvalidStrings))
+}
+
+func TestNamesThatDifferInBytesThatAreNotUTF8StayApart_R9(t *testing.T) {
+	p := &profile.Profile{SampleType: []*profile.ValueType{{Type: "samples", Unit: "count"}}}
+	want := map[string]int64{}
+	for i, name := range []string{"f\xff", "f\xfe", "f\xff\xfe", "f\uFFFD", "f"} {
+		f := &profile.Function{ID: uint64(i + 1), Name: name}
+		l := &profile.Location{ID: uint64(i + 1), Line: []profile.Line{{Function: f}}}
+		p.Function, p.Location = append(p.Function, f), append(p.Location, l)
+		p.Sample = append(p.Sample, &profile.Sample{Location: []*profile.Location{l}, Value: []int64{int64(1 + i)}})
+		want[[]string{`f\xff`, `f\xfe`, `f\xff\xfe`, "f\uFFFD", "f"}[i]] = int64(1 + i)
+	}
+	pd, report, err := (&Unmarshaler{}).UnmarshalReport(profiletest.Pprof(t, p))
+	require.NoError(t, err)
+	require.Equal(t, 3, report.InvalidStrings)
+	profiletest.RequireConforms(t, pd)
+	got := map[string]int64{}
+	for _, sample := range profiletest.Expand(t, pd)[0].Samples {
+		got[sample.Stack[0].Lines[0].Function] = sample.Sum.Int64()
+	}
+	require.Equal(t, want, got)
 }
 
 // The labels of some samples are cached, depending on a random seed.

@@ -97,13 +97,13 @@ func TestDiffFindsEveryChange(t *testing.T) {
 		`"leaf"/"f"`:                     ofSample(func(s sample) { s.Stack[0].Lines[0].SystemName = "f" }),
 		`"x.go":7`:                       ofSample(func(s sample) { s.Stack[0].Lines[0].Filename = "x.go" }),
 		"+0x1":                           ofSample(func(s sample) { s.Stack[0].Mapping.Offset = 1 }),
-		`"process.executable.build_id.gnu"=string("d")`:            ofSample(func(s sample) { s.Stack[0].Mapping.Attributes[0].Value = "d" }),
-		`attributes ["of"=<nil>(<nil>)`:  ofSample(func(s sample) { s.Stack[0].Attributes = []expand.Attribute{{Key: "of"}} }),
-		`"x"/"nanoseconds"`:              func(e []expand.Profile) { e[0].Type = "x" },
-		"8 time":                         func(e []expand.Profile) { e[0].Period = 8 },
-		"1001+100":                       func(e []expand.Profile) { e[0].Time++ },
-		`resource "" "" "" []`:           func(e []expand.Profile) { e[0].Resource.Attributes = nil },
-		`scope "x"`:                      func(e []expand.Profile) { e[0].Scope.Name = "x" },
+		`"process.executable.build_id.gnu"=string("d")`: ofSample(func(s sample) { s.Stack[0].Mapping.Attributes[0].Value = "d" }),
+		`attributes ["of"=<nil>(<nil>)`:                 ofSample(func(s sample) { s.Stack[0].Attributes = []expand.Attribute{{Key: "of"}} }),
+		`"x"/"nanoseconds"`:                             func(e []expand.Profile) { e[0].Type = "x" },
+		"8 time":                                        func(e []expand.Profile) { e[0].Period = 8 },
+		"1001+100":                                      func(e []expand.Profile) { e[0].Time++ },
+		`resource "" "" "" []`:                          func(e []expand.Profile) { e[0].Resource.Attributes = nil },
+		`scope "x"`:                                     func(e []expand.Profile) { e[0].Scope.Name = "x" },
 	} {
 		got := expandSmall(t)
 		change(got)

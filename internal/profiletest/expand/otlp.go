@@ -19,8 +19,8 @@ import (
 
 // Profiles writes pd out, one element a Profile, in order. It reads the marshalled
 // form of a copy, so that string references that pdata hides are resolved too;
-// pd is not changed. Strings that are not UTF-8 are repaired, bad bytes becoming
-// U+FFFD. An index outside of its table is an error.
+// pd is not changed. Strings that are not UTF-8 are repaired, each bad byte
+// becoming \xff. An index outside of its table is an error.
 func Profiles(pd pprofile.Profiles) ([]Profile, error) {
 	message, err := conformance.Marshal(pd)
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
 )
 
 // Labels that are a link or a timestamp.
@@ -48,7 +50,7 @@ var goBuildID = regexp.MustCompile(`^[0-9A-Za-z_-]{20}/[0-9A-Za-z_-]{20}(/[0-9A-
 //   - Times and durations below 0 are 0. Comments, drop_frames, keep_frames and
 //     doc_url are attributes of the profile; the order of types and the default
 //     are attributes of the scope. The resource is empty.
-//   - Strings that are not UTF-8 are repaired, bad bytes becoming U+FFFD.
+//   - Strings that are not UTF-8 are repaired, each bad byte becoming \xff.
 func Pprof(p *profile.Profile) []Profile {
 	x := &pprofExpander{frames: map[*profile.Location]*Frame{}, in: newInterner()}
 	order := sampleTypeOrder(p)
@@ -156,7 +158,7 @@ func appendString(attributes []Attribute, key, value string) []Attribute {
 }
 
 func valid(s string) string {
-	return strings.ToValidUTF8(s, "\uFFFD")
+	return conformance.Repaired(s)
 }
 
 func (x *pprofExpander) sample(s *profile.Sample) pprofSample {

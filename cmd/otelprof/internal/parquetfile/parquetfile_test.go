@@ -51,7 +51,7 @@ func read(t testing.TB, file []byte) []Row {
 // nameOf names a frame of the independent reader.
 func nameOf(f *expand.Frame) (names []string) {
 	for _, line := range f.Lines {
-		names = append(names, cmp.Or(line.Function, line.SystemName, line.Filename, "?"))
+		names = append(names, cmp.Or(line.Function, profiletest.Demangled(line.SystemName), line.Filename, "?"))
 	}
 	if len(names) > 0 {
 		return names

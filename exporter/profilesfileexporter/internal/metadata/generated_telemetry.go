@@ -36,6 +36,7 @@ type TelemetryBuilder struct {
 	ExporterProfilesFileDroppedFiles           metric.Int64Counter
 	ExporterProfilesFileErrors                 metric.Int64Counter
 	ExporterProfilesFileFiles                  metric.Int64Counter
+	ExporterProfilesFileIncompleteIndexes      metric.Int64Counter
 	ExporterProfilesFileOtherRecords           metric.Int64Counter
 	ExporterProfilesFileRecords                metric.Int64Counter
 	ExporterProfilesFileRecoveredFiles         metric.Int64Counter
@@ -148,6 +149,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.ExporterProfilesFileFiles, err = builder.meter.Int64Counter(
 		"otelcol_exporter_profiles_file_files",
 		metric.WithDescription("Closed files. [Development]"),
+		metric.WithUnit("{file}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterProfilesFileIncompleteIndexes, err = builder.meter.Int64Counter(
+		"otelcol_exporter_profiles_file_incomplete_indexes",
+		metric.WithDescription("Closed files without an index, or with one without labels, because of an error or too little memory. [Development]"),
 		metric.WithUnit("{file}"),
 	)
 	errs = errors.Join(errs, err)

@@ -32,6 +32,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ExporterProfilesFileDroppedFiles.Add(context.Background(), 1)
 	tb.ExporterProfilesFileErrors.Add(context.Background(), 1)
 	tb.ExporterProfilesFileFiles.Add(context.Background(), 1)
+	tb.ExporterProfilesFileIncompleteIndexes.Add(context.Background(), 1)
 	tb.ExporterProfilesFileOtherRecords.Add(context.Background(), 1)
 	tb.ExporterProfilesFileRecords.Add(context.Background(), 1)
 	tb.ExporterProfilesFileRecoveredFiles.Add(context.Background(), 1)
@@ -64,6 +65,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterProfilesFileFiles(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterProfilesFileIncompleteIndexes(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterProfilesFileOtherRecords(t, testTel,

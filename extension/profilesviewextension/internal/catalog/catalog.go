@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
@@ -27,19 +28,20 @@ import (
 type Catalog struct {
 	// ReadingTime is how long Refresh may read files.
 	ReadingTime time.Duration
-	// MaxAge is how old the list of files may be.
+	// MaxAge is how old the list of files may be, if it takes little time.
 	MaxAge time.Duration
 
-	directory string
 	objects   *objectstore.Reader
 	maxMemory int64 // of all details
 	options   archive.Options
 
-	mu     *semaphore.Weighted // guards the following; a request whose client has left does not wait for it
-	listed time.Time
-	files  map[string]*file // by path
-	failed []error          // of the last listing
-	memory atomic.Int64     // of details
+	mu      *semaphore.Weighted // guards the following; a request whose client has left does not wait for it
+	lists   lister
+	files   map[string]*file                // by path
+	failed  []error                         // of the last listing
+	used    *simplelru.LRU[*file, struct{}] // those with details
+	details atomic.Int64                    // bytes of details
+	entries atomic.Int64                    // bytes of files without their details
 }
 
 // New returns the catalog of a directory or of the URL of one in an object store, which may not exist yet. The details of its
@@ -49,45 +51,47 @@ func New(directory string, maxMemory, cacheMemory int64, options archive.Options
 	if objectstore.IsURL(directory) {
 		maxAge = 30 * time.Second // lists cost time and money
 	}
-	return &Catalog{
-		ReadingTime: time.Second / 20, MaxAge: maxAge, directory: directory, objects: objectstore.NewReader(cacheMemory, &archive.Stats{}), maxMemory: maxMemory, options: options,
-		mu: semaphore.NewWeighted(1), files: map[string]*file{},
+	used, _ := simplelru.NewLRU[*file, struct{}](math.MaxInt, nil) // an error would be of the number
+	c := &Catalog{
+		ReadingTime: time.Second / 20, MaxAge: maxAge, objects: objectstore.NewReader(cacheMemory, &archive.Stats{}), maxMemory: maxMemory, options: options,
+		mu: semaphore.NewWeighted(1), files: map[string]*file{}, used: used,
 	}
+	c.lists = newLister(func(ctx context.Context) ([]archive.File, []error) { return c.objects.Find(ctx, []string{directory}) })
+	return c
 }
 
-// Memory returns the bytes that the details of files and the cache take. It does not wait for a Scan.
-func (c *Catalog) Memory() int64 { return c.memory.Load() + c.objects.Memory() }
+// Memory returns the bytes that files, their details and the cache take. It does not wait for a Scan.
+func (c *Catalog) Memory() int64 { return c.entries.Load() + c.details.Load() + c.objects.Memory() }
 
-// Close closes connections to object stores.
-func (c *Catalog) Close() { c.objects.Close() }
+// Close ends the listing that runs, and closes connections to object stores.
+func (c *Catalog) Close() {
+	c.lists.close()
+	c.objects.Close()
+}
 
-// Refresh lists the directory again, unless the last list is recent, and reads further files for a short time. Other
-// methods use the last list, so that all parts of a page show the same.
+// Refresh takes the latest list of the files, and reads further files for a short time. Other
+// methods use that list, so that all parts of a page show the same.
 func (c *Catalog) Refresh(ctx context.Context) error {
 	if err := c.mu.Acquire(ctx, 1); err != nil {
 		return err
 	}
 	defer c.mu.Release(1)
-	if time.Since(c.listed) >= c.MaxAge {
-		c.list(ctx)
+	if l := c.lists.next(ctx, c.MaxAge); l != nil {
+		c.take(l)
 	}
 	c.readFurther(ctx, time.Now().Add(c.ReadingTime))
 	return ctx.Err()
 }
 
-// list lists the files. If a store does not answer, the last list stays. c.mu is held.
-func (c *Catalog) list(ctx context.Context) {
-	found, failed := c.objects.Find(ctx, []string{c.directory})
-	if ctx.Err() != nil {
+// take replaces the files by those of a list. If a store did not answer, the last list stays. c.mu is held.
+func (c *Catalog) take(l *listing) {
+	c.failed = l.failed
+	if l.isIncomplete() {
 		return
 	}
-	c.failed, c.listed = failed, time.Now()
-	if slices.ContainsFunc(failed, archive.IsStorageError) {
-		return
-	}
-	c.failed = slices.DeleteFunc(failed, func(err error) bool { return errors.Is(err, fs.ErrNotExist) })
-	seen := make(map[string]*file, len(found))
-	for _, f := range found {
+	c.failed = slices.DeleteFunc(l.failed, func(err error) bool { return errors.Is(err, fs.ErrNotExist) })
+	seen, size := make(map[string]*file, len(l.found)), int64(0)
+	for _, f := range l.found {
 		known, before := c.files[f.Path], c.files[f.Path+recordfile.PartialSuffix]
 		switch {
 		case known != nil && known.Size == f.Size && known.Modified == f.Modified:
@@ -98,10 +102,13 @@ func (c *Catalog) list(ctx context.Context) {
 			closed := *before // and so renamed: it keeps the details
 			closed.File, closed.partial, closed.grown = f, false, false
 			known, before.details, before.labels = &closed, nil, nil
+			c.used.Remove(before)
+			c.used.Add(known, struct{}{})
 		default:
 			known = newFile(f)
 		}
 		seen[f.Path] = known
+		size += known.entrySize()
 	}
 	for path, known := range c.files {
 		if seen[path] != known {
@@ -109,6 +116,7 @@ func (c *Catalog) list(ctx context.Context) {
 		}
 	}
 	c.files = seen
+	c.entries.Store(size)
 }
 
 // readFurther reads at least one of the files that were not read, those that were written last first, until the
@@ -164,37 +172,43 @@ func (c *Catalog) useNext(ctx context.Context, files []*file, i int) (details, e
 
 // drop forgets the details of a file. c.mu is held.
 func (c *Catalog) drop(f *file) {
-	c.memory.Add(-f.size())
+	c.details.Add(-f.size())
 	f.details, f.labels = nil, nil
+	c.used.Remove(f)
 }
 
-// use loads the details of a file, until the deadline if there is one, and drops those of other files if all take too much
-// memory. It returns nil if the file is gone. An error is that of an object store. c.mu is held.
+// use loads the details of a file, until the deadline if there is one, and drops those that were used least recently if all take too
+// much memory. It returns nil if the file is gone. An error is that of an object store. c.mu is held.
 func (c *Catalog) use(ctx context.Context, f *file, deadline time.Time) (details, error) {
 	if f.details != nil && !f.grown {
+		c.used.Get(f)
 		return f.details, nil
 	}
-	c.memory.Add(-f.size())
+	c.details.Add(-f.size())
 	switch err := f.load(ctx, &c.options, deadline); {
 	case errors.Is(err, fs.ErrNotExist):
 		f.details, f.labels = nil, nil
+		c.used.Remove(f)
 		delete(c.files, f.Path)
+		c.entries.Add(-f.entrySize())
 		return nil, nil
 	case err != nil:
 		*f = *newFile(f.File)
+		c.used.Remove(f)
 		return nil, err
 	}
-	c.memory.Add(f.size())
+	c.details.Add(f.size())
+	c.used.Add(f, struct{}{})
 	loaded := f.details
-	if c.memory.Load() > c.maxMemory {
-		for _, f := range c.files {
-			if c.memory.Load() > c.maxMemory/4*3 { // so that it is some time before it is full again
-				c.drop(f)
-			}
-		}
+	for c.details.Load() > c.detailsMemory() && c.used.Len() > 0 {
+		oldest, _, _ := c.used.GetOldest()
+		c.drop(oldest)
 	}
 	return loaded, nil
 }
+
+// detailsMemory is what details may take: what files leave, but at least a half.
+func (c *Catalog) detailsMemory() int64 { return max(c.maxMemory-c.entries.Load(), c.maxMemory/2) }
 
 // between returns the files that may have Profiles in [from, to), by path, and with written those that were
 // written then. c.mu is held.
@@ -306,7 +320,7 @@ func (c *Catalog) Scan(ctx context.Context, from, to time.Time, selects func(*re
 	}
 	found.Pending = len(c.pending())
 	slices.SortFunc(found.Errors, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
-	return found, nil
+	return found, ctx.Err()
 }
 
 // Missing is what was not read of a selection.
@@ -334,25 +348,32 @@ func (c *Catalog) Source(ctx context.Context, sel *query.Selection, missed *Miss
 	}
 	defer c.mu.Release(1)
 	const most = 5
-	source := &query.Source{Options: c.options, Failed: func(err error) error {
+	failed := func(err error) error {
 		if len(missed.Failed) < most {
 			missed.Failed = append(missed.Failed, err)
 		}
 		return nil
-	}}
+	}
+	for _, err := range c.failed { // also files that may count twice
+		if !slices.ContainsFunc(missed.Failed, func(known error) bool { return known.Error() == err.Error() }) {
+			_ = failed(err) // it returns nil
+		}
+	}
+	source := &query.Source{Options: c.options, Failed: failed}
 	from, to := sel.From.UnixNano(), sel.To.UnixNano()
 	files := c.between(from, to, true)
+	matches := func(k *recordfile.Key) bool { return sel.MatchesKey(ctx, k) }
 	for i, f := range files {
 		all, err := c.useNext(ctx, files, i)
 		if err != nil {
 			return nil, err
 		}
-		if all.has(sel.MatchesKey) && f.mayStartIn(from, to) || len(f.errs) > 0 && f.writtenIn(from, to) {
+		if all.has(matches) && f.mayStartIn(from, to) || len(f.errs) > 0 && f.writtenIn(from, to) {
 			source.Files = append(source.Files, f.File)
 		}
 	}
 	missed.Pending = len(c.pending())
-	return source, nil
+	return source, ctx.Err() // after its end, files may be missing
 }
 
 // maxLabelFiles is how many files Labels looks at: those that were written last.
@@ -375,17 +396,17 @@ func (c *Catalog) Labels(ctx context.Context, sel *query.Selection) (*labels.Set
 		if err != nil {
 			return nil, err
 		}
-		if !has.has(sel.MatchesKey) {
+		if !has.has(func(k *recordfile.Key) bool { return sel.MatchesKey(ctx, k) }) {
 			continue
 		}
 		looked++
 		if f.labels == nil && f.details != nil {
 			if x := c.options.StoredIndex(ctx, f.File); x != nil {
 				f.labels = &x.Labels
-				c.memory.Add(f.labels.Size())
+				c.details.Add(f.labels.Size())
 			}
 		}
 		found.Merge(f.labels)
 	}
-	return found, nil
+	return found, ctx.Err()
 }

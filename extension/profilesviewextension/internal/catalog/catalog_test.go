@@ -7,9 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -68,7 +70,7 @@ func indexedRecord(t *testing.T, service string, at time.Time, value int64) reco
 // listAgain lists the files.
 func (s *store) listAgain() {
 	s.t.Helper()
-	s.listed = time.Time{}
+	s.lists.began = time.Time{}
 	require.NoError(s.t, s.Refresh(s.t.Context()))
 }
 
@@ -239,7 +241,7 @@ func TestARemovedOrReplacedFileIsNoticed_V1(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, found.Errors, 1)
 	assert.Contains(t, found.Errors[0].Error(), files[0])
-	assert.Less(t, s.Memory(), int64(1000))
+	assert.Less(t, s.details.Load(), int64(1000))
 }
 
 func TestDetailsTakeBoundedMemory_V2(t *testing.T) {
@@ -253,15 +255,53 @@ func TestDetailsTakeBoundedMemory_V2(t *testing.T) {
 	require.NoError(t, w.Close())
 	for range 3 {
 		require.Len(t, s.sum(from, to), services)
-		assert.LessOrEqual(t, s.Memory(), s.maxMemory)
-		var held int64
+		assert.LessOrEqual(t, s.details.Load(), s.maxMemory)
+		var held, entries int64
 		for _, f := range s.files {
+			entries += f.entrySize()
 			if f.details != nil {
 				held += f.size()
+				assert.True(t, s.used.Contains(f))
 			}
 		}
-		assert.Equal(t, held, s.Memory())
+		assert.Equal(t, held, s.details.Load())
+		assert.Equal(t, entries, s.entries.Load())
+		assert.Equal(t, held+entries, s.Memory(), "what the catalog keeps")
 	}
+}
+
+func TestDetailsOfFilesThatWereUsedLeastRecentlyAreDropped(t *testing.T) {
+	s, now := newStore(t, 10_000), time.Now()
+	for i := range 10 {
+		w := s.writer()
+		require.NoError(t, w.Append(record(t, fmt.Sprint(i), now.Add(-time.Minute), 1)))
+		require.NoError(t, w.Close())
+	}
+	s.sum(now.Add(-time.Hour), now)
+	size := s.files[slices.Sorted(maps.Keys(s.files))[0]].size()
+	s.maxMemory = 2 * 5 * size // half of it for entries
+	for _, f := range s.files {
+		s.drop(f)
+	}
+	use := func(i int) {
+		for path, f := range s.files {
+			if filepath.Base(filepath.Dir(path)) == fmt.Sprint(i) {
+				_, err := s.use(t.Context(), f, time.Time{})
+				require.NoError(t, err)
+			}
+		}
+	}
+	for i := range 10 {
+		use(i)
+		use(0) // again and again
+	}
+	var held []string
+	for path, f := range s.files {
+		if f.details != nil {
+			held = append(held, filepath.Base(filepath.Dir(path)))
+		}
+	}
+	assert.ElementsMatch(t, []string{"0", "6", "7", "8", "9"}, held)
 }
 
 // A request whose client has left does not wait for the one that uses the catalog.
@@ -280,3 +320,30 @@ func TestWaitingEndsWithTheRequest(t *testing.T) {
 }
 
 func all(*recordfile.Key) bool { return true }
+
+// TestFilesThatMayCountTwiceAreNamed_A5: the list of files has the error, and so has each selection.
+func TestFilesThatMayCountTwiceAreNamed_A5(t *testing.T) {
+	s, now := newStore(t, 1<<20), time.Now()
+	w := s.writer()
+	require.NoError(t, w.Append(record(t, "checkout", now, 1)))
+	require.NoError(t, w.Close())
+	files, err := filepath.Glob(filepath.Join(s.dir, "checkout", "*.zst"))
+	require.NoError(t, err)
+	name, ours := recordfile.ParseName(filepath.Base(files[0]))
+	require.True(t, ours)
+	name.Span = time.Hour // as if it was compacted, and copied without its manifest
+	content, err := os.ReadFile(files[0])
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "checkout", name.String()), content, 0o600))
+	require.NoError(t, s.Refresh(t.Context()))
+	var missed Missing
+	for range 2 {
+		_, err = s.Source(t.Context(), &query.Selection{From: now.Add(-time.Hour), To: now.Add(time.Hour)}, &missed)
+		require.NoError(t, err)
+	}
+	require.Len(t, missed.Notes(), 1)
+	assert.Contains(t, missed.Notes()[0], name.String()+": the list of the files that it replaces is missing; it may count twice, as do files of its time such as "+filepath.Base(files[0])+" (1 in all)")
+	found, err := s.Scan(t.Context(), now.Add(-time.Hour), now.Add(time.Hour), all, func(*recordfile.Key, []recordfile.Total, uint64) error { return nil })
+	require.NoError(t, err)
+	require.Len(t, found.Errors, 1)
+}

@@ -10,6 +10,6 @@
 // have any other time, so each request also reads further files for a bounded time, until all were read.
 // [Found] says how many were not.
 //
-// The details of files take a bounded part of memory. Those that were used least are dropped and read
-// again.
+// The details of files take a bounded part of memory. Those that were used least recently are dropped and read
+// again. A list of many files takes long, so that it is made beside the requests, which use the last one meanwhile.
 package catalog

@@ -101,6 +101,12 @@ func (f *file) size() int64 {
 	return f.details.size() + f.labels.Size()
 }
 
+// entrySize estimates the bytes of the entry besides details and labels.
+func (f *file) entrySize() int64 {
+	const place = 40 // in a map
+	return int64(unsafe.Sizeof(*f)) + place + int64(len(f.Path))
+}
+
 func newFile(found archive.File) *file {
 	f := &file{File: found}
 	if name, ok := recordfile.ParseName(filepath.Base(found.Path)); ok {

@@ -50,7 +50,7 @@ func (p *Page) apiServices(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	totals, found, err := p.totals(r.Context(), &scope{Selection: params.selected, selects: params.selected.MatchesKey}, p.room())
+	totals, found, err := p.totals(r.Context(), scopeOf(r.Context(), params.selected), p.room())
 	if err != nil {
 		return err
 	}

@@ -101,7 +101,7 @@ func (p *Page) overview(w http.ResponseWriter, r *http.Request) error {
 	offered := newOffered()
 	shown := func(s *recordfile.Key) bool {
 		offered.add(s)
-		return params.selected.MatchesKey(s) && slices.ContainsFunc([]string{s.Service, s.Type, s.SampleType}, func(name string) bool {
+		return params.selected.MatchesKey(r.Context(), s) && slices.ContainsFunc([]string{s.Service, s.Type, s.SampleType}, func(name string) bool {
 			return strings.Contains(strings.ToLower(name), search)
 		})
 	}

@@ -180,6 +180,9 @@ func (p *Page) response(r *http.Request, serve handler, held []*slots) (complete
 	}
 	complete = &response{header: http.Header{}}
 	gzhttp.GzipHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { err = serve(w, r) })).ServeHTTP(complete, r)
+	if err == nil {
+		err = r.Context().Err() // what is found after its end may not be all
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -108,7 +108,7 @@ func parseParams(values url.Values, byDefault time.Duration, now time.Time) (*pa
 
 // wrong is the error of a parameter. err states the valid values.
 func wrong(key, text string, err error) error {
-	return usageError{fmt.Errorf("%s is %q: %w", key, text, err)}
+	return usageError{fmt.Errorf("%s is %.200q: %w", key, text, err)}
 }
 
 // setRange sets the range of a selection. length is that of one without a start.

@@ -4,7 +4,9 @@
 package page
 
 import (
+	"bytes"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 
@@ -22,6 +24,11 @@ func (p *Page) rpc(method http.Handler) http.Handler {
 	serve := p.query(func(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set(gzhttp.HeaderNoCompression, "true") // the method compresses
 		w.Header().Set("Cache-Control", "no-store")
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return err
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		method.ServeHTTP(w, r)
 		return nil
 	}, p.queries)
@@ -30,8 +37,12 @@ func (p *Page) rpc(method http.Handler) http.Handler {
 			http.Error(w, "use the Connect protocol", http.StatusUnsupportedMediaType)
 			return
 		}
-		switch err := serve(w, r); {
+		err := serve(w, r)
+		tooLarge, isTooLarge := errors.AsType[*http.MaxBytesError](err)
+		switch {
 		case err == nil:
+		case isTooLarge:
+			queryapi.WriteTooLarge(w, r, tooLarge.Limit)
 		case errors.Is(err, errBusy):
 			w.Header().Set("Retry-After", "5")
 			queryapi.WriteError(w, r, connect.NewError(connect.CodeResourceExhausted, err))

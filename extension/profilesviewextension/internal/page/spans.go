@@ -5,15 +5,14 @@ package page
 
 import (
 	"cmp"
-	"context"
 	"encoding/hex"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 // TraceIDInURL is what a template of URLs has in place of the ID of a trace.
@@ -34,17 +33,14 @@ type tracedSpan struct {
 // spanTotals are those of the spans of a trace.
 type spanTotals map[pcommon.SpanID]*totals
 
-// add adds the spans of a payload of a record, which share the memory of all.
-func (t spanTotals) add(ctx context.Context, record *archive.Record, pd pprofile.Profiles, all *totals) error {
-	return query.EachSpan(pd, func(id pcommon.SpanID, pd pprofile.Profiles) error {
-		if t[id] == nil {
-			if len(t) == maxSpanSums || ctx.Err() != nil {
-				return ctx.Err()
-			}
+// add adds the spans of a payload, which share the memory of all.
+func (t spanTotals) add(pd pprofile.Profiles, all *totals) error {
+	return query.EachSpan(pd, all.room.limit-all.room.size, func(id pcommon.SpanID) bool {
+		if t[id] == nil && len(t) < maxSpanSums {
 			t[id] = newTotals(all.room)
 		}
-		return t[id].addPayload(record, pd)
-	})
+		return t[id] != nil
+	}, func(id pcommon.SpanID, of *recordfile.Summary) error { return t[id].addSummary(of) })
 }
 
 // addSpans adds the spans of each service, the longest ones first.

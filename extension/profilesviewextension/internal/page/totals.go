@@ -181,11 +181,15 @@ func (t *totals) addPayload(record *archive.Record, pd pprofile.Profiles) error 
 		return record.Fail(err)
 	}
 	for i := range summaries {
-		if err := t.add(&summaries[i].Key, []recordfile.Total{catalog.TotalOf(&summaries[i])}, 0); err != nil {
+		if err := t.addSummary(&summaries[i]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (t *totals) addSummary(s *recordfile.Summary) error {
+	return t.add(&s.Key, []recordfile.Total{catalog.TotalOf(s)}, 0)
 }
 
 // sorted finishes the totals and sorts them by service, type and sample type.
@@ -206,6 +210,11 @@ type scope struct {
 
 	read  map[recordfile.Key][]recordfile.Total // of a scope whose sums are in no index, nil before it was read
 	found *catalog.Found
+}
+
+// scopeOf is the scope of a selection.
+func scopeOf(ctx context.Context, sel *query.Selection) *scope {
+	return &scope{Selection: sel, selects: func(k *recordfile.Key) bool { return sel.MatchesKey(ctx, k) }}
 }
 
 // totals returns those of all kinds, by service, type and sample type. They take room.

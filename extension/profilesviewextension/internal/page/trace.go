@@ -58,7 +58,7 @@ func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 		if err := byKind.addPayload(record, pd); err != nil {
 			return err
 		}
-		return spans.add(r.Context(), record, pd, byKind)
+		return spans.add(pd, byKind)
 	})
 	if err != nil {
 		return err

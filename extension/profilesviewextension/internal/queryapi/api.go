@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"mime"
 	"net/http"
 	"strings"
 	"time"
@@ -26,6 +27,9 @@ const Prefix = "/querier.v1.QuerierService/"
 type api struct {
 	catalog *catalog.Catalog
 	missed  catalog.Missing
+	// utf8Names: names of labels are those of attributes, such as k8s.pod.name. Else each character that Prometheus did not allow is an
+	// underscore.
+	utf8Names bool
 }
 
 // Handlers returns the handler of each method, by path. Clients use the Connect protocol.
@@ -48,7 +52,7 @@ func Handlers(files *catalog.Catalog) map[string]http.Handler {
 func handle[Request, Response any](handlers map[string]http.Handler, files *catalog.Catalog, method string, serve func(*api, context.Context, *Request) (*Response, error)) {
 	path := Prefix + method
 	handlers[path] = connect.NewUnaryHandler(path, func(ctx context.Context, r *connect.Request[Request]) (*connect.Response[Response], error) {
-		a := &api{catalog: files}
+		a := &api{catalog: files, utf8Names: acceptsUTF8Names(r.Header())}
 		message, err := serve(a, ctx, r.Msg)
 		if err != nil {
 			return nil, connectError(err)
@@ -59,6 +63,18 @@ func handle[Request, Response any](handlers map[string]http.Handler, files *cata
 		}
 		return response, nil
 	})
+}
+
+// acceptsUTF8Names reports whether a client takes any names of labels, as Pyroscope's clients say it: with a parameter of a media type.
+func acceptsUTF8Names(header http.Header) bool {
+	for _, accepted := range header.Values("Accept") {
+		for mediaType := range strings.SplitSeq(accepted, ",") {
+			if _, parameters, err := mime.ParseMediaType(mediaType); err == nil && parameters["allow-utf8-labelnames"] == "true" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // unread returns what could not be read.
@@ -72,6 +88,15 @@ func (a *api) unread() (errs []error) {
 	}
 	return errs
 }
+
+// WriteTooLarge responds that the body of a request has more than limit bytes. Connect's own answer is 429, after which clients retry.
+func WriteTooLarge(w http.ResponseWriter, r *http.Request, limit int64) {
+	WriteError(tooLarge{w}, r, invalid("the body has more than %d bytes: select less, or raise max_request_body_size", limit))
+}
+
+type tooLarge struct{ http.ResponseWriter }
+
+func (w tooLarge) WriteHeader(int) { w.ResponseWriter.WriteHeader(http.StatusRequestEntityTooLarge) }
 
 // WriteError responds with an error that concerns the request as a whole.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
@@ -126,8 +151,12 @@ func selection(typeID, selector string, start, end int64) (*query.Selection, err
 	return sel, between(sel, start, end)
 }
 
-// maxSelectors is how many selectors a request may have.
-const maxSelectors = 10
+const (
+	// maxSelectors is how many selectors a request may have.
+	maxSelectors = 10
+	// maxNames is how many labels a request may group by.
+	maxNames = 100
+)
 
 // matching is a request with several selectors, each of which adds to the answer.
 type matching interface {

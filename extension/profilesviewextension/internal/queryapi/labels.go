@@ -71,6 +71,9 @@ func (a *api) addNames(ctx context.Context, sel *query.Selection, found map[stri
 		return err
 	}
 	names, _ := set.Names()
+	if a.utf8Names {
+		names = set.Keys()
+	}
 	for _, name := range names {
 		if !query.IsKeyLabel(name) {
 			found[name] = true
@@ -138,7 +141,15 @@ type grouping struct {
 	attributes []string // those that are no labels of keys, in the same order
 }
 
-func groupBy(names []string) *grouping {
+// groupBy groups by names of a parameter.
+func groupBy(parameter string, names []string) (*grouping, error) {
+	if len(names) > maxNames {
+		return nil, invalid("%s has %d names: must have at most %d", parameter, len(names), maxNames)
+	}
+	return groupByAll(names), nil
+}
+
+func groupByAll(names []string) *grouping {
 	g := &grouping{names: slices.Compact(slices.Sorted(slices.Values(names)))}
 	for _, name := range g.names {
 		if !query.IsKeyLabel(name) {
@@ -196,18 +207,20 @@ func (a *api) series(ctx context.Context, r *querierpb.SeriesRequest) (*querierp
 
 // addSeries adds the combinations of values of labels with these names, or of all.
 func (a *api) addSeries(ctx context.Context, sel *query.Selection, names []string, sets *labelSets) error {
-	if len(names) == 0 {
+	by, err := groupBy("label_names", names)
+	if err == nil && len(names) == 0 {
 		all := map[string]bool{}
-		if err := a.addNames(ctx, sel, all); err != nil {
-			return err
-		}
-		names = slices.Collect(maps.Keys(all))
+		err = a.addNames(ctx, sel, all)
+		by = groupByAll(slices.Collect(maps.Keys(all)))
+	}
+	if err != nil {
+		return err
 	}
 	source, err := a.catalog.Source(ctx, sel, &a.missed)
 	if err != nil {
 		return err
 	}
-	by, limit := groupBy(names), source.Options.MaxMemory/4
+	limit := source.Options.MaxMemory / 4
 	if len(by.attributes) == 0 {
 		rows, err := source.List(ctx, sel)
 		if err != nil {

@@ -142,6 +142,7 @@ func (a *api) selectMergeProfile(ctx context.Context, r *querierpb.SelectMergePr
 	if err != nil {
 		return nil, err
 	}
+	webui.NameFunctions(merged)
 	var encoded bytes.Buffer
 	if err := pproftranslator.WritePprof(&encoded, merged); err != nil {
 		return nil, err

@@ -94,12 +94,16 @@ func (a *api) selectSeries(ctx context.Context, r *querierpb.SelectSeriesRequest
 	if err != nil {
 		return nil, err
 	}
+	by, err := groupBy("group_by", r.GetGroupBy())
+	if err != nil {
+		return nil, err
+	}
 	sel.From, sel.To = steps.From, steps.To()
 	source, err := a.catalog.Source(ctx, sel, &a.missed)
 	if err != nil {
 		return nil, err
 	}
-	t := &timeSeries{by: groupBy(r.GetGroupBy()), totals: map[place]*recordfile.Summary{}, values: map[string][]string{}, free: source.Options.MaxMemory / 4}
+	t := &timeSeries{by: by, totals: map[place]*recordfile.Summary{}, values: map[string][]string{}, free: source.Options.MaxMemory / 4}
 	if err := source.EachStep(ctx, sel, steps, t.by.attributes, t.add); err != nil {
 		return nil, err
 	}

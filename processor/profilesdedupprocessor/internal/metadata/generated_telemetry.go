@@ -180,7 +180,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ProcessorProfilesDedupRetainedBytes, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_processor_profiles_dedup_retained_bytes",
-		metric.WithDescription("Estimated memory of windows, retries and duplicate IDs. [Development]"),
+		metric.WithDescription("Estimated memory of windows, retries, payloads being sent and duplicate IDs. [Development]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)

@@ -232,7 +232,7 @@ func AssertEqualProcessorProfilesDedupRejectedPayloads(t *testing.T, tt *compone
 func AssertEqualProcessorProfilesDedupRetainedBytes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_profiles_dedup_retained_bytes",
-		Description: "Estimated memory of windows, retries and duplicate IDs. [Development]",
+		Description: "Estimated memory of windows, retries, payloads being sent and duplicate IDs. [Development]",
 		Unit:        "By",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

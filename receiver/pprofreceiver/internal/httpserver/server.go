@@ -22,6 +22,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpguard"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
@@ -136,7 +137,7 @@ func (s *Server) Start(ctx context.Context, host component.Host) error {
 	config := s.config.HTTP
 	config.CompressionAlgorithms = []string{} // decompression happens here, within max_in_flight
 	var err error
-	s.http, err = config.ToServer(ctx, host.GetExtensions(), s.settings.Telemetry, mux, confighttp.WithErrorHandler(s.rejectEarly))
+	s.http, err = config.ToServer(ctx, host.GetExtensions(), s.settings.Telemetry, httpguard.RejectForeignPages(mux, nil, s.rejectForeign), confighttp.WithErrorHandler(s.rejectEarly))
 	if err != nil {
 		return err
 	}
@@ -199,6 +200,7 @@ func (s *Server) handler(p Protocol) http.Handler {
 		}
 		if err := s.serve(p, w, r); err != nil {
 			rejection, ended := rejectionOf(err), r.Context().Err()
+			rejection.explain(r)
 			switch {
 			case rejection.reason != reasonRetryable || ended == nil:
 			case errors.Is(ended, context.DeadlineExceeded):
@@ -274,15 +276,23 @@ func (s *Server) reject(w http.ResponseWriter, r *http.Request, p Protocol, reje
 // rejectEarly answers requests that confighttp rejects, for example without valid
 // credentials.
 func (s *Server) rejectEarly(w http.ResponseWriter, r *http.Request, message string, status int) {
-	protocol := Protocol{Path: otherPath}
-	if i := slices.IndexFunc(s.protocols, func(p Protocol) bool { return p.Path == r.URL.Path }); i >= 0 {
-		protocol = s.protocols[i]
-	}
 	reason := "http_server"
 	if status == http.StatusUnauthorized || status == http.StatusForbidden {
 		reason = reasonUnauthorized
 	}
-	s.reject(w, r, protocol, &Rejection{status: status, reason: reason, message: message})
+	s.reject(w, r, s.protocolOf(r), &Rejection{status: status, reason: reason, message: message})
+}
+
+// rejectForeign answers requests that a page of another site makes a browser send.
+func (s *Server) rejectForeign(w http.ResponseWriter, r *http.Request) {
+	s.reject(w, r, s.protocolOf(r), &Rejection{status: http.StatusForbidden, reason: "foreign_page", message: httpguard.ForeignPage})
+}
+
+func (s *Server) protocolOf(r *http.Request) Protocol {
+	if i := slices.IndexFunc(s.protocols, func(p Protocol) bool { return p.Path == r.URL.Path }); i >= 0 {
+		return s.protocols[i]
+	}
+	return Protocol{Path: otherPath}
 }
 
 func (s *Server) countRequest(ctx context.Context, path string, status int) {

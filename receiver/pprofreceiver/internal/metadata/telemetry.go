@@ -10,8 +10,10 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 )
 
 // Settings are those of the receiver, which all its sections share.
@@ -23,12 +25,12 @@ type Settings struct {
 	Metrics            *Telemetry
 }
 
-// Repeat calls run at once and then at the interval, until the context is canceled.
-func Repeat(ctx context.Context, interval time.Duration, run func(ctx context.Context)) {
+// Repeat calls run at once and then at the interval, until the context is canceled. A panic of run ends that call only.
+func Repeat(ctx context.Context, interval time.Duration, logger *zap.Logger, run func(ctx context.Context)) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
-		run(ctx)
+		panics.Log(logger, "next attempt after the collection interval", func() { run(ctx) })
 		select {
 		case <-ctx.Done():
 			return

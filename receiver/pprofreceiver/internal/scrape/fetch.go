@@ -13,6 +13,7 @@ import (
 	"net/url"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpguard"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -53,34 +54,21 @@ func unlessKnown(err error, outcome, format string) error {
 // outcomeOf is the outcome of a scrape that ended with err.
 func outcomeOf(err error) string {
 	own, isOwn := errors.AsType[scrapeError](err)
+	_, redirected := errors.AsType[*httpguard.RedirectError](err)
 	outcome := ingest.Outcome(err)
 	switch {
 	case err == nil:
 		return outcomeSuccess
 	case isOwn:
 		return own.outcome
+	case redirected:
+		return outcomeRedirect
 	case outcome == ingest.OutcomeRetryable:
 		return ingest.OutcomeRejected
 	case outcome == ingest.OutcomeInFlight, outcome == ingest.OutcomeMalformed && errors.Is(err, context.DeadlineExceeded):
 		return outcomeTimeout
 	}
 	return outcome
-}
-
-// maxRedirects is how many redirects a scrape follows, on the same host.
-const maxRedirects = 3
-
-// stayOnHost allows redirects only to the scheme, host and port of the request: the
-// client sends the configured credentials with every request.
-func stayOnHost(request *http.Request, via []*http.Request) error {
-	original := via[0].URL
-	switch to := request.URL; {
-	case to.Scheme != original.Scheme || to.Host != original.Host:
-		return failed(outcomeRedirect, "redirected to another host (%s://%s), which is not followed", to.Scheme, to.Host)
-	case len(via) > maxRedirects:
-		return failed(outcomeRedirect, "redirected more than %d times", maxRedirects)
-	}
-	return nil
 }
 
 // fetch gets the body of one profile, which the reservation holds. Errors never hold the

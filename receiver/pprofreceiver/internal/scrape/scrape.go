@@ -28,6 +28,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpguard"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
@@ -110,7 +111,7 @@ func (s *Scraper) Start(ctx context.Context, host component.Host) (err error) {
 	if s.client, err = s.NewClient(ctx, host); err != nil {
 		return err
 	}
-	s.client.CheckRedirect = stayOnHost
+	httpguard.StayOnHost(s.client)
 	if err := s.settings.Metrics.RegisterReceiverPprofTargetUpCallback(s.observeHealth); err != nil {
 		return err
 	}
@@ -164,7 +165,7 @@ func (s *Scraper) run(ctx context.Context, job *job) {
 		return
 	case <-time.After(offset(job.url, s.config.CollectionInterval)):
 	}
-	metadata.Repeat(ctx, s.config.CollectionInterval, func(ctx context.Context) { s.scrapeAndReport(ctx, job) })
+	metadata.Repeat(ctx, s.config.CollectionInterval, job.logger, func(ctx context.Context) { s.scrapeAndReport(ctx, job) })
 }
 
 // scrapeAndReport scrapes once, and logs and measures the outcome.

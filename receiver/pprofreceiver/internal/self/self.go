@@ -64,7 +64,7 @@ func (p *Profiler) Start(ctx context.Context, _ component.Host) error {
 	if fraction := p.config.BlockProfileFraction; fraction > 0 {
 		runtime.SetBlockProfileRate(fraction)
 	}
-	p.running.Go(func() { metadata.Repeat(ctx, p.config.CollectionInterval, p.collectAll) })
+	p.running.Go(func() { metadata.Repeat(ctx, p.config.CollectionInterval, p.logger, p.collectAll) })
 	return nil
 }
 

@@ -6,11 +6,9 @@ package profilesfileexporter
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -19,16 +17,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
-	"go.opentelemetry.io/collector/exporter/exporterhelper"
-	"go.opentelemetry.io/collector/exporter/exporterhelper/xexporterhelper"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"go.opentelemetry.io/collector/pdata/xpdata/request"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
@@ -71,13 +64,6 @@ func numbersIn(t testing.TB, dir string) map[string][]int {
 		slices.Sort(n)
 	}
 	return numbers
-}
-
-func queueConfig(change func(q *exporterhelper.QueueBatchConfig)) configoptional.Optional[exporterhelper.QueueBatchConfig] {
-	cfg := createDefaultConfig().(*Config)
-	queue := *cfg.SendingQueue.GetOrInsertDefault()
-	change(&queue)
-	return configoptional.Some(queue)
 }
 
 // openUnblocked is recordfile.OpenDir, but fails for the groups that block names.
@@ -145,23 +131,13 @@ func TestPermanentErrorsAreNotRetried(t *testing.T) {
 }
 
 // TestRetryWritesNothingTwice: one group fails many times. The others are written once, with
-// the retries of the exporter, of its queue, and of a caller.
+// the retries of the exporter and of a caller.
 func TestRetryWritesNothingTwice(t *testing.T) {
 	const payloads = 5
 	for name, change := range map[string]func(cfg *Config){
-		"exporter": func(*Config) {},
-		"queue": func(cfg *Config) {
-			cfg.SendingQueue = queueConfig(func(*exporterhelper.QueueBatchConfig) {})
-		},
-		"queue that waits": func(cfg *Config) {
-			cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) { q.WaitForResult = true })
-		},
+		"exporter":            func(*Config) {},
 		"caller":              func(cfg *Config) { cfg.RetryOnFailure.Enabled = false },
 		"exporter and caller": func(cfg *Config) { cfg.RetryOnFailure.MaxElapsedTime = 5 * time.Millisecond },
-		"caller of a queue": func(cfg *Config) {
-			cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) { q.WaitForResult = true })
-			cfg.RetryOnFailure.Enabled = false
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := newConfig(t, "service.name")
@@ -170,7 +146,7 @@ func TestRetryWritesNothingTwice(t *testing.T) {
 			change(cfg)
 			unblock := block(t, cfg, "bad")
 			own, telemetry, logs := observed(t, cfg)
-			e := withRetriesAndQueue(t, own)
+			e := withRetries(t, own)
 			require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
 			var callers sync.WaitGroup
 			for i := range payloads {
@@ -187,10 +163,7 @@ func TestRetryWritesNothingTwice(t *testing.T) {
 			}, time.Minute, time.Millisecond)
 			unblock()
 			callers.Wait()
-			// With a queue, the callers do not wait for the last retries, and Shutdown would end them.
-			require.Eventually(t, func() bool {
-				return sum(t, telemetry, "records", "") >= 3*payloads
-			}, time.Minute, time.Millisecond)
+			assert.EqualValues(t, 3*payloads, sum(t, telemetry, "records", ""))
 			require.NoError(t, e.Shutdown(t.Context()))
 			want := []int{0, 1, 2, 3, 4}
 			assert.Equal(t, map[string][]int{"a": want, "bad": want, "c": want}, numbersIn(t, cfg.Directory))
@@ -198,93 +171,17 @@ func TestRetryWritesNothingTwice(t *testing.T) {
 	}
 }
 
-// TestTooLargeForTheQueue: the error is permanent, as a retry cannot succeed.
-func TestTooLargeForTheQueue(t *testing.T) {
-	stored, id := &profiletest.Storage{}, profiletest.StorageID
-	const size = int(config.MiB)
-	text := strings.Repeat("a", size)
-	text = text[(&pprofile.ProtoMarshaler{}).ProfilesSize(numbered(1, text))-size:]
-	for _, change := range []func(q *exporterhelper.QueueBatchConfig){
-		func(*exporterhelper.QueueBatchConfig) {},
-		func(q *exporterhelper.QueueBatchConfig) { q.StorageID, q.BlockOnOverflow = &id, true },
-	} {
-		cfg := newConfig(t)
-		cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) {
-			q.QueueSize = int64(size)
-			change(q)
-		})
-		own, telemetry, _ := observed(t, cfg)
-		e := withRetriesAndQueue(t, own)
-		require.NoError(t, e.Start(t.Context(), stored.Host()))
-		require.NoError(t, e.ConsumeProfiles(t.Context(), numbered(1, text)), "as large as the queue")
-		err := e.ConsumeProfiles(t.Context(), numbered(1, text, "b"))
-		require.ErrorContains(t, err, "bytes exceeds sending_queue::queue_size (1048576)")
-		assert.True(t, consumererror.IsPermanent(err))
-		assert.Equal(t, int64(1), sum(t, telemetry, "errors", "too_large"))
-		require.NoError(t, e.Shutdown(t.Context()))
-	}
-}
-
 // TestGivenUpIsNotWritten: a caller who has gone sends again, and would have its
 // profiles twice.
 func TestGivenUpIsNotWritten(t *testing.T) {
-	for _, queue := range []configoptional.Optional[exporterhelper.QueueBatchConfig]{
-		configoptional.None[exporterhelper.QueueBatchConfig](),
-		queueConfig(func(q *exporterhelper.QueueBatchConfig) { q.WaitForResult, q.NumConsumers = true, 1 }),
-	} {
-		cfg := createDefaultConfig().(*Config)
-		cfg.Directory, cfg.SendingQueue = t.TempDir(), queue
-		e, _ := startExporter(t, cfg)
-		for i := range 3 {
-			ctx, cancel := context.WithCancel(t.Context())
-			cancel()
-			require.ErrorIs(t, e.ConsumeProfiles(ctx, numbered(i, "a")), context.Canceled)
-		}
-		require.NoError(t, e.ConsumeProfiles(t.Context(), numbered(3, "a")))
-		require.NoError(t, e.Shutdown(t.Context()))
-		assert.Equal(t, []int{3}, numbersIn(t, cfg.Directory)["a"])
+	cfg := newConfig(t)
+	e, _ := startExporter(t, cfg)
+	for i := range 3 {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, e.ConsumeProfiles(ctx, numbered(i, "a")), context.Canceled)
 	}
-}
-
-// TestUndecodableQueueItemIsReported_E14: an item of the queue that cannot be restored is
-// counted and logged. One that the queue does not have is not: after a write that failed it counts such an item, whose sender got
-// an error.
-func TestUndecodableQueueItemIsReported_E14(t *testing.T) {
-	stored, err := request.MarshalProfiles(t.Context(), typed(t, []string{"a"}, "cpu")) // as a persistent queue does
-	require.NoError(t, err)
-	for name, tt := range map[string]struct {
-		item []byte
-		lost int64
-	}{
-		"complete":      {stored, 0},
-		"missing":       {nil, 0},
-		"truncated":     {stored[:20], 1},
-		"not ours":      {append([]byte{9}, stored[1:]...), 1},
-		"too long":      {append(slices.Clone(stored), 1), 1},
-		"empty":         {[]byte{}, 1},
-		"older version": {[]byte(`[{"Data":12}]` + "\n"), 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			e, telemetry, logs := observed(t, newConfig(t, "service.name", "host.name"))
-			items := encoding{xexporterhelper.NewProfilesQueueBatchSettings().Encoding, e}
-			_, restored, err := items.Unmarshal(tt.item)
-			lost := sum(t, telemetry, "errors", "convert")
-			assert.Equal(t, tt.lost, lost)
-			profiletest.Injected(t, fmt.Sprintf("1 stored items of another configuration or cut, %d counted losses", lost))
-			switch {
-			case tt.item == nil:
-				require.ErrorIs(t, err, errNotStored)
-				assert.Zero(t, logs.Len())
-			case tt.lost == 0:
-				require.NoError(t, err)
-				again, err := items.Marshal(t.Context(), restored)
-				require.NoError(t, err)
-				assert.Equal(t, stored, again)
-				assert.Zero(t, logs.Len())
-			default:
-				require.ErrorContains(t, err, "damaged or belongs to another exporter")
-				require.Equal(t, 1, logs.FilterMessage("Dropped queued item").Len())
-			}
-		})
-	}
+	require.NoError(t, e.ConsumeProfiles(t.Context(), numbered(3, "a")))
+	require.NoError(t, e.Shutdown(t.Context()))
+	assert.Equal(t, []int{3}, numbersIn(t, cfg.Directory)["a"])
 }
