@@ -79,6 +79,7 @@ func (c *checker) profiles(pd pprofile.Profiles) {
 	for _, n := range c.lengths.all() {
 		c.growth.Entries += *n
 	}
+	c.growth.Entries += c.lengths.mappings // images
 	for i, rp := range pd.ResourceProfiles().All() {
 		for j, sp := range rp.ScopeProfiles().All() {
 			for k, p := range sp.Profiles().All() {
@@ -95,7 +96,7 @@ func (c *checker) profiles(pd pprofile.Profiles) {
 
 // The most bytes that the fixed fields of an entry, a line and an index take in binary form.
 const (
-	maxFixed = 35
+	maxFixed = 36
 	maxLine  = 25
 	maxIndex = 5
 )
@@ -158,6 +159,7 @@ func (c *checker) dictionary(d pprofile.ProfilesDictionary) {
 	for i, m := range d.MappingTable().All() {
 		c.index(m.FilenameStrindex(), n.strings, "string", "mapping_table[%d].filename_strindex", i)
 		c.attributes(m.AttributeIndices(), nil, "mapping_table[%d]", i)
+		c.growth.Content += maxIndex * m.AttributeIndices().Len() // of the image
 	}
 	content := c.locations(d.LocationTable()) // and of strings and stacks
 	for _, s := range d.StringTable().All() {

@@ -21,6 +21,7 @@ import (
 type Tables struct {
 	limit int
 	perTable[table]
+	images     []image                     // by mapping, as far as there are images
 	dst        pprofile.ProfilesDictionary // see StartWriting
 	writes     bool
 	outputSize int
@@ -83,6 +84,7 @@ func (t *Tables) Reset() {
 	for _, table := range t.all() {
 		table.reset()
 	}
+	t.images = t.images[:0]
 	t.err, t.repaired = nil, 0
 	t.addZeroValues()
 }
@@ -155,7 +157,8 @@ func (t *Tables) Mappings() int { return t.mappings.len() }
 
 // Retained is the memory that the tables hold on to, in bytes.
 func (t *Tables) Retained() int {
-	size := cap(t.key) + 4*cap(t.indices)
+	const imageSize = 24
+	size := cap(t.key) + 4*cap(t.indices) + imageSize*cap(t.images)
 	for _, table := range t.all() {
 		size += table.retained()
 	}
@@ -240,9 +243,11 @@ func (t *Tables) Function(f Function) int32 {
 }
 
 // Mapping interns m, whose attributes it takes as a set.
-func (t *Tables) Mapping(m Mapping) int32 {
+func (t *Tables) Mapping(m Mapping) int32 { return t.internMapping(keyOfMapping, &m) }
+
+func (t *Tables) internMapping(kind byte, m *Mapping) int32 {
 	m.Attributes = t.set(m.Attributes)
-	t.key = m.AppendKey(t.key[:0])
+	t.key = m.AppendKey(append(t.key[:0], kind))
 	i, write := t.intern(&t.mappings, t.key, mappingSize)
 	if write {
 		m.Write(t.dst.MappingTable().AppendEmpty())

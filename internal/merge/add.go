@@ -34,7 +34,7 @@ func (w *Window) add(p *Payload, skip func(i int) bool, subtract bool) error {
 	}
 	w.emitter = nil
 	remap := remaps.Get().(*dictionary.Remap)
-	remap.Granularity = w.options.Granularity
+	remap.Granularity, remap.Relocate = w.options.Granularity, !w.options.KeepAddresses
 	remap.Reset(p.pd.Dictionary(), w.tables)
 	a := addition{Window: w, payload: p, skip: skip, subtract: subtract, remap: remap}
 	var before *Profile

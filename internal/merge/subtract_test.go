@@ -21,7 +21,7 @@ func isAllocated(sampleType string) bool { return strings.HasPrefix(sampleType, 
 // subtracted returns the delta of two payloads as a receiver makes it.
 func subtracted(t *testing.T, current, baseline pprofile.Profiles) (pprofile.Profiles, error) {
 	t.Helper()
-	options := &Options{DropZeroSamples: true}
+	options := &Options{DropZeroSamples: true, KeepAddresses: true}
 	w := NewWindow(options)
 	require.NoError(t, add(w, current))
 	before := profiletest.ProtoOfCopy(t, baseline)

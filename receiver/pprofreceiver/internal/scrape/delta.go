@@ -26,7 +26,7 @@ type baseline struct {
 	at     time.Time         // by the clock of the collector
 }
 
-var mergeOptions = &merge.Options{DropZeroSamples: true}
+var mergeOptions = &merge.Options{DropZeroSamples: true, KeepAddresses: true}
 
 // deltaScrape is a scrape from its fetch until the pipeline has answered.
 type deltaScrape struct {
