@@ -150,15 +150,19 @@ const (
 // its address is in the mapping, or is 0, and if a build ID or its lines vouch for its code; otherwise it keeps its address.
 func (r *Remap) place(mapping int32, address uint64, hasLines bool) (to int32, at uint64) {
 	p := &r.placements[mapping]
+	var m *Mapping
 	if p.moves == movesUnknown {
-		r.readPlacement(mapping)
+		m = r.readPlacement(mapping, p)
 	}
 	distance := address - p.start
 	if p.moves == movesNone || p.moves == movesWithLines && !hasLines || distance >= p.size && address != 0 {
 		return r.Mapping(mapping), address
 	}
 	if p.image == 0 {
-		p.image = r.to.Image(*r.readMapping(mapping), p.moves == movesAll) + 1
+		if m == nil {
+			m = r.readMapping(mapping)
+		}
+		p.image = r.to.Image(*m, p.moves == movesAll) + 1
 	}
 	if address == 0 {
 		return p.image - 1, 0
@@ -166,11 +170,11 @@ func (r *Remap) place(mapping int32, address uint64, hasLines bool) (to int32, a
 	return p.image - 1, distance + 1
 }
 
-func (r *Remap) readPlacement(mapping int32) {
-	p := &r.placements[mapping]
+// readPlacement fills p. It returns the mapping, if there is one, in memory that the next call of readMapping overwrites.
+func (r *Remap) readPlacement(mapping int32, p *placement) *Mapping {
 	p.moves = movesNone
 	if r.from.MappingTable().Len() == 0 {
-		return
+		return nil
 	}
 	m := r.readMapping(mapping)
 	if m.canMove() {
@@ -180,4 +184,5 @@ func (r *Remap) readPlacement(mapping int32) {
 	if p.size == 0 { // it has no addresses, those of its locations are of the file
 		p.size = math.MaxUint64
 	}
+	return m
 }
