@@ -152,9 +152,6 @@ func (t *Tables) Err() error { return t.err }
 // replaced.
 func (t *Tables) Repaired() int { return t.repaired }
 
-// Mappings is the number of mappings, the zero value included.
-func (t *Tables) Mappings() int { return t.mappings.len() }
-
 // Retained is the memory that the tables hold on to, in bytes.
 func (t *Tables) Retained() int {
 	const imageSize = 24

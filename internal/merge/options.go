@@ -44,9 +44,6 @@ type Options struct {
 	DropZeroSamples bool
 	// DropEmptyProfiles drops merged Profiles without samples.
 	DropEmptyProfiles bool
-	// KeepAddresses keeps locations at different addresses apart, also if they are the same code of several processes. Subtract
-	// needs it to notice another process.
-	KeepAddresses bool
 	// Granularity is how finely locations are distinguished.
 	Granularity dictionary.Granularity
 	// Keys of the attributes to drop. Samples and resources that become equal merge. With SnapshotsKeep, resources of snapshots
@@ -59,6 +56,9 @@ type Options struct {
 	MaxTypes int
 	// ProfileKeys makes Check compute the Key of each Profile.
 	ProfileKeys bool
+
+	// keepAddresses keeps locations at different addresses apart, also if they are the same code of several processes.
+	keepAddresses bool
 }
 
 // partition returns the key of the partition of a resource with the attributes m: for

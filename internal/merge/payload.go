@@ -191,6 +191,21 @@ func (p *Payload) profileKey(content [sha256.Size]byte, from pprofile.Profile) K
 	return Key(sum[:])
 }
 
+// Without returns p without the Profiles for whose indices skip is true.
+func (p *Payload) Without(skip []bool) *Payload {
+	if !slices.Contains(skip, true) {
+		return p
+	}
+	kept := *p
+	kept.Profiles = make([]Profile, 0, len(p.Profiles))
+	for i := range p.Profiles {
+		if !skip[i] {
+			kept.Profiles = append(kept.Profiles, p.Profiles[i])
+		}
+	}
+	return &kept
+}
+
 // Samples returns the number of samples of all Profiles.
 func (p *Payload) Samples() (n int) {
 	for i := range p.Profiles {

@@ -39,7 +39,7 @@ func add(w *Window, pd pprofile.Profiles) error {
 	if err != nil {
 		return err
 	}
-	return w.Add(p, nil)
+	return w.Add(p)
 }
 
 func merged(t testing.TB, options *Options, payloads ...pprofile.Profiles) pprofile.Profiles {
@@ -128,7 +128,7 @@ func TestAnyOrderAnySplit_P15(t *testing.T) {
 		requireSame := func(payloads ...pprofile.Profiles) {
 			got, expanded := out(payloads...)
 			require.Empty(t, expand.Diff(wanted, expanded), "round %d, %+v", round, options)
-			require.True(t, !options.KeepAddresses || slices.EqualFunc(want, got, bytes.Equal), "round %d, %+v", round, options)
+			require.True(t, !options.keepAddresses || slices.EqualFunc(want, got, bytes.Equal), "round %d, %+v", round, options)
 		}
 		for range 3 {
 			r.Shuffle(len(payloads), func(i, j int) { payloads[i], payloads[j] = payloads[j], payloads[i] })
@@ -226,7 +226,7 @@ func TestFullTableDespiteTheCheck_P1(t *testing.T) {
 	p, err := Check(payloadtest.ManyStacks(300, 0), w.options)
 	require.NoError(t, err)
 	p.growth = dictionary.Growth{}
-	require.Panics(t, func() { _ = w.Add(p, nil) })
+	require.Panics(t, func() { _ = w.Add(p) })
 	require.Zero(t, w.Counts())
 }
 

@@ -211,7 +211,7 @@ func TestMergedProcessesGetTheSameFunctions(t *testing.T) {
 			m.SetMemoryLimit(m.MemoryLimit() - uint64(len(starts)-i)) // it grows
 			payload, err := merge.Check(pd, options)
 			require.NoError(t, err)
-			require.NoError(t, window.Add(payload, nil))
+			require.NoError(t, window.Add(payload))
 		}
 		pd := window.Emit("")
 		require.Equal(t, 1+1, pd.Dictionary().MappingTable().Len())

@@ -57,7 +57,7 @@ func (p *dedupProcessor) check(pd pprofile.Profiles) (payload *merge.Payload, er
 
 func (p *dedupProcessor) merge(w *openWindow, payload *merge.Payload, skip []bool) (err error) {
 	defer p.recoverTo(&err, errMergePanicked)
-	if err := w.merged.Add(payload, func(i int) bool { return skip[i] }); err != nil {
+	if err := w.merged.Add(payload.Without(skip)); err != nil {
 		return fmt.Errorf("profiles_dedup: %w", err)
 	}
 	return nil

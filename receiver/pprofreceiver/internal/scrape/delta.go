@@ -26,7 +26,7 @@ type baseline struct {
 	at     time.Time         // by the clock of the collector
 }
 
-var mergeOptions = &merge.Options{DropZeroSamples: true, KeepAddresses: true}
+var mergeOptions = &merge.Options{DropZeroSamples: true}
 
 // deltaScrape is a scrape from its fetch until the pipeline has answered.
 type deltaScrape struct {
@@ -148,7 +148,6 @@ func (d *deltaScrape) translate(ctx context.Context) (*ingest.Result, error) {
 		default:
 			return nil, err
 		}
-		all[1].Profiles = pprofile.NewProfiles()
 		d.held.Shrink(ingest.Work, int64(t.Bytes))
 	}
 	if d.next != nil && !d.isDelta {
@@ -187,7 +186,7 @@ func (d *deltaScrape) isCumulative(sampleType string) bool {
 // subtract subtracts the translated baseline from a scrape. The error wraps merge.ErrRestarted if they are of different
 // processes; then the scrape has not changed.
 func (d *deltaScrape) subtract(t, before *ingest.Result) error {
-	// The window, and the order of its output, take at most as much as the scrape.
+	// What is merged takes at most as much as the scrape. The delta takes the place of the baseline, which has no other reference.
 	if err := d.held.TryTake(ingest.Work, int64(t.Bytes)); err != nil {
 		return err
 	}
@@ -196,20 +195,13 @@ func (d *deltaScrape) subtract(t, before *ingest.Result) error {
 		p.SetTime(start)
 		p.SetDurationNano(0)
 	}
-	window, err := t.Merge(nil, mergeOptions)
-	if err != nil {
-		return err
+	earlier := before.Profiles
+	before.Profiles = pprofile.NewProfiles()
+	delta, err := merge.Delta(t.Profiles, earlier, d.isCumulative)
+	if err == nil {
+		t.Profiles = delta
 	}
-	earlier, err := merge.Check(before.Profiles, mergeOptions)
-	if err != nil {
-		return err
-	}
-	if err := window.Subtract(earlier, d.isCumulative); err != nil {
-		return err
-	}
-	before.Profiles, t.Profiles = pprofile.NewProfiles(), pprofile.NewProfiles() // both are in the window
-	t.Profiles = window.Emit("")
-	return nil
+	return err
 }
 
 // setInterval sets the interval of deltas that the target computes: it responds with the values of the time
