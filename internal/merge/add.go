@@ -16,14 +16,17 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 )
 
-// Add merges p. The error is a *dictionary.OverflowError, if a table of w could become full, or ErrTypes. Then w is
+// maxTables is the size of tables from which nothing is added: as much again fits into each. It is a variable for tests.
+var maxTables = 2 << 30
+
+// Add merges p. The error is dictionary.ErrFull, if the tables of w have no room for another payload, or ErrTypes. Then w is
 // unchanged. If Add panics, w is only good for its counts, which are without p.
 func (w *Window) Add(p *Payload) error { return w.add(p, false) }
 
 // add merges or subtracts p. Each entry of its dictionary is interned when a sample or a Profile first refers to it.
 func (w *Window) add(p *Payload, subtract bool) error {
-	if err := w.tables.HasRoom(p.growth); err != nil {
-		return err
+	if w.tables.Retained() > maxTables {
+		return dictionary.ErrFull
 	}
 	if err := w.addTypes(p); err != nil {
 		return err
@@ -51,7 +54,7 @@ func (w *Window) add(p *Payload, subtract bool) error {
 		a.profile(into, profile)
 	}
 	if err := w.tables.Err(); err != nil {
-		panic(err) // HasRoom was wrong: what had no room has become the zero value
+		panic(err) // the payload alone fills a table: what had no room has become the zero value
 	}
 	a.count()
 	remap.Forget()

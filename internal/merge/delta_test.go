@@ -102,3 +102,27 @@ func TestDeltaNoticesARestart(t *testing.T) {
 		}
 	}
 }
+
+// A program that counts more than before at another address has restarted, also if merging would take it for the same code.
+func TestDeltaNoticesAnotherLoadAddress(t *testing.T) {
+	loaded := func(start uint64, allocated int64) pprofile.Profiles {
+		pd := allocations(uint64(60+allocated), []int64{allocated}, nil)
+		d := pd.Dictionary()
+		d.StringTable().Append("/app")
+		m := d.MappingTable().AppendEmpty()
+		m.SetMemoryStart(start)
+		m.SetMemoryLimit(start + 0x1000)
+		m.SetFilenameStrindex(int32(d.StringTable().Len() - 1))
+		d.FunctionTable().AppendEmpty()
+		d.LocationTable().At(1).SetMappingIndex(1)
+		d.LocationTable().At(1).SetAddress(start + 5)
+		d.LocationTable().At(1).Lines().AppendEmpty().SetLine(7)
+		return pd
+	}
+	require.Equal(t, 1+1, merged(t, defaultOptions(), loaded(0x1000, 10), loaded(0x8000, 20)).Dictionary().MappingTable().Len())
+	_, err := deltaOf(t, loaded(0x8000, 20), loaded(0x1000, 10))
+	require.ErrorIs(t, err, ErrRestarted)
+	out, err := deltaOf(t, loaded(0x1000, 20), loaded(0x1000, 10))
+	require.NoError(t, err)
+	require.EqualValues(t, 10, payloadtest.First(out).Samples().At(0).Values().At(0))
+}

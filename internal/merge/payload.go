@@ -32,8 +32,7 @@ type Payload struct {
 
 	pd      pprofile.Profiles // references are resolved; it is only read
 	dropped []bool            // by attribute: samples lose it
-	growth  dictionary.Growth
-	scratch dictionary.Value // what is hashed
+	scratch dictionary.Value  // what is hashed
 }
 
 // Profile describes a Profile of a payload.
@@ -96,7 +95,7 @@ func (p *Payload) check(pd pprofile.Profiles, options *Options) (err error) {
 			p.dropped[i] = slices.Contains(options.DropSampleAttributes, key)
 		}
 	}
-	if p.pd, p.growth, err = dictionary.CheckToMerge(pd, p.dropped); err != nil {
+	if p.pd, err = dictionary.CheckToMerge(pd, p.dropped); err != nil {
 		return err
 	}
 	p.Profiles = make([]Profile, 0, p.pd.ProfileCount())

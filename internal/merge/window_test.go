@@ -206,28 +206,18 @@ func TestOriginalPayloadIsLeftOut(t *testing.T) {
 	require.Zero(t, p.OriginalPayload().Len())
 }
 
-// A full table is an error that leaves the window as it was.
-func TestFullTable_P1(t *testing.T) {
+// Full tables are an error that leaves the window as it was.
+func TestFullTables_P1(t *testing.T) {
+	defer func(most int) { maxTables = most }(maxTables)
 	w := NewWindow(defaultOptions())
-	w.tables = dictionary.New(200)
 	require.NoError(t, add(w, payloadtest.ManyStacks(10, 0)))
-	want, size := profiletest.ProtoOfCopy(t, w.Emit("")), w.Size()
-	err := add(w, payloadtest.ManyStacks(100, 0))
-	var overflow *dictionary.OverflowError
-	require.ErrorAs(t, err, &overflow)
+	maxTables = w.tables.Retained()
+	require.NoError(t, add(w, payloadtest.ManyStacks(1000, 0)))
+	want, size, counts := profiletest.ProtoOfCopy(t, w.Emit("")), w.Size(), w.Counts()
+	require.ErrorIs(t, add(w, payloadtest.ManyStacks(1, 0)), dictionary.ErrFull)
 	require.Equal(t, size, w.Size())
+	require.Equal(t, counts, w.Counts())
 	require.Equal(t, want, profiletest.ProtoOfCopy(t, w.Emit("")))
-}
-
-// Should a payload ever add more than its check has found, Add panics before it counts the payload.
-func TestFullTableDespiteTheCheck_P1(t *testing.T) {
-	w := NewWindow(defaultOptions())
-	w.tables = dictionary.New(200)
-	p, err := Check(payloadtest.ManyStacks(300, 0), w.options)
-	require.NoError(t, err)
-	p.growth = dictionary.Growth{}
-	require.Panics(t, func() { _ = w.Add(p) })
-	require.Zero(t, w.Counts())
 }
 
 func TestWindowProfileIDs(t *testing.T) {

@@ -45,7 +45,7 @@ var ErrMemory = errors.New("folded stacks take more memory than they may")
 // translation takes at most so many bytes of memory, or ends with ErrMemory.
 func (u *Unmarshaler) UnmarshalSize(buf []byte, memory int64) (pd pprofile.Profiles, size int, err error) {
 	pd = pprofile.NewProfiles()
-	d := decoder{tables: dictionary.New(0), lines: u.Lines, period: cmp.Or(u.Period, 1)}
+	d := decoder{tables: dictionary.New(), lines: u.Lines, period: cmp.Or(u.Period, 1)}
 	d.tables.StartWriting(pd.Dictionary())
 	if IsUTF16(buf) {
 		return pd, 0, ErrUTF16

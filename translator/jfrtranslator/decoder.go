@@ -73,7 +73,7 @@ type decoder struct {
 }
 
 func newDecoder() *decoder {
-	return &decoder{tables: dictionary.New(0), translated: map[chunk]bool{}}
+	return &decoder{tables: dictionary.New(), translated: map[chunk]bool{}}
 }
 
 // start prepares d for a recording.

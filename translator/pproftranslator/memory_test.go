@@ -54,7 +54,7 @@ func TestMemoryIsThatOfTheTranslation_M1(t *testing.T) {
 		limits := Limits{Expansion: 100}
 		expected := (&Unmarshaler{Limits: limits}).Memory(data)
 		before := profiletest.Heap()
-		d := &decoder{tables: dictionary.New(0), limits: limits.withDefaults()}
+		d := &decoder{tables: dictionary.New(), limits: limits.withDefaults()}
 		d.reset(data)
 		pd, report, err := d.translate()
 		require.NoError(t, err)

@@ -70,7 +70,7 @@ type Report struct {
 // maxPooled is the size of a payload, in bytes, after which a decoder is used again. Its memory is a few times that.
 const maxPooled = 256 << 10
 
-var decoders = sync.Pool{New: func() any { return &decoder{tables: dictionary.New(0)} }}
+var decoders = sync.Pool{New: func() any { return &decoder{tables: dictionary.New()} }}
 
 // UnmarshalProfiles translates buf: one pprof message, plain or gzipped. The result
 // holds no reference to buf. The error is a *LimitError if buf exceeds one of the
