@@ -10,12 +10,13 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
-// Keep leaves the Profiles that keep selects, merged as options say. It takes the memory of a copy if that is free.
-func (r *Result) Keep(keep func(p pprofile.Profile) bool, options *merge.Options, held *Reservation) error {
-	if err := held.TryTake(Work, int64(r.Bytes)); err != nil {
+// Keep leaves the Profiles that keep selects, merged as options say. It takes the memory of a copy meanwhile.
+func (r *Result) Keep(keep func(p pprofile.Profile) bool, options *merge.Options) error {
+	bytes := int64(r.Bytes)
+	if err := r.lease.Take(bytes); err != nil {
 		return err
 	}
-	defer func() { held.Shrink(Work, held.held[Work]-int64(r.Bytes)) }()
+	defer r.lease.Free(bytes)
 	payload, err := merge.Check(r.Profiles, options)
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 )
 
@@ -39,6 +40,7 @@ func (p *dedupProcessor) ConsumeProfiles(ctx context.Context, pd pprofile.Profil
 	if err != nil {
 		return p.reject(err)
 	}
+	budget.Merged(ctx) // the window has a copy, which counts in memory_limit
 	return await(ctx, waits)
 }
 
