@@ -160,7 +160,6 @@ func (d *deltaScrape) translate(ctx context.Context) (*ingest.Result, error) {
 		default:
 			return nil, err
 		}
-		all[1].Profiles = pprofile.NewProfiles()
 		d.lease.Free(int64(all[1].Bytes))
 	}
 	if d.next != nil && !d.isDelta {
