@@ -114,8 +114,9 @@ func (b *Batch) Translate(ctx context.Context, limit int, payloads []Payload) ([
 	}
 	b.lease.Free(b.lease.Used() - before - kept)
 	b.seen = seen
-	for i, r := range results {
-		payloads[i], r.payload = Payload{}, r.payload.described() // which nobody needs now
+	clear(payloads) // nobody needs them now
+	for _, r := range results {
+		r.payload = r.payload.described()
 		b.in.measure(ctx, r)
 	}
 	return results, nil

@@ -107,7 +107,7 @@ func TestMemoryOfNamesThatAreNotUTF8_M3(t *testing.T) {
 	before := profiletest.Heap()
 	pd, report, err := (&Unmarshaler{}).UnmarshalReport(data)
 	require.NoError(t, err)
-	held := int64(profiletest.Heap()) - int64(before)
+	held := profiletest.Heap() - before
 	runtime.KeepAlive(data)
 	require.Greater(t, held, int64(31<<20))
 	require.Less(t, held, int64(report.Bytes)*3/2)
