@@ -305,7 +305,7 @@ func (w *Writer) joinImages() {
 	for _, i := range w.mappings.used {
 		if image := t.imageOf(i); image != nil {
 			t.readMapping(i, m)
-			m.MemoryStart, m.MemoryLimit = image.start, image.start+image.size
+			m.MemoryStart, m.MemoryLimit = image.start, image.start+m.MemoryLimit
 			key = m.AppendKey(key[:0])
 			places[string(key)] = i
 		}

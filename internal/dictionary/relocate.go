@@ -27,8 +27,8 @@ var buildIDs = [...]string{
 // image is where an image is in the output. Images of no mappings are zero.
 type image struct {
 	start uint64
-	size  uint64
-	file  int32 // the least file name that is not empty, so that the order of mappings does not count
+	file  int32  // the least file name that is not empty, so that the order of mappings does not count
+	short uint16 // what the longest mapping lacks to whole pages
 }
 
 // The first byte of the key of a mapping.
@@ -54,8 +54,9 @@ func (m *Mapping) canMove() bool {
 // Image interns m, which must be relocatable, without its addresses. hasBuildID says that it has a build ID, so that its file
 // name does not count.
 func (t *Tables) Image(m Mapping, hasBuildID bool) int32 {
-	at := image{m.MemoryStart, m.MemoryLimit - m.MemoryStart, m.Filename}
-	m.MemoryStart, m.MemoryLimit = 0, pages(at.size)
+	size := m.MemoryLimit - m.MemoryStart
+	at := image{m.MemoryStart, m.Filename, uint16(pages(size) - size)}
+	m.MemoryStart, m.MemoryLimit = 0, pages(size)
 	if hasBuildID {
 		m.Filename = 0
 	}
@@ -69,7 +70,7 @@ func (t *Tables) Image(m Mapping, hasBuildID bool) int32 {
 		return 0
 	}
 	known := &t.images[i]
-	known.size = max(known.size, at.size)
+	known.short = min(known.short, at.short)
 	if known.file != at.file && at.file != 0 &&
 		(known.file == 0 || bytes.Compare(t.strings.at(at.file), t.strings.at(known.file)) < 0) {
 		known.file = at.file
@@ -89,7 +90,7 @@ func (t *Tables) imageOf(i int32) *image {
 func (t *Tables) readMapping(i int32, m *Mapping) {
 	m.Decode(t.mappings.at(i)[1:])
 	if image := t.imageOf(i); image != nil {
-		m.MemoryLimit, m.Filename = image.size, image.file
+		m.MemoryLimit, m.Filename = m.MemoryLimit-uint64(image.short), image.file
 	}
 }
 

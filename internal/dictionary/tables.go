@@ -123,7 +123,7 @@ func (t *Tables) Repaired() int { return t.repaired }
 
 // Retained is the memory that the tables hold on to, in bytes.
 func (t *Tables) Retained() int {
-	const imageSize = 24
+	const imageSize = 16
 	size := cap(t.key) + 4*cap(t.indices) + imageSize*cap(t.images)
 	for _, table := range t.all() {
 		size += table.retained()
