@@ -37,9 +37,8 @@ func Check(pd pprofile.Profiles) error {
 	return c.err
 }
 
-// CheckToMerge is Check and ResolveStrings. It also rejects a
-// sample, Profile, mapping or location that has two attributes of one key, apart from the attributes of
-// samples for which drop is true, by index.
+// CheckToMerge is Check and ResolveStrings. It also rejects a sample, Profile, mapping or location that has two attributes of
+// one key, apart from the attributes of samples for which drop is true, by index.
 func CheckToMerge(pd pprofile.Profiles, drop []bool) (resolved pprofile.Profiles, err error) {
 	c := checker{lengths: lengthsOf(pd.Dictionary()), merges: true, drop: drop}
 	if c.profiles(pd); c.err != nil {
@@ -48,7 +47,7 @@ func CheckToMerge(pd pprofile.Profiles, drop []bool) (resolved pprofile.Profiles
 	if resolved, err = ResolveStrings(pd); err != nil {
 		return pd, err
 	}
-	if resolved != pd { // text in place of references takes more, and is equal or not
+	if resolved != pd { // text in place of references is equal or not
 		c = checker{lengths: c.lengths, merges: true, drop: drop}
 		c.profiles(resolved)
 	}
