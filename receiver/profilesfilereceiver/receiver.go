@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/filewatch"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
@@ -40,20 +41,19 @@ type fileReceiver struct {
 	watcher  *filewatch.Watcher
 	archive  archive.Options
 	slots    *semaphore.Weighted // records in progress
-	memory   *semaphore.Weighted // their bytes
-	capacity int64               // of memory
+	inFlight *budget.Budget      // their bytes
 	rejected rejected
 	position position
 	idle     int // polls in a row without anything to read
 }
 
 func newReceiver(set receiver.Settings, config *Config, next xconsumer.Profiles) (*fileReceiver, error) {
-	capacity := int64(config.MaxInFlight) / 4 * 3
 	r := &fileReceiver{
 		config: config, id: set.ID, logger: set.Logger, next: next,
-		slots: semaphore.NewWeighted(int64(config.Concurrency)), memory: semaphore.NewWeighted(capacity), capacity: capacity,
-		// A reader takes up to three times the size of a record. Records in progress are counted in memory.
-		archive: archive.Options{MaxMemory: 4 * capacity, MaxRecord: int64(config.MaxInFlight) / 8, Setting: "max_in_flight"},
+		slots: semaphore.NewWeighted(int64(config.Concurrency)), inFlight: budget.New(int64(config.MaxInFlight)),
+		// A reader takes up to three times the size of a record. Records in progress are counted in inFlight, which may decode one
+		// that takes all of it.
+		archive: archive.Options{MaxMemory: 4 * int64(config.MaxInFlight), MaxRecord: int64(config.MaxInFlight) / 8, Setting: "max_in_flight"},
 	}
 	var reportErr, telemetryErr error
 	r.obsreport, reportErr = receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{ReceiverID: set.ID, Transport: "file", ReceiverCreateSettings: set})

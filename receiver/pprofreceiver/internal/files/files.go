@@ -23,6 +23,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/filewatch"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
@@ -158,8 +159,8 @@ func outcomeOf(err error) string {
 // ingest passes a file to the pipeline.
 func (r *Reader) ingest(ctx context.Context, file *filewatch.File, attributes map[string]string) (err error) {
 	defer ingest.Recover(r.logger, &err, zap.String("path", file.Path))
-	held := r.InFlight.Reserve(-1) // a file waits as long as it must
-	defer held.Release()
+	lease := r.InFlight.Lease(-1) // a file waits as long as it must
+	defer lease.Release()
 	profileType := attributes[profileTypeGroup]
 	delete(attributes, profileTypeGroup)
 	payload := ingest.Payload{
@@ -175,16 +176,17 @@ func (r *Reader) ingest(ctx context.Context, file *filewatch.File, attributes ma
 	defer func() { _ = opened.Close() }() // it is only read
 	head := make([]byte, 4)
 	if _, err := opened.ReadAt(head, 0); err == nil && jfrtranslator.IsRecording(head) { // uncompressed, of a JVM
-		return r.ingestChunks(ctx, file, opened, payload, held)
+		return r.ingestChunks(ctx, file, opened, payload, lease)
 	}
-	if payload.Data, err = r.readAll(ctx, file, opened, held); err != nil {
+	if payload.Data, err = r.readAll(ctx, file, opened, lease); err != nil {
 		return err
 	}
-	prepared, err := r.ingester.NewBatch(held).TranslateOne(ctx, payload)
+	prepared, err := r.ingester.TranslateWithin(ctx, lease, payload)
 	if err != nil {
 		return err
 	}
-	held.FreeBody()
+	payload.Data = nil
+	lease.ShrinkBody(0)
 	return r.pass(ctx, prepared)
 }
 
@@ -199,11 +201,11 @@ func (r *Reader) pass(ctx context.Context, prepared *ingest.Result) error {
 }
 
 // readAll returns the content of the file.
-func (r *Reader) readAll(ctx context.Context, file *filewatch.File, opened *os.File, held *ingest.Reservation) ([]byte, error) {
+func (r *Reader) readAll(ctx context.Context, file *filewatch.File, opened *os.File, lease *budget.Lease) ([]byte, error) {
 	if limit := int64(r.config.MaxDecompressedSize); file.Size > limit {
 		return nil, &pproftranslator.LimitError{What: "size in bytes", Limit: limit, Got: file.Size}
 	}
-	content, err := ingest.ReadAll(ctx, opened, file.Size, held)
+	content, err := ingest.ReadAll(ctx, opened, file.Size, lease)
 	if _, unreadable := errors.AsType[*fs.PathError](err); unreadable {
 		return nil, &filewatch.RetryError{Err: err}
 	}
@@ -219,7 +221,9 @@ const unfinishedTime = time.Minute
 
 // ingestChunks passes a recording to the pipeline chunk by chunk, and stores how many were accepted. It
 // returns the first error of a chunk after the others.
-func (r *Reader) ingestChunks(ctx context.Context, file *filewatch.File, recording *os.File, payload ingest.Payload, held *ingest.Reservation) (first error) {
+func (r *Reader) ingestChunks(
+	ctx context.Context, file *filewatch.File, recording *os.File, payload ingest.Payload, lease *budget.Lease,
+) (first error) {
 	payload.Recording.Chunks, payload.Recording.Size = r.ingester.Chunks(recording, file.Size), file.Size
 	if time.Since(file.Modified).Abs() < unfinishedTime && payload.Recording.Chunks.Unfinished() {
 		return filewatch.ErrChanged // it soon has: what is read now would be read again
@@ -227,7 +231,7 @@ func (r *Reader) ingestChunks(ctx context.Context, file *filewatch.File, recordi
 	accepted := 0
 	r.Progress(file, &accepted)
 	for n := 1; ; n++ {
-		prepared, err := r.ingester.NewBatch(held).TranslateOne(ctx, payload)
+		prepared, err := r.ingester.TranslateWithin(ctx, lease, payload)
 		if errors.Is(err, io.EOF) {
 			return first
 		}
@@ -246,7 +250,7 @@ func (r *Reader) ingestChunks(ctx context.Context, file *filewatch.File, recordi
 		case first == nil:
 			first = err
 		}
-		if held.Release(); n > accepted {
+		if lease.Release(); n > accepted {
 			r.SaveProgress(file, n)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
@@ -53,7 +54,7 @@ func TestFileThatPanicsIsSkipped_R17(t *testing.T) {
 	require.NoError(t, err)
 	config := DefaultConfig()
 	config.Watch.Include = []string{filepath.ToSlash(dir) + "/*"}
-	r := New(config, metadata.Settings{InFlight: ingest.NewInFlight(64 << 20), Telemetry: settings, Metrics: metrics},
+	r := New(config, metadata.Settings{InFlight: budget.New(64 << 20), Telemetry: settings, Metrics: metrics},
 		ingest.New(ingest.Settings{Logger: settings.Logger}, consumertest.NewNop())) // without an Unmarshaler, it panics
 	for range 5 {
 		r.Poll(t.Context())
