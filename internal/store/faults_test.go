@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/compact"
@@ -280,7 +281,7 @@ func TestAppendRejectsWhatNoFileCanHold(t *testing.T) {
 	require.Empty(t, paths(t, d.dir))
 }
 
-func TestPanicsOfTheBackgroundAreErrors(t *testing.T) {
+func TestPanicsOfTheBackgroundAreErrors_A11(t *testing.T) {
 	d := newDirectory(t)
 	d.write(1)
 	d.now = begin.Add(2 * time.Hour)
@@ -292,7 +293,9 @@ func TestPanicsOfTheBackgroundAreErrors(t *testing.T) {
 			}
 		}
 	})
-	require.ErrorContains(t, c.Run(t.Context()), "a fault")
+	var panicked *panics.Error
+	require.ErrorAs(t, c.Run(t.Context()), &panicked)
+	require.Contains(t, string(panicked.Stack), "faults_test.go")
 	faulty = false
 	d.now = d.now.Add(time.Hour)
 	require.NoError(t, c.Run(t.Context()))

@@ -178,6 +178,7 @@ func (g *groupWriter) close(reason Reason) {
 		return
 	}
 	g.file = nil
+	defer f.index.Release()
 	f.Reason = cmp.Or(f.Reason, reason)
 	err := f.reopen(g.writer.options.OpenDir)
 	if err == nil {
@@ -201,7 +202,6 @@ func (g *groupWriter) close(reason Reason) {
 		g.writer.abandon(f)
 		g.fail("close", f, err)
 	}
-	f.index.Release()
 }
 
 // tick closes a file that is due, syncs, and retries failed writes.

@@ -111,7 +111,7 @@ type ClosedFile struct {
 	Services, ProfileTypes, SampleTypes []string
 	// Size is the number of bytes of the records on disk, Raw that of the records before framing and compression.
 	Size, Raw int64
-	// IndexError is why the file has no index. It is not retried: readers make one.
+	// IndexError is why the file has no index, or an incomplete one. It is not retried: readers read the records.
 	IndexError error
 }
 

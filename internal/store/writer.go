@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
@@ -268,7 +269,7 @@ func (w *Writer) Tick() {
 	ticks.SetLimit(concurrentTicks)
 	for _, g := range groups {
 		ticks.Go(func() error {
-			if err := NoPanic(func() error { g.tick(now); return nil }); err != nil {
+			if err := panics.Guarded(func() error { g.tick(now); return nil })(); err != nil {
 				w.options.Failed(err)
 			}
 			return nil

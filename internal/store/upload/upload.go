@@ -20,6 +20,7 @@ import (
 	"github.com/cenkalti/backoff/v7"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/bucket"
@@ -110,7 +111,7 @@ func (u *Uploader) Run(ctx context.Context) {
 	defer u.Close()
 	for ctx.Err() == nil {
 		delay, closed := u.options.Interval, u.closed
-		if err := store.NoPanic(func() error { return u.Upload(ctx) }); err == nil {
+		if err := panics.Guarded(func() error { return u.Upload(ctx) })(); err == nil {
 			u.retry.Reset()
 		} else if ctx.Err() == nil {
 			delay, closed = u.retry.NextBackOff(), nil
@@ -211,7 +212,7 @@ func (u *Uploader) uploadLevel(ctx context.Context, waiting []layout.File, level
 		}
 		group.Go(func() error {
 			var uploaded bool
-			err := store.NoPanic(func() (err error) { uploaded, err = u.upload(all, f); return err })
+			err := panics.Guarded(func() (err error) { uploaded, err = u.upload(all, f); return err })()
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
