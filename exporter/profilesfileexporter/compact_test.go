@@ -17,15 +17,16 @@ func TestInvalidCompactionNamesTheKey_D3(t *testing.T) {
 	require.NoError(t, profiletest.LoadConfig("{directory: d, compact: {}}", cfg))
 	assert.Equal(t, defaultCompact(), *cfg.Compact.Get())
 	profiletest.CheckConfigs(t, createDefaultConfig, map[string]string{
-		"{directory: d, compact: {after: -1s}}":                   "compact::after is -1s: must be 0 or more",
-		"{directory: d, compact: {into: [], resolution: []}}":     "compact::into is []: must be one duration or more",
-		"{directory: d, compact: {into: [1h, 90m]}}":              "compact::into is 1h30m0s: must be a multiple of 1h0m0s",
-		"{directory: d, compact: {into: [24h, 1h]}}":              "compact::into is 1h0m0s: must be a multiple of 24h0m0s",
-		"{directory: d, compact: {into: [30s, 1h]}}":              "compact::into is 30s: must be a multiple of 1m0s",
-		"{directory: d, compact: {resolution: [1m]}}":             "compact::resolution is [1m0s]: must be a duration for each of compact::into, which has 2",
-		"{directory: d, compact: {into: [1h], resolution: [7m]}}": "compact::resolution is 7m0s: must be a divisor of compact::into, which is 1h0m0s",
-		"{directory: d, compact: {into: [1h], resolution: [0s]}}": "compact::resolution is 0s: must be a multiple of 1s",
-		"{directory: d, compact: {max_memory: 1MiB}}":             "compact::max_memory is 1MiB: must be at least 16MiB",
-		"{directory: d, compact: {intoo: 1h}}":                    "unknown key compact::intoo",
+		"{directory: d, compact: {after: -1s}}":                "compact::after is -1s: must be 0 or more",
+		"{directory: d, compact: {resolution: []}}":            "compact::resolution is []: must be one duration for hours, or two for hours and days, such as [1m, 10m]",
+		"{directory: d, compact: {resolution: [1m, 10m, 1h]}}": "must be one duration for hours, or two",
+		"{directory: d, compact: {resolution: [7m]}}":          "compact::resolution is 7m0s: must be a divisor of 1h0m0s",
+		"{directory: d, compact: {resolution: [1m, 7m]}}":      "compact::resolution is 7m0s: must be a divisor of 24h0m0s",
+		"{directory: d, compact: {resolution: [2m, 3m]}}":      "compact::resolution is 3m0s: must be a multiple of 2m0s",
+		"{directory: d, compact: {resolution: [0s]}}":          "compact::resolution is 0s: must be a multiple of 1s",
+		"{directory: d, compact: {resolution: [1m]}}":          "",
+		"{directory: d, compact: {resolution: [1m, 1h]}}":      "",
+		"{directory: d, compact: {max_memory: 1MiB}}":          "compact::max_memory is 1MiB: must be at least 16MiB",
+		"{directory: d, compact: {into: 1h}}":                  "unknown key compact::into",
 	})
 }

@@ -53,7 +53,8 @@ type Options struct {
 
 	// RecordWritten gets a record that was written, its bytes on disk, and whether it is in the group Other.
 	RecordWritten func(record Record, stored int64, other bool)
-	// RecordAhead gets a record that ends more than 24 hours ahead of the clock, so that queries of its time do not find it.
+	// RecordAhead gets a record that was written and ends more than 24 hours ahead of the clock, so that queries of its time do not
+	// find it.
 	RecordAhead   func(record Record)
 	FileClosed    func(ClosedFile)
 	FileRecovered func(RecoveredFile)

@@ -77,6 +77,8 @@ type Uploader struct {
 
 	mu   sync.Mutex
 	done map[string]bool // files that are in the bucket, without their inputs, or are too old for it, by path
+	// missing are those of done that the last scan did not find.
+	missing map[string]bool
 }
 
 // New returns an Uploader. It sends no request.
@@ -239,7 +241,15 @@ func (u *Uploader) scan(ctx context.Context) ([]layout.File, error) {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	maps.DeleteFunc(u.done, func(path string, _ bool) bool { return err == nil && !all[path] })
+	missing := map[string]bool{}
+	for path := range u.done {
+		if err == nil && !all[path] {
+			missing[path] = true
+		}
+	}
+	// What this process removes is forgotten after that, and must not count as waiting until then.
+	maps.DeleteFunc(u.done, func(path string, _ bool) bool { return missing[path] && u.missing[path] })
+	u.missing = missing
 	return files, err
 }
 
@@ -312,8 +322,8 @@ func (u *Uploader) upload(ctx context.Context, f *layout.File) (uploaded bool, e
 	if err != nil {
 		return false, err
 	}
-	u.options.Uploaded(f.Path, f.Size)
 	u.setDone(f.Path)
+	u.options.Uploaded(f.Path, f.Size)
 	return true, nil
 }
 
