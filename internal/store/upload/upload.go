@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -59,6 +58,9 @@ const (
 	expireInterval = time.Hour
 	// conflictInterval is how often the upload of a file is tried whose name another object has.
 	conflictInterval = 10 * time.Minute
+	// forgetAfter is how long a file has been missing when it is forgotten. What this process removes is forgotten by Forget, which
+	// comes a moment after that.
+	forgetAfter = time.Minute
 )
 
 // Uploader uploads the closed files of a directory to objects with their paths: a compacted file after those of lower levels. Then it removes what
@@ -76,9 +78,9 @@ type Uploader struct {
 	conflict map[string]time.Time // when another object of a file's name was found
 
 	mu   sync.Mutex
-	done map[string]bool // files that are in the bucket, without their inputs, or are too old for it, by path
-	// missing are those of done that the last scan did not find.
-	missing map[string]bool
+	// done are the files that are in the bucket, without their inputs, or are too old for it, by path, with the time of the
+	// last scan that found them.
+	done map[string]time.Time
 }
 
 // New returns an Uploader. It sends no request.
@@ -104,7 +106,7 @@ func New(options Options) (*Uploader, error) {
 	retry.InitialInterval, retry.MaxInterval = min(time.Second, options.Interval), time.Minute
 	return &Uploader{
 		options: options, bucket: b, prefix: options.Location.Directory(), files: files, retry: retry,
-		closed: make(chan struct{}, 1), conflict: map[string]time.Time{}, done: map[string]bool{},
+		closed: make(chan struct{}, 1), conflict: map[string]time.Time{}, done: map[string]time.Time{},
 	}, nil
 }
 
@@ -147,14 +149,14 @@ func (u *Uploader) FileClosed() {
 func (u *Uploader) Waits(path string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return !u.done[path]
+	return u.done[path].IsZero()
 }
 
 // Forget reports whether a file waited that was removed.
 func (u *Uploader) Forget(path string) (waited bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	waited = !u.done[path]
+	waited = u.done[path].IsZero()
 	delete(u.done, path)
 	return waited
 }
@@ -162,7 +164,7 @@ func (u *Uploader) Forget(path string) (waited bool) {
 func (u *Uploader) setDone(path string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.done[path] = true
+	u.done[path] = u.options.Now()
 }
 
 func (u *Uploader) path(f *layout.File) string {
@@ -241,15 +243,15 @@ func (u *Uploader) scan(ctx context.Context) ([]layout.File, error) {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	missing := map[string]bool{}
-	for path := range u.done {
-		if err == nil && !all[path] {
-			missing[path] = true
+	now := u.options.Now()
+	for path, seen := range u.done {
+		switch {
+		case err != nil || all[path]:
+			u.done[path] = now
+		case now.Sub(seen).Abs() > forgetAfter:
+			delete(u.done, path)
 		}
 	}
-	// What this process removes is forgotten after that, and must not count as waiting until then.
-	maps.DeleteFunc(u.done, func(path string, _ bool) bool { return missing[path] && u.missing[path] })
-	u.missing = missing
 	return files, err
 }
 
