@@ -212,3 +212,21 @@ func BenchmarkGroupsBeyondTheOpenFiles(b *testing.B) {
 		})
 	}
 }
+
+// TestRecordsFarAheadAreWrittenAndReported: a wrong clock of a sender costs no record.
+func TestRecordsFarAheadAreWrittenAndReported(t *testing.T) {
+	e, telemetry, logs := observed(t, newConfig(t, "service.name"))
+	require.NoError(t, e.start(t.Context(), componenttest.NewNopHost()))
+	ahead := time.Now().Add(25 * time.Hour).UTC()
+	for _, end := range []time.Time{time.Now(), time.Now().Add(23 * time.Hour), ahead, ahead} {
+		pd := payloadtest.With(payloadtest.Interval(uint64(end.Add(-time.Second).UnixNano()), uint64(time.Second), 1), "service.name", "checkout")
+		require.NoError(t, e.consume(t.Context(), pd))
+	}
+	require.NoError(t, e.shutdown(t.Context()))
+	assert.EqualValues(t, 2, sum(t, telemetry, "ahead_records", ""))
+	lines := logs.FilterMessage("Profiles end more than 24 hours ahead; queries of their time do not find them").All()
+	require.Len(t, lines, 1, "the others are counted")
+	assert.Equal(t, "profiles end at "+ahead.Format(time.RFC3339), lines[0].ContextMap()["error"])
+	assert.Equal(t, "service.name=checkout", lines[0].ContextMap()["group"])
+	assert.EqualValues(t, 4, storedSum(t, e.config.Directory))
+}

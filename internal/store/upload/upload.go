@@ -77,7 +77,7 @@ type Uploader struct {
 	expired  time.Time            // when old objects were removed last
 	conflict map[string]time.Time // when another object of a file's name was found
 
-	mu   sync.Mutex
+	mu sync.Mutex
 	// done are the files that are in the bucket, without their inputs, or are too old for it, by path, with the time of the
 	// last scan that found them.
 	done map[string]time.Time
