@@ -91,11 +91,12 @@ func present(value int64, service string) pprofile.Profiles {
 func TestADirectoryThatIsSentIsNotCompacted_D6(t *testing.T) {
 	cfg := newConfig(t)
 	cfg.Compact = configoptional.Some(defaultCompact())
-	claim, err := store.Claim(cfg.Directory, store.Sent)
+	claim, err := store.ClaimDirectory(cfg.Directory, store.Sends)
 	require.NoError(t, err)
 	e, _, _ := observed(t, cfg)
 	err = e.start(t.Context(), componenttest.NewNopHost())
-	require.ErrorIs(t, err, store.ErrClaimed)
+	var inUse *store.InUseError
+	require.ErrorAs(t, err, &inUse)
 	require.ErrorContains(t, err, cfg.Directory)
 	require.ErrorContains(t, err, "remove exporters::profiles_file")
 	require.NoError(t, e.shutdown(t.Context()))
@@ -103,11 +104,11 @@ func TestADirectoryThatIsSentIsNotCompacted_D6(t *testing.T) {
 	for range 2 {
 		e, _, _ = observed(t, cfg)
 		require.NoError(t, e.start(t.Context(), componenttest.NewNopHost()))
-		_, err = store.Claim(cfg.Directory, store.Sent)
-		require.ErrorIs(t, err, store.ErrClaimed)
+		_, err = store.ClaimDirectory(cfg.Directory, store.Sends)
+		require.ErrorAs(t, err, &inUse)
 		require.NoError(t, e.shutdown(t.Context()))
 	}
-	claim, err = store.Claim(cfg.Directory, store.Sent)
+	claim, err = store.ClaimDirectory(cfg.Directory, store.Sends)
 	require.NoError(t, err, "after a shutdown")
 	require.NoError(t, claim.Close())
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -52,7 +51,7 @@ type fileExporter struct {
 	waiting  atomic.Int64     // files to upload
 
 	writer  *store.Writer // nil before start and after a failed start
-	claim   io.Closer     // that the directory is compacted; nil if it is not
+	claim   *store.Claim  // that the directory is compacted; nil if it is not
 	stop    context.CancelFunc
 	tickers sync.WaitGroup
 }
@@ -96,7 +95,7 @@ func (e *fileExporter) start(_ context.Context, host component.Host) error {
 		return fmt.Errorf("cannot open directory %s: %w; set exporters::%s::directory", e.config.Directory, err, e.id)
 	}
 	if e.config.Compact.HasValue() {
-		if e.claim, err = store.Claim(directory, store.Compacted); err != nil {
+		if e.claim, err = store.ClaimDirectory(directory, store.Compacts); err != nil {
 			return errors.Join(fmt.Errorf("%w: remove exporters::%s::compact, or write to another directory", err, e.id), writer.Close())
 		}
 	}
@@ -138,11 +137,7 @@ func (e *fileExporter) shutdown(context.Context) error {
 	}
 	e.stop()
 	e.tickers.Wait()
-	err := e.writer.Close()
-	if e.claim != nil {
-		err = errors.Join(err, e.claim.Close())
-		e.claim = nil
-	}
+	err := errors.Join(e.writer.Close(), e.claim.Close())
 	if e.uploader != nil {
 		e.logger.Info("Stopped uploading; the next start uploads the rest", zap.Int64("waiting_files", e.waiting.Load()))
 	}
