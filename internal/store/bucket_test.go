@@ -162,8 +162,8 @@ func TestAnUploadEndsAnywhere(t *testing.T) {
 	}
 }
 
-// TestReadersOfABucketThatChanges: readers see each record that was in the bucket before they listed, once.
-func TestReadersOfABucketThatChanges(t *testing.T) {
+// TestReadersOfABucketThatChanges_A4: readers see each record that was in the bucket before they listed, once.
+func TestReadersOfABucketThatChanges_A4(t *testing.T) {
 	server := s3test.New(t)
 	server.PageSize = 3
 	d := newDirectory(t)
@@ -210,7 +210,7 @@ func TestReadersOfABucketThatChanges(t *testing.T) {
 }
 
 // An object of another content with a file's name stays, and what the file would replace counts.
-func TestAForeignObject(t *testing.T) {
+func TestAForeignObject_A5(t *testing.T) {
 	server := s3test.New(t)
 	d := newDirectory(t)
 	u, failed := d.uploader(server)

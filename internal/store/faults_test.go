@@ -24,8 +24,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
-// TestMoreGroupsThanOpenFiles: a file of each group is written, whatever is open.
-func TestMoreGroupsThanOpenFiles(t *testing.T) {
+// TestMoreGroupsThanOpenFiles_A10: a file of each group is written, whatever is open.
+func TestMoreGroupsThanOpenFiles_A10(t *testing.T) {
 	d := newDirectory(t)
 	w := d.open(func(o *store.Options) { o.MaxOpen, o.Sync = 5, store.SyncRecord })
 	want := map[int]int{}
@@ -41,7 +41,7 @@ func TestMoreGroupsThanOpenFiles(t *testing.T) {
 	require.Equal(t, want, d.counts())
 }
 
-func TestGroupsDoNotWaitForEachOthersSync(t *testing.T) {
+func TestGroupsDoNotWaitForEachOthersSync_A10(t *testing.T) {
 	d := newDirectory(t)
 	w := d.open(func(o *store.Options) { o.MaxOpen, o.Sync = 2, store.SyncRecord })
 	syncing, proceed := make(chan struct{}), make(chan struct{})
@@ -137,7 +137,7 @@ func TestFailingCalls_E1(t *testing.T) {
 	}
 }
 
-func TestAFullDiskCostsTheIndexOnly(t *testing.T) {
+func TestAFullDiskCostsTheIndexOnly_E1(t *testing.T) {
 	d := newDirectory(t)
 	var closed store.ClosedFile
 	w := d.open(func(o *store.Options) { o.FileClosed = func(f store.ClosedFile) { closed = f } })
@@ -155,7 +155,7 @@ func TestAFullDiskCostsTheIndexOnly(t *testing.T) {
 }
 
 // A file or directory that another process moves or removes costs nothing that comes after.
-func TestMovedAndRemovedDirectories(t *testing.T) {
+func TestMovedAndRemovedDirectories_E6(t *testing.T) {
 	d := newDirectory(t)
 	failures := 0
 	w := d.open(func(o *store.Options) { o.Failed = func(error) { failures++ } })
