@@ -78,10 +78,10 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// BenchmarkTenServices writes what ten services push in four hours, compacts it, and reports how much a day of it takes, and how many days
+// BenchmarkTenServices writes what ten services push in an hour, compacts it, and reports how much a day of it takes, and how many days
 // 1 GiB holds. Each half minute a service has a CPU profile of 300 of its 2,000 stacks, and a heap of 500.
 func BenchmarkTenServices(b *testing.B) {
-	const services, hours, every = 10, 4, 30 * time.Second
+	const services, hours, every = 10, 1, 30 * time.Second
 	d := &directory{dir: b.TempDir(), now: begin, process: &process{}, format: segment.Proto}
 	programs := make([]*profile.Profile, services)
 	for i := range programs {
