@@ -303,6 +303,35 @@ func TestPanicsOfTheBackgroundAreErrors_A11(t *testing.T) {
 	require.Equal(t, [3]int{0, 1, 0}, d.levels())
 }
 
+// TestAPanicOfOneGroupLeavesTheOthers_A11: neither Tick nor Close ends, or leaves a lock.
+func TestAPanicOfOneGroupLeavesTheOthers_A11(t *testing.T) {
+	d := newDirectory(t)
+	faulty, failed := "", []error{}
+	w := d.open(func(o *store.Options) {
+		o.Rotation.MaxAge, o.Failed = time.Minute, func(err error) { failed = append(failed, err) }
+		o.FileClosed = func(f store.ClosedFile) {
+			if faulty != "" && strings.Contains(f.Path, faulty) {
+				panic("a fault")
+			}
+		}
+	})
+	write := func(id int) {
+		for i, service := range []string{"a", "b", "c"} {
+			require.NoError(t, w.Append(newRecord(t, d.format, service, id+i, d.now, d.now)))
+		}
+	}
+	write(0)
+	faulty, d.now = "=b/", d.now.Add(2*time.Minute)
+	w.Tick()
+	var panicked *panics.Error
+	require.Len(t, failed, 1)
+	require.ErrorAs(t, failed[0], &panicked)
+	write(3)
+	require.ErrorAs(t, w.Close(), &panicked)
+	require.Len(t, closedIn(t, d.dir), 6)
+	require.Equal(t, once(0, 1, 2, 3, 4, 5), d.counts())
+}
+
 // A clock that is set back by more than a file's age does not keep the file open, or its records off the disk.
 func TestAClockThatIsSetBackClosesFiles(t *testing.T) {
 	d := newDirectory(t)

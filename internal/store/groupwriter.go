@@ -204,6 +204,14 @@ func (g *groupWriter) close(reason Reason) {
 	}
 }
 
+// shutdown closes the file. There will be no other one.
+func (g *groupWriter) shutdown() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.dropped = true
+	g.close(ByShutdown)
+}
+
 // tick closes a file that is due, syncs, and retries failed writes.
 func (g *groupWriter) tick(now time.Time) {
 	g.mu.Lock()

@@ -312,16 +312,15 @@ func (w *Writer) Close() error {
 	groups := w.groups
 	w.groups = map[string]*groupWriter{}
 	w.mu.Unlock()
+	var errs []error
 	for _, g := range groups {
-		g.mu.Lock()
-		g.dropped = true
-		g.close(ByShutdown)
-		g.mu.Unlock()
+		if err := panics.Guarded(func() error { g.shutdown(); return nil })(); err != nil {
+			errs = append(errs, err)
+		}
 	}
 	w.maintain(Retention{}, true)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var errs []error
 	for _, f := range w.abandoned {
 		f.release()
 		errs = append(errs, &fs.PathError{Op: "close", Path: f.Path, Err: errors.New("the file could not be closed; the next start recovers it")})
