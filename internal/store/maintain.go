@@ -8,12 +8,15 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 )
 
@@ -24,14 +27,17 @@ func (w *Writer) Maintain() { w.maintain(w.options.Retention, false) }
 func (w *Writer) maintain(retention Retention, idle bool) {
 	w.maintaining.Lock()
 	defer w.maintaining.Unlock()
-	err := NoPanic(func() error {
+	err := panics.Guarded(func() error {
 		err := w.recoverAbandoned()
 		if !w.recovered.Load() || retention != (Retention{}) || w.options.MaxGroups > 0 {
 			err = errors.Join(err, w.visit(retention, idle))
 		}
 		return err
-	})
+	})()
 	if err != nil {
+		if _, panicked := errors.AsType[*panics.Error](err); panicked {
+			w.recovered.Store(false) // some files may be left
+		}
 		w.options.Failed(err)
 	}
 }
@@ -94,13 +100,13 @@ func (w *Writer) recoverPartition(b *layout.Branch, idle bool) (done bool, err e
 	}
 	files, err = b.Files(isPartial) // that are still there
 	for i := range files {
-		err = errors.Join(err, w.recoverIn(b, &files[i]))
+		err = errors.Join(err, w.recoverIn(b, &files[i], files[i].Size))
 	}
 	return true, err
 }
 
-func (w *Writer) recoverIn(b *layout.Branch, f *layout.File) error {
-	recovered, err := RecoverFile(b, f, f.Size, w.options.Now())
+func (w *Writer) recoverIn(b *layout.Branch, f *layout.File, size int64) error {
+	recovered, err := RecoverFile(b, f, size, w.options.Now())
 	if err == nil && w.options.FileRecovered != nil {
 		w.options.FileRecovered(recovered)
 	}
@@ -114,38 +120,27 @@ func (w *Writer) recoverAbandoned() (err error) {
 	w.abandoned = nil
 	w.mu.Unlock()
 	for _, f := range abandoned {
-		name, relErr := filepath.Rel(w.options.Directory, f.Path)
-		file, ok := layout.ParsePath(filepath.ToSlash(name))
-		if relErr != nil || !ok {
+		failed := panics.Guarded(func() error { return w.recoverOwn(f) })()
+		if failed == nil || errors.Is(failed, ErrGone) || errors.Is(failed, fs.ErrNotExist) {
 			f.release()
 			continue
 		}
-		reopenErr := f.reopen(w.options.OpenDir)
-		if errors.Is(reopenErr, ErrGone) {
-			f.release()
-			continue
-		}
-		if reopenErr != nil {
-			w.abandon(f)
-			err = errors.Join(err, reopenErr)
-			continue
-		}
-		b := &layout.Branch{Dir: f.dir, Root: w.options.Directory, Path: file.Dir()}
-		recovered, recoverErr := RecoverFile(b, &file, f.Size, w.options.Now())
-		switch {
-		case recoverErr == nil:
-			f.release()
-			if w.options.FileRecovered != nil {
-				w.options.FileRecovered(recovered)
-			}
-		case errors.Is(recoverErr, fs.ErrNotExist):
-			f.release()
-		default:
-			w.abandon(f)
-			err = errors.Join(err, recoverErr)
-		}
+		w.abandon(f)
+		err = errors.Join(err, failed)
 	}
 	return err
+}
+
+func (w *Writer) recoverOwn(f *partialFile) error {
+	name, err := filepath.Rel(w.options.Directory, f.Path)
+	file, ok := layout.ParsePath(filepath.ToSlash(name))
+	if err != nil || !ok {
+		return ErrGone
+	}
+	if err := f.reopen(w.options.OpenDir); err != nil {
+		return err
+	}
+	return w.recoverIn(&layout.Branch{Dir: f.dir, Root: w.options.Directory, Path: file.Dir()}, &file, f.Size)
 }
 
 // setAdmitted takes over the groups whose directories were found. Retention and other processes remove some, and other Writers create
@@ -206,6 +201,9 @@ func (w *Writer) expire(root layout.Dir, surplus []layout.File) (err error) {
 	}
 	for i := range surplus {
 		f := &surplus[i]
+		if isRead(root, f) { // it is removed when it was sent, or by a later call
+			continue
+		}
 		removeErr := removeFile(root, f)
 		switch {
 		case removeErr == nil:
@@ -220,34 +218,94 @@ func (w *Writer) expire(root layout.Dir, surplus []layout.File) (err error) {
 	return err
 }
 
-// Remove removes a closed file of a directory, such as one that was sent, and the directories that are empty then.
+// Remove removes a closed file of a directory, such as one that was sent. RemoveEmpty removes the directories.
 func Remove(directory string, f *layout.File) error {
+	return takeOut(directory, f, func(root layout.Dir) error { return root.Remove(f.Path) })
+}
+
+// Move moves a closed file of a directory to a path of the same file system that leads to nothing.
+func Move(directory string, f *layout.File, to string) error {
+	return takeOut(directory, f, func(layout.Dir) error { return os.Rename(filepath.Join(directory, filepath.FromSlash(f.Path)), to) })
+}
+
+// takeOut removes the named inputs of a compacted file, which would count again, and then the file.
+func takeOut(directory string, f *layout.File, remove func(root layout.Dir) error) error {
 	root, err := layout.OpenDir(directory)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = root.Close() }() // a file that a crash brings back is sent again
-	if err := removeFile(root, f); err != nil {
+	if err := removeInputs(root, f); err != nil {
 		return err
 	}
-	removeEmpty(root, f.Dir())
-	return nil
+	return remove(root)
+}
+
+// RemoveEmpty removes the directories of groups, years, months, days and hours that are empty and not of now. It takes the lock of an
+// hour alone, so that no file is in it.
+func RemoveEmpty(directory string, now time.Time) error {
+	root, err := layout.OpenDir(directory)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }() // a directory that a crash brings back is removed again
+	var look func(b *layout.Branch) error
+	look = func(b *layout.Branch) error {
+		err := b.Children(look)
+		if len(b.Date) > 0 && !layout.EndOf(b.Date).Before(now) {
+			return err
+		}
+		if names, listErr := b.Dir.Names(); listErr != nil || len(names) > 0 {
+			return err
+		}
+		if len(b.Date) == layout.HourDepth {
+			if locked, lockErr := b.Dir.TryLock(false); lockErr != nil || !locked {
+				return err
+			}
+		}
+		_ = root.Remove(b.Path) // a Writer may have put something into it
+		return err
+	}
+	return (&layout.Branch{Dir: root, Root: directory}).Children(look)
 }
 
 // removeFile removes a file, and the named inputs of a compacted one before it.
 func removeFile(root layout.Dir, f *layout.File) error {
-	if f.Level > layout.Written {
-		inputs, err := InputsOf(root, f)
-		if err != nil && !errors.Is(err, ErrNoInputs) {
-			return err
-		}
-		for _, input := range inputs {
-			if err := root.Remove(path.Join(f.Dir(), input.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-		}
+	if err := removeInputs(root, f); err != nil {
+		return err
 	}
 	return root.Remove(f.Path)
+}
+
+func removeInputs(root layout.Dir, f *layout.File) error {
+	if f.Level == layout.Written {
+		return nil
+	}
+	inputs, err := InputsOf(root, f)
+	if err != nil && !errors.Is(err, ErrNoInputs) {
+		return err
+	}
+	for _, input := range inputs {
+		if err := root.Remove(path.Join(f.Dir(), input.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// isRead reports whether a process that sends the file has a lock of it.
+func isRead(root layout.Dir, f *layout.File) bool {
+	handle, err := root.OpenToRead(f.Path)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = handle.Close() }()
+	file, isFile := handle.(*os.File)
+	if !isFile {
+		return false
+	}
+	locked, err := regularfile.TryLock(file)
+	return err == nil && !locked
 }
 
 // removeEmpty removes a directory and those above it as long as they are empty. Writers look whether theirs still exists after they have

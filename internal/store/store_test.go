@@ -244,8 +244,8 @@ func TestDamagedInputsGoToTheirDirectory(t *testing.T) {
 	require.Equal(t, [3]int{0, 1, 0}, d.levels())
 }
 
-// TestADamagedListOfInputsDoublesNothing: a byte of a compacted file is damaged before its inputs are removed.
-func TestADamagedListOfInputsDoublesNothing(t *testing.T) {
+// TestADamagedListOfInputsDoublesNothing_A5: a byte of a compacted file is damaged before its inputs are removed.
+func TestADamagedListOfInputsDoublesNothing_A5(t *testing.T) {
 	d := newDirectory(t)
 	d.write(1)
 	d.write(2)
@@ -322,8 +322,8 @@ func TestInputsThatCannotBeReadStay(t *testing.T) {
 	require.Equal(t, [3]int{1, 0, 1}, d.levels(), "the sum still does not fit")
 }
 
-// TestAForeignFileOfACompactedName: it is not replaced, and nothing that it does not name is removed.
-func TestAForeignFileOfACompactedName(t *testing.T) {
+// TestAForeignFileOfACompactedName_A5: it is not replaced, and nothing that it does not name is removed.
+func TestAForeignFileOfACompactedName_A5(t *testing.T) {
 	d := newDirectory(t)
 	d.write(1)
 	id := ""
@@ -377,15 +377,4 @@ func TestRetention(t *testing.T) {
 	require.NoError(t, w.Close())
 	require.Empty(t, d.counts())
 	require.NoDirExists(t, filepath.Join(d.dir, "service.name=checkout"))
-}
-
-func TestRemovedFilesLeaveNoDirectories(t *testing.T) {
-	d := newDirectory(t)
-	d.write(1)
-	f, ok := layout.ParsePath(paths(t, d.dir)[0])
-	require.True(t, ok)
-	require.NoError(t, store.Remove(d.dir, &f))
-	require.NoDirExists(t, filepath.Join(d.dir, "service.name=checkout"))
-	d.write(2)
-	require.Equal(t, once(2), d.counts())
 }
