@@ -1,0 +1,183 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/bucket"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
+)
+
+// lists makes lists of one file, whose size counts them, each in the time took.
+func lists(t *testing.T, took *time.Duration) (l *lister, end func()) {
+	n := int64(0)
+	ctx, cancel := context.WithCancel(t.Context())
+	working := &sync.WaitGroup{}
+	l = newLister(ctx, working, func(ctx context.Context) ([]*store.Segment, error) {
+		n++
+		select {
+		case <-time.After(*took):
+		case <-ctx.Done():
+			return nil, &bucket.StorageError{Err: ctx.Err()}
+		}
+		return []*store.Segment{{File: layout.File{Size: n}}}, nil
+	})
+	return l, func() {
+		cancel()
+		working.Wait()
+	}
+}
+
+func number(l *listing) int64 {
+	if l == nil {
+		return 0
+	}
+	return l.found[0].Size
+}
+
+func TestRequestsWaitForShortListsOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		took := 10 * time.Millisecond
+		l, end := lists(t, &took)
+		defer end()
+		ctx := t.Context()
+		assert.Equal(t, int64(1), number(l.next(ctx, time.Second)))
+		assert.Equal(t, int64(0), number(l.next(ctx, time.Second)), "it is recent")
+		time.Sleep(time.Second)
+		assert.Equal(t, int64(2), number(l.next(ctx, time.Second)), "what was written a second ago is there")
+		assert.Equal(t, int64(3), number(l.next(ctx, 0)))
+
+		took = 2 * time.Second
+		start := time.Now()
+		assert.Equal(t, int64(4), number(l.next(ctx, 0)), "nobody knew that it takes long")
+		assert.Equal(t, took, time.Since(start))
+		start = time.Now()
+		for begin := time.Now(); time.Since(begin) < time.Minute; time.Sleep(time.Second / 4) { // as a browser reloads
+			l.next(ctx, time.Second)
+			assert.Less(t, time.Since(l.began), restFactor*took+took+time.Second)
+		}
+		assert.Equal(t, start.Add(time.Minute), time.Now(), "no request waits")
+
+		time.Sleep(time.Hour)
+		start = time.Now()
+		l.next(ctx, time.Second)
+		assert.Equal(t, start.Add(took), time.Now(), "nothing new was listed for an hour")
+		assert.WithinRange(t, l.began, start, start)
+
+		left, leave := context.WithTimeout(ctx, time.Millisecond)
+		defer leave()
+		assert.Nil(t, l.next(left, 0))
+		time.Sleep(time.Hour)
+		start = time.Now()
+		l.next(left, time.Second) // it has been made, and is old
+		assert.Equal(t, start, time.Now())
+		l.next(ctx, time.Second)
+		assert.WithinRange(t, l.began, start, start)
+	})
+}
+
+func TestAListThatFailsKeepsTheLastOne_A11(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var working sync.WaitGroup
+		one := []*store.Segment{{File: layout.File{Path: "a"}}}
+		answer := func() ([]*store.Segment, error) { return one, nil }
+		l := newLister(t.Context(), &working, func(context.Context) ([]*store.Segment, error) { time.Sleep(time.Minute); return answer() })
+		_, err := l.get(t.Context(), time.Second)
+		require.NoError(t, err)
+		for _, fail := range []func() ([]*store.Segment, error){
+			func() ([]*store.Segment, error) { return nil, &bucket.StorageError{Err: errors.New("away")} }, func() ([]*store.Segment, error) { panic("a fault") },
+		} {
+			answer = fail
+			time.Sleep(time.Hour)
+			list, err := l.get(t.Context(), time.Second)
+			require.NoError(t, err)
+			require.Error(t, list.failed)
+			assert.Equal(t, one, list.found)
+			assert.Zero(t, l.took, "the next one is soon")
+		}
+		answer = func() ([]*store.Segment, error) { return nil, errors.New("a directory") }
+		time.Sleep(time.Hour)
+		list, err := l.get(t.Context(), time.Second)
+		require.NoError(t, err)
+		assert.Empty(t, list.found, "it says what is missing")
+		working.Wait()
+	})
+}
+
+// TestAnExpiredListIsNotUsed: requests wait for another one, however long it takes.
+func TestAnExpiredListIsNotUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		took := time.Minute
+		l, end := lists(t, &took)
+		defer end()
+		for n := range int64(3) {
+			list, err := l.get(t.Context(), time.Hour)
+			require.NoError(t, err)
+			assert.Equal(t, n+1, list.found[0].Size)
+			l.expired.Store(true)
+		}
+	})
+}
+
+// A request whose client has left does not wait for the one that lists.
+func TestWaitingEndsWithTheRequest(t *testing.T) {
+	c, _ := newCatalog(t, t.TempDir())
+	now := time.Now()
+	require.NoError(t, c.lister(reachOf(now, now)).mu.Acquire(t.Context(), 1))
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	_, err := c.Live(ctx, &query.Selection{From: now.Add(time.Hour)})
+	require.ErrorIs(t, err, context.Canceled)
+	c.lister(reachOf(now, now)).mu.Release(1)
+}
+
+// BenchmarkList lists the last quarter of an hour of a store as a request does that waits for it, and all of it: ten times the files take
+// about ten times as long.
+func BenchmarkList(b *testing.B) {
+	for _, n := range []int{5000, 50_000} {
+		dir, now := b.TempDir(), time.Now().UTC()
+		for i := range n { // of 100 services, n / 100 hours
+			end := now.Add(-time.Duration(i/100) * time.Hour)
+			hour := filepath.Join(dir, fmt.Sprintf("service.name=service-%03d", i%100), end.Format(layout.HourPath))
+			require.NoError(b, os.MkdirAll(hour, 0o700))
+			bounds := layout.Bounds{}
+			bounds.Add(uint64(end.Add(-time.Minute).UnixNano()), uint64(end.UnixNano()), end)
+			name := layout.WrittenBase(end.Format(layout.CreatedTime)+"-0123456789ab", &bounds, segment.Proto)
+			require.NoError(b, os.WriteFile(filepath.Join(hour, name), nil, 0o600))
+		}
+		for _, run := range []struct {
+			name string
+			from time.Time
+		}{{"recent", now.Add(-15 * time.Minute)}, {"all", time.Time{}}} {
+			b.Run(fmt.Sprintf("%s/files/%d", run.name, n), func(b *testing.B) {
+				c, _ := newCatalog(b, dir)
+				found := 0
+				b.ReportAllocs()
+				for b.Loop() {
+					c.Expire()
+					segments, err := c.Live(b.Context(), &query.Selection{From: run.from})
+					require.NoError(b, err)
+					found = len(segments)
+				}
+				b.ReportMetric(float64(found), "files")
+				b.ReportMetric(float64(c.Memory()), "held-B")
+			})
+		}
+	}
+}
