@@ -99,7 +99,7 @@ func BenchmarkTenServices(b *testing.B) {
 			for _, heap := range []bool{false, true} {
 				payload, err := merge.Check(part(b, random, p, fmt.Sprint("service-", i), heap, d.now), &benchWindow)
 				require.NoError(b, err)
-				require.NoError(b, window.Add(payload, nil))
+				require.NoError(b, window.Add(payload))
 			}
 			pd := window.Emit("")
 			entry, err := contents.Describe(pd)
