@@ -33,7 +33,7 @@ const (
 type Row struct {
 	// Hash is that of the resource as it was received first: see HashResource.
 	Hash uint64
-	// Start is the start of the first Profile of the process, End the end of the last one.
+	// Start is the start of the first Profile of the process, End the end of the last one. Both are 0 if they are unknown.
 	Start, End uint64
 	// Covered is how many nanoseconds of the time from Start to End its Profiles cover. It is 0 for snapshots.
 	Covered uint64
@@ -160,7 +160,7 @@ func Join(a, b []Row) []Row {
 // add adds a row of the same process, or of the rest.
 func (r *Row) add(other *Row) {
 	same := r.Start == other.Start && r.End == other.End && r.Profiles == other.Profiles && r.Hash != Rest
-	r.Start, r.End = min(r.Start, other.Start), max(r.End, other.End)
+	r.Include(other.Start, other.End)
 	r.Value = AddSaturated(r.Value, other.Value)
 	if same {
 		r.Covered = max(r.Covered, other.Covered)
@@ -171,6 +171,14 @@ func (r *Row) add(other *Row) {
 	if r.Hash == Rest {
 		r.Processes = min(r.Processes+other.Processes, math.MaxInt32)
 	}
+}
+
+// Include extends the time of a row. A time that is 0 is unknown.
+func (r *Row) Include(start, end uint64) {
+	if r.Start == 0 || start != 0 && start < r.Start {
+		r.Start = start
+	}
+	r.End = max(r.End, end)
 }
 
 // limited puts rows over MaxRows into that of the rest, which comes first. It keeps those with the lowest hashes, so that it does not
