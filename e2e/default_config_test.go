@@ -78,7 +78,7 @@ func TestDefaultConfig(t *testing.T) {
 	})
 	c.stop(t)
 	for _, p := range readProfiles(t, c.files) {
-		assert.NotEmpty(t, p.Samples, "a Profile without samples was written: %v %s", p.Scope, p.Type)
+		assert.True(t, len(p.Samples) > 0 || p.Time > 0, "a Profile covers nothing: %v %s", p.Scope, p.Type)
 	}
 	assert.Equal(t, 1, countFiles(t, c.files), "files after the stop")
 	c.requireQuiet(t)

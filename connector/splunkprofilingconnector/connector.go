@@ -54,7 +54,6 @@ func newConnector(set connector.Settings, config *Config, inFlight *budget.Budge
 			Metrics: ingest.Metrics{
 				PayloadSize:         telemetry.ConnectorSplunkProfilingPayloadSize,
 				TranslationDuration: telemetry.ConnectorSplunkProfilingTranslationDuration,
-				EmptyProfiles:       telemetry.ConnectorSplunkProfilingEmptyProfiles,
 				Repairs:             telemetry.ConnectorSplunkProfilingRepairs,
 				Attributes:          metric.WithAttributeSet(attribute.NewSet(id)),
 			},

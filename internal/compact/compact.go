@@ -6,7 +6,7 @@
 // The files of a directory that were created in one span of the clock become one. It has the sums of their Profiles for each
 // slot of the clock, and a record for each service, or several in the order of time, so that a query of one service reads little of
 // it. A query over whole slots has the same result before and after: intervals are summed, and of snapshots the last of each slot
-// stays. Timestamps and links are kept. A snapshot counts in the slot of its own time, whatever the timestamps of its samples.
+// stays. Intervals are divided at the borders of slots. Timestamps and links are kept. A snapshot counts in the slot of its own time, whatever the timestamps of its samples.
 //
 // The result replaces its inputs at once: it is written in a hidden directory, its manifest names the inputs, and a
 // rename gives it its name. From then on readers leave out the inputs: see archive.Replaced. Inputs are removed a

@@ -57,7 +57,7 @@ const (
 
 // The rules that it may break, if its input does. FunctionNames is a rule of the format that pprof
 // cannot always keep: a function may have a start line alone. Backends refuse or misread
-// payloads that break EmptyProfile, SampleOrder or TimeRange: see docs/backends.md.
+// payloads that break SampleOrder or TimeRange: see docs/backends.md. A profile without samples is an idle interval.
 const (
 	EmptyProfile  Rule = "empty profile"  // a profile has samples
 	SampleOrder   Rule = "sample order"   // profiles of a scope have their common sample identities in the same order

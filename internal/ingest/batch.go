@@ -34,7 +34,6 @@ type Batch struct {
 type Result struct {
 	Profiles pprofile.Profiles
 	Bytes    int   // about the memory of Profiles
-	Empty    int   // Profiles without samples, which are left out
 	Err      error // that ended the way of the payload
 
 	lease        *budget.Lease // that holds Bytes, and while it is translated work and result

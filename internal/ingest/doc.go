@@ -18,7 +18,7 @@
 // It promises:
 //
 //   - If Pass returns nil, the next consumer has accepted the profile, or it held no
-//     Profiles to pass on. Profiles without samples are left out and counted.
+//     Profiles to pass on. A Profile without samples covers its time with the value 0.
 //   - A *PipelineError means that the next consumer rejected the profile, a *PanicError that a component panicked.
 //     budget.ErrFull is temporary. Other errors: that of ctx, or a payload that could
 //     not be translated. Outcome names them in metrics.

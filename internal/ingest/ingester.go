@@ -52,8 +52,6 @@ type Payload struct {
 	Modified  pcommon.Timestamp // last change of the file
 	Arrived   time.Time         // now if it is zero
 
-	KeepEmpty bool // the caller leaves out Profiles without samples later
-
 	Sender string // in logs: the address, target or directory that it is from
 }
 
@@ -120,9 +118,8 @@ type Settings struct {
 
 // Metrics are the instruments of an Ingester. All are required.
 type Metrics struct {
-	PayloadSize         metric.Int64Counter     // bytes, decompressed
-	TranslationDuration metric.Float64Histogram // seconds
-	EmptyProfiles       metric.Int64Counter
+	PayloadSize         metric.Int64Counter      // bytes, decompressed
+	TranslationDuration metric.Float64Histogram  // seconds
 	Repairs             metric.Int64Counter      // by the attribute repair
 	Attributes          metric.MeasurementOption // of all measurements
 }
@@ -173,11 +170,8 @@ func (in *Ingester) Pass(ctx context.Context, r *Result) error {
 	samples, count := r.Profiles.SampleCount(), r.Profiles.ProfileCount()
 	in.guard(r, func() error { return in.consume(ctx, r) })
 	end(samples, r.Err)
-	switch {
-	case r.Err != nil:
+	if r.Err != nil || count == 0 { // by intention of the caller, or a pprof without sample types
 		return r.Err
-	case count == 0 && r.Empty == 0: // by intention of the caller
-		return nil
 	}
 	metrics := in.settings.Metrics
 	for _, repair := range [...]struct {
@@ -190,9 +184,6 @@ func (in *Ingester) Pass(ctx context.Context, r *Result) error {
 		if repair.count > 0 {
 			metrics.Repairs.Add(ctx, int64(repair.count), metrics.Attributes, metric.WithAttributes(attribute.String("repair", repair.name)))
 		}
-	}
-	if r.Empty > 0 {
-		metrics.EmptyProfiles.Add(ctx, int64(r.Empty), metrics.Attributes)
 	}
 	in.announce(r, samples)
 	return nil

@@ -34,7 +34,6 @@ func newTestIngester(t *testing.T, next xconsumer.Profiles) *Ingester {
 		Metrics: Metrics{
 			PayloadSize:         noop.Int64Counter{},
 			TranslationDuration: noop.Float64Histogram{},
-			EmptyProfiles:       noop.Int64Counter{},
 			Repairs:             noop.Int64Counter{},
 			Attributes:          metric.WithAttributes(),
 		},

@@ -6,9 +6,6 @@ package ingest
 import (
 	"errors"
 
-	"go.opentelemetry.io/collector/pdata/pprofile"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
@@ -82,8 +79,7 @@ func (r *Result) more(needed int64) (allowed int64, err error) {
 	return 0, err
 }
 
-// translate translates a payload within its memory, describes it with the sender's information and leaves out Profiles
-// without samples.
+// translate translates a payload within its memory, and describes it with the sender's information.
 func (in *Ingester) translate(r *Result, seen occurrences) (err error) {
 	p := &r.payload
 	r.size = len(p.Data)
@@ -109,16 +105,8 @@ func (in *Ingester) translate(r *Result, seen occurrences) (err error) {
 	if err := in.describe(r, seen); err != nil {
 		return err
 	}
-	keepEmpty := p.KeepEmpty
 	*p = p.described()
-	if r.Profiles.ProfileCount() == 0 {
-		r.Empty = 1 // a pprof without sample types
-		return nil
-	}
-	if keepEmpty {
-		return nil
-	}
-	return r.LeaveOutEmpty()
+	return nil
 }
 
 // described is what is needed of a payload after its translation. Functions of the rest may refer to the body.
@@ -158,20 +146,4 @@ func translateFolded(r *Result) error {
 	profile := scope.Profiles().At(0)
 	profile.SetPeriod(folded.Period)
 	return setValueType(profiles.Dictionary().StringTable(), profile.PeriodType(), folded.SampleType, folded.Unit)
-}
-
-// LeaveOutEmpty leaves out the Profiles without samples, and counts them. OTLP wants at
-// least one sample in each.
-func (r *Result) LeaveOutEmpty() error {
-	empty := 0
-	for profile := range sampletypes.ProfilesOf(r.Profiles) {
-		if profile.Samples().Len() == 0 {
-			empty++
-		}
-	}
-	r.Empty += empty
-	if empty == 0 {
-		return nil
-	}
-	return r.Keep(func(p pprofile.Profile) bool { return p.Samples().Len() > 0 }, &merge.Options{})
 }

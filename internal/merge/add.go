@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/processes"
 )
 
 // maxTables is the size of tables from which nothing is added: as much again fits into each. It is a variable for tests.
@@ -51,7 +52,11 @@ func (w *Window) add(p *Payload, subtract bool) error {
 			into = w.scope(of, profile)
 		}
 		before = profile
-		a.profile(into, profile)
+		if profile.division != nil {
+			a.divide(of, profile)
+		} else {
+			a.profile(into, profile)
+		}
 	}
 	if err := w.tables.Err(); err != nil {
 		panic(err) // the payload alone fills a table: what had no room has become the zero value
@@ -107,6 +112,8 @@ type addition struct {
 	remap      *dictionary.Remap
 	superseded []superseded
 	saturated  int
+
+	rows, fitted []processes.Row // memory that is used again
 }
 
 // superseded Profiles of a partition were replaced by a later snapshot.
@@ -222,13 +229,16 @@ func (a *addition) profile(to *scope, from *Profile) {
 	if to.latest != nil && !a.supersede(to, key, from) {
 		return
 	}
-	into := target{addition: a, scope: to, key: key, from: from}
+	into := target{
+		addition: a, scope: to, key: key, from: from, start: uint64(from.from.Time()), duration: from.from.DurationNano(),
+	}
 	a.size -= to.samples.Retained()
 	samples := from.from.Samples()
 	if to.samples.Len() == 0 {
 		to.samples.Grow(a.countSamples(samples))
 	}
 	var plain *column // of samples with values alone
+	sum := int64(0)   // of them
 	for i := a.next(samples, 0); i < samples.Len(); i = a.next(samples, i+1) {
 		s := samples.At(i)
 		values, times := s.Values(), s.TimestampsUnixNano()
@@ -243,25 +253,25 @@ func (a *addition) profile(to *scope, from *Profile) {
 				}
 			}
 			for i := range values.Len() {
-				if !plain.Add(row, values.At(i), a.subtract) {
+				v := values.At(i)
+				sum = processes.AddSaturated(sum, v)
+				if !plain.Add(row, v, a.subtract) {
 					a.saturated++
 				}
 			}
 		case a.options.DropTimestamps:
-			if !into.merged(shapeValues).column.Add(row, int64(times.Len()), false) {
-				a.saturated++
-			}
-		case values.Len() == 0:
-			into.merged(shapeTimes).addTimes(row, values, times)
+			into.addCount(row, times.Len())
 		default:
-			into.merged(shapeBoth).addTimes(row, values, times)
+			into.addTimes(row, values, times)
 		}
 	}
+	into.sums[shapeValues] = processes.AddSaturated(into.sums[shapeValues], sum)
 	if into.found == [shapes]*mergedProfile{} {
 		into.merged(shapeValues) // a Profile without samples is kept
 	}
 	a.size += to.samples.Retained()
-	into.done()
+	a.rows = a.payload.appendRows(a.rows[:0], from)
+	into.done(a.rows)
 }
 
 // countSamples is the number of samples that are not dropped for being zero.
@@ -298,7 +308,7 @@ func (a *addition) keyOf(profile *Profile) profileKey {
 	key := profileKey{
 		sampleType: r.String(from.SampleType().TypeStrindex()), sampleUnit: r.String(from.SampleType().UnitStrindex()),
 		periodType: r.String(from.PeriodType().TypeStrindex()), periodUnit: r.String(from.PeriodType().UnitStrindex()),
-		period: from.Period(), attributes: r.AttributeSet(from.AttributeIndices(), nil),
+		period: from.Period(), attributes: r.AttributeSet(from.AttributeIndices(), a.payload.tables),
 	}
 	if profile.snapshot && a.options.Snapshots == SnapshotsKeep {
 		key.time, key.duration = uint64(from.Time()), from.DurationNano()
@@ -306,13 +316,15 @@ func (a *addition) keyOf(profile *Profile) profileKey {
 	return key
 }
 
-// target finds the merged profiles, by shape, that an incoming Profile goes into.
+// target finds the merged profiles, by shape, that an incoming Profile, or a part of it, goes into.
 type target struct {
 	*addition
-	scope *scope
-	key   profileKey
-	from  *Profile
-	found [shapes]*mergedProfile
+	scope           *scope
+	key             profileKey
+	from            *Profile
+	start, duration uint64        // of the part
+	sums            [shapes]int64 // of the values that went into each
+	found           [shapes]*mergedProfile
 }
 
 // merged returns the merged profile of a shape.
@@ -325,20 +337,47 @@ func (t *target) merged(s shape) *mergedProfile {
 			to = &mergedProfile{key: key, place: t.from.place}
 			t.scope.profiles[key] = to
 		}
-		to.include(t.from.from, t.from.place)
+		to.include(t)
 		t.found[s] = to
 	}
 	return t.found[s]
 }
 
-// done ends the addition of a Profile. If it went into several, none of them has its id.
-func (t *target) done() {
+// addTimes adds timestamps, with their values if there are any.
+func (t *target) addTimes(row int32, values pcommon.Int64Slice, times pcommon.UInt64Slice) {
+	s := shapeBoth
+	if values.Len() == 0 {
+		s = shapeTimes
+		t.sums[s] = processes.AddSaturated(t.sums[s], int64(times.Len()))
+	}
+	for i := range values.Len() {
+		t.sums[s] = processes.AddSaturated(t.sums[s], values.At(i))
+	}
+	t.merged(s).addTimes(row, values, times)
+}
+
+// addCount adds timestamps without values as their number.
+func (t *target) addCount(row int32, count int) {
+	t.sums[shapeValues] = processes.AddSaturated(t.sums[shapeValues], int64(count))
+	if !t.merged(shapeValues).column.Add(row, int64(count), false) {
+		t.saturated++
+	}
+}
+
+// done ends the addition of a Profile of some processes. If it went into several, none of them has its id.
+func (t *target) done(rows []processes.Row) {
 	parts := 0
-	for _, p := range t.found {
-		if p != nil {
-			t.account(p)
-			parts++
+	for s, p := range t.found {
+		if p == nil {
+			continue
 		}
+		if !t.subtract {
+			t.fitted = append(t.fitted[:0], rows...)
+			processes.Fit(t.fitted, t.sums[s])
+			p.of.add(t.fitted, t.counts.Payloads+1)
+		}
+		t.account(p)
+		parts++
 	}
 	for _, p := range t.found {
 		if p != nil && parts > 1 {

@@ -53,6 +53,7 @@ func Delta(current, baseline pprofile.Profiles, cumulative func(sampleType strin
 			return pprofile.Profiles{}, fmt.Errorf("%w: a sum of %s is negative", ErrRestarted, sampleType)
 		}
 		merged.cover(merged.start, merged.end)
+		merged.of = processSet{} // its process is that of its resource
 	}
 	return w.Emit(""), nil
 }

@@ -12,7 +12,7 @@
 // Profiles merge when slot, resource, scope, sample type, period type, period, attributes and
 // sample shape (values, timestamps or both) are equal. A slot is the span of the clock in
 // which a Profile ends, see [Options.SlotLength]. A merged Profile covers the time
-// of all its sources. Values are summed by sample identity, which is {stack, set
+// of all its sources, and has a table of the time and value of each of their processes (internal/processes). Values are summed by sample identity, which is {stack, set
 // of attributes, link}; a sum beyond int64 stays at the largest or smallest int64, and is counted. Timestamps and
 // their values are appended. [Snapshots] says how snapshots merge. Original payloads are left out.
 //
@@ -22,6 +22,8 @@
 // A payload that Check or Add rejects leaves the window unchanged. The same intervals
 // give the same bytes apart from these addresses, in any order and any split into payloads that keeps the Profiles of a scope together, unless
 // a sum is beyond int64: merged Profiles are in the order of their sources in their scopes.
+//
+// A compactor's window divides intervals at the borders of slots: see [Options.SlotByStart].
 //
 // [Delta] takes one snapshot of a process off a later one.
 package merge

@@ -21,8 +21,7 @@ import (
 // own, in canonical order. Without Options.SplitBy there is one partition, "". Emit may be
 // called again and returns the same.
 func (w *Window) Emit(partition string) pprofile.Profiles {
-	p := w.partitions[partition]
-	if p == nil {
+	if w.partitions[partition] == nil {
 		return pprofile.NewProfiles()
 	}
 	e := w.emitter
@@ -30,8 +29,7 @@ func (w *Window) Emit(partition string) pprofile.Profiles {
 		e = newEmitter(w)
 	}
 	w.emitter = nil
-	pd, empty := e.emit(e.resources[partition])
-	p.Empty = empty
+	pd := e.emit(e.resources[partition])
 	if len(w.partitions) > 1 { // otherwise its memory is not needed while the payload is passed on
 		w.emitter = e
 	}
@@ -49,6 +47,7 @@ type emitter struct {
 	orders    []order
 	ranks     []int32 // by row of the scope: its place in the order of samples
 	ids       idHasher
+	table     tableWriter
 }
 
 // sortedResource is a resource with its scopes in the order of the output.
@@ -73,8 +72,7 @@ func newEmitter(w *Window) *emitter {
 	return e
 }
 
-// emit writes resources. empty is the number of Profiles that are left out because they have no samples.
-func (e *emitter) emit(resources []*resource) (pd pprofile.Profiles, empty int) {
+func (e *emitter) emit(resources []*resource) (pd pprofile.Profiles) {
 	if e.canonical == nil {
 		e.canonical = dictionary.NewWriter(e.w.tables)
 	} else {
@@ -84,9 +82,7 @@ func (e *emitter) emit(resources []*resource) (pd pprofile.Profiles, empty int) 
 	for _, r := range resources {
 		to := sortedResource{resource: r}
 		for _, s := range scopesOf(r) {
-			profiles := e.use(s)
-			empty += len(s.profiles) - len(profiles)
-			if len(profiles) > 0 {
+			if profiles := e.use(s); len(profiles) > 0 {
 				to.scopes = append(to.scopes, sortedScope{s, profiles})
 			}
 		}
@@ -110,7 +106,8 @@ func (e *emitter) emit(resources []*resource) (pd pprofile.Profiles, empty int) 
 	tables := sha256.New()
 	e.canonical.Write(pd.Dictionary(), tables)
 	e.ids.SetIDs(pd, tables.Sum(nil))
-	return pd, empty
+	e.writeProcesses(pd)
+	return pd
 }
 
 // scopesOf orders the scopes of a resource by content. The latest snapshots of resources that
@@ -162,12 +159,8 @@ func (s sortedScope) time() uint64 {
 func (e *emitter) use(s *scope) (profiles []*mergedProfile) {
 	c := e.canonical
 	for key, p := range s.profiles {
-		samples := e.samplesOf(p)
-		if e.w.options.DropEmptyProfiles && len(samples) == 0 {
-			continue
-		}
 		profiles = append(profiles, p)
-		for _, k := range samples {
+		for _, k := range e.samplesOf(p) {
 			c.UseSample(s.samples.Identity(k.row))
 		}
 		c.UseString(key.sampleType)

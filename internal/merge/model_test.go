@@ -129,10 +129,6 @@ func (m *model) view(e expand.Profile, out bool) expand.Profile {
 			e.Attributes = append(slices.Clone(e.Attributes), expand.Attribute{Key: "~slot", Value: slot})
 		}
 	}
-	merges := !m.isSnapshot(&e) || s.Snapshots == SnapshotsSum
-	if m.options.DropEmptyProfiles && merges {
-		e.Time, e.Duration = 0, 1 // those of an empty one may be missing
-	}
 	if m.isSnapshot(&e) {
 		time := "latest"
 		switch s.Snapshots {
@@ -200,9 +196,7 @@ func (m *model) normalize(all []expand.Profile) []expand.Profile {
 	for i := range all {
 		all[i].Duration = 0 // depends on the shapes: see TestTimeRange_P4
 	}
-	return slices.DeleteFunc(all, func(e expand.Profile) bool {
-		return m.options.DropEmptyProfiles && len(e.Samples) == 0
-	})
+	return all
 }
 
 // requireSame compares the partitions that come out of a window with what is to.
@@ -239,7 +233,6 @@ func randomOptions(r *rand.Rand) *Options {
 		SlotLength:             time.Duration(r.IntN(2)) * 10 * time.Second,
 		DropTimestamps:         r.IntN(3) == 0,
 		DropZeroSamples:        r.IntN(2) == 0,
-		DropEmptyProfiles:      r.IntN(2) == 0,
 		keepAddresses:          r.IntN(4) == 0,
 		Granularity:            dictionary.Granularity(r.IntN(3)),
 		DropSampleAttributes:   some("key-0", "key-1", "key-2"),

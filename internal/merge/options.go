@@ -31,7 +31,8 @@ type Options struct {
 	// SlotLength divides the time into slots: only Profiles of one slot merge. 0 means that there
 	// are no slots.
 	SlotLength time.Duration
-	// SlotByStart makes a slot the span of the clock in which a Profile starts, by which readers select Profiles.
+	// SlotByStart makes a slot the span of the clock in which a Profile starts, by which readers select Profiles, and
+	// divides the Profiles of intervals that are in several slots, as division says.
 	SlotByStart bool
 	// Snapshots is how snapshots merge; "" is SnapshotsSum.
 	Snapshots Snapshots
@@ -42,8 +43,6 @@ type Options struct {
 	DropTimestamps bool
 	// DropZeroSamples drops samples without timestamps whose value is 0.
 	DropZeroSamples bool
-	// DropEmptyProfiles drops merged Profiles without samples.
-	DropEmptyProfiles bool
 	// Granularity is how finely locations are distinguished.
 	Granularity dictionary.Granularity
 	// Keys of the attributes to drop. Samples and resources that become equal merge. With SnapshotsKeep, resources of snapshots

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/processes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
@@ -27,11 +28,13 @@ type Payload struct {
 	// Profiles describes the Profiles of all scopes, in their order.
 	Profiles []Profile
 	// Repeated estimates the bytes that a window retains because Profiles of one scope are in several slots, each of
-	// which has the attributes of the scope, and because snapshots of a resource may keep attributes that its intervals lose.
+	// which has the attributes of the scope, because snapshots of a resource may keep attributes that its intervals lose,
+	// and because Profiles may share the attribute with their table of processes.
 	Repeated int
 
 	pd      pprofile.Profiles // references are resolved; it is only read
 	dropped []bool            // by attribute: samples lose it
+	tables  []bool            // by attribute: it holds a table of processes. nil if none does
 	scratch dictionary.Value  // what is hashed
 }
 
@@ -46,7 +49,9 @@ type Profile struct {
 	place    int // its index in the scope
 	slot     slot
 	snapshot bool
-	typeHash uint64 // of service, profile type and sample type, if these are limited
+	table    int       // the index of the attribute that holds its table of processes, or -1
+	division *division // nil if it is in one slot
+	typeHash uint64    // of service, profile type and sample type, if these are limited
 }
 
 // Key identifies a Profile by profile_id, resource, scope and sample type: it is the
@@ -58,6 +63,7 @@ type incomingResource struct {
 	from      pprofile.ResourceProfiles
 	key       []byte // its content, without the attributes that resources lose
 	original  []byte // its content
+	process   uint64 // its hash, see processes.HashResource
 	service   string
 	partition string
 }
@@ -120,7 +126,7 @@ const keyRoom = 256
 func (p *Payload) describeResource(rp pprofile.ResourceProfiles, options *Options) *incomingResource {
 	attributes, schemaURL, drop := rp.Resource().Attributes(), dictionary.ValidUTF8(rp.SchemaUrl()), options.DropResourceAttributes
 	r := &incomingResource{
-		from: rp, partition: options.partition(attributes), service: dictionary.TextOf(attributes, "service.name"),
+		from: rp, process: processes.HashResource(attributes), partition: options.partition(attributes), service: dictionary.TextOf(attributes, "service.name"),
 		key: append(dictionary.AppendMapWithout(make(dictionary.Value, 0, keyRoom), attributes, drop), schemaURL...),
 	}
 	if r.original = r.key; len(drop) > 0 {
@@ -155,9 +161,16 @@ func (p *Payload) describeScope(r *incomingResource, sp pprofile.ScopeProfiles, 
 		to := Profile{
 			Partition: r.partition, Samples: from.Samples().Len(), from: from, scope: s, place: i,
 			snapshot: sampletypes.IsSnapshot(p.pd.Dictionary(), from, options.SnapshotSampleTypes),
+			table:    processes.Find(p.pd.Dictionary(), from),
+		}
+		if to.table >= 0 {
+			p.describeTable(to.table)
 		}
 		if !to.snapshot || options.Snapshots != SnapshotsKeep {
 			to.slot = slotOf(from, options)
+		}
+		if options.SlotByStart && !to.snapshot {
+			p.divide(&to, options, len(s.key))
 		}
 		if i > 0 {
 			if before := p.Profiles[len(p.Profiles)-1].slot; before != to.slot {
@@ -173,6 +186,47 @@ func (p *Payload) describeScope(r *incomingResource, sp pprofile.ScopeProfiles, 
 		p.Profiles = append(p.Profiles, to)
 	}
 	p.Repeated += max(0, len(slots)-1) * scopeSize(len(s.key))
+}
+
+// describeTable counts what a window takes for the rows of a table of processes, which is the value of an attribute.
+func (p *Payload) describeTable(attribute int) {
+	const leastRow = 13 // bytes of a table
+	if p.tables == nil {
+		p.tables = make([]bool, p.pd.Dictionary().AttributeTable().Len())
+	}
+	p.tables[attribute] = true
+	if value := p.pd.Dictionary().AttributeTable().At(attribute).Value(); value.Type() == pcommon.ValueTypeBytes {
+		p.Repeated += min(value.Bytes().Len()/leastRow, processes.MaxRows+1) * processSize
+	}
+}
+
+// divide divides a Profile if its time is in several slots.
+func (p *Payload) divide(profile *Profile, options *Options, scopeKey int) {
+	from := profile.from
+	start, end := uint64(from.Time()), endOf(uint64(from.Time()), from.DurationNano())
+	for _, row := range p.appendRows(nil, profile) {
+		end = max(end, row.End)
+	}
+	d := divisionOf(start, end, uint64(options.SlotLength))
+	if d == nil {
+		return
+	}
+	const sumSize = 16
+	profile.division, profile.slot = d, d.first
+	p.Repeated += len(d.lengths) * (scopeSize(scopeKey) + sumSize*profile.Samples)
+}
+
+// appendRows appends the rows of a Profile: its table, or else the process of its resource, with the value 0.
+func (p *Payload) appendRows(dst []processes.Row, profile *Profile) []processes.Row {
+	if profile.table >= 0 {
+		attribute := p.pd.Dictionary().AttributeTable().At(profile.table)
+		rows, err := processes.ReadAttribute(attribute, uint64(profile.from.Time()))
+		if err == nil && len(rows) > 0 { // a malformed one says nothing
+			return append(dst, rows...)
+		}
+	}
+	from := profile.from
+	return append(dst, processes.Single(profile.scope.resource.process, uint64(from.Time()), from.DurationNano(), profile.snapshot))
 }
 
 // typeHash is equal for Profiles of one service, profile type and sample type.

@@ -13,8 +13,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
-// The output of a scope may have other Profiles than its sources: snapshots are apart,
-// and those without samples are left out. So the attributes that restore the sample types
+// The output of a scope may have other Profiles than its sources: snapshots are apart. So the attributes that restore the sample types
 // of a pprof are read from each source and written again. All sources with the same
 // sample types are of one scope, whichever of them have Profiles.
 

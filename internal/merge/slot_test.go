@@ -47,7 +47,7 @@ func TestSlotOf(t *testing.T) {
 // slotted returns the options of a processor with this window.
 func slotted(window time.Duration) *Options {
 	options := defaultOptions()
-	options.SlotLength, options.DropEmptyProfiles = window, true
+	options.SlotLength = window
 	return options
 }
 

@@ -39,9 +39,6 @@ type Counts struct {
 	// Saturated is the number of values that a sum has no room for: it stays at the largest or smallest int64. It
 	// is only in the counts of a window.
 	Saturated int
-	// Empty is the number of merged Profiles that Emit left out because they have no samples. It is
-	// only in the counts of a partition, after Emit.
-	Empty int
 }
 
 // partition is the part that is emitted as one payload.

@@ -482,7 +482,7 @@ func TestPprofHasALimitOfSampleTypes_V9(t *testing.T) {
 
 // TestPprofHasALimitOfValues: each sample has a value of each sample type, so the values grow with the product.
 func TestPprofHasALimitOfValues_V9(t *testing.T) {
-	const types, value = 200, 8
+	const types, value = 400, 8
 	for _, test := range []struct {
 		name      string
 		apart     bool
@@ -491,7 +491,7 @@ func TestPprofHasALimitOfValues_V9(t *testing.T) {
 		fits      bool
 	}{
 		{"a sample of all", false, false, 4 << 20, true},
-		{"a sample each", true, false, 4 << 20, true},
+		{"a sample each", true, false, 16 << 20, true},
 		{"a sample each, in little memory", true, false, 4*value*types*types - 1, false},
 		{"a sample each, and those of a base", true, true, 2*4*value*types*types - 1, false},
 		{"a sample each, and room for a base", true, true, 2 * 4 * value * types * types, true},

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/processes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
@@ -232,7 +233,11 @@ func (s *summarizer) snapshot(p pprofile.Profile) uint64 {
 			continue
 		}
 		a := table.At(int(i))
-		s.buffer = dictionary.AppendPdata(s.buffer[:0].AppendKey(s.text(a.KeyStrindex())), a.Value())
+		key := s.text(a.KeyStrindex())
+		if key == processes.Attribute { // it does not tell Profiles apart
+			continue
+		}
+		s.buffer = dictionary.AppendPdata(s.buffer[:0].AppendKey(key), a.Value())
 		attributes = append(attributes, xxhash.Sum64(s.buffer))
 	}
 	slices.Sort(attributes)

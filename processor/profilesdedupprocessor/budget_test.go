@@ -52,7 +52,7 @@ func TestOnFlushIsAcceptedAsOnReceive_A9(t *testing.T) {
 				Logger:      zap.NewNop(),
 				Unmarshaler: &pproftranslator.Unmarshaler{Limits: pproftranslator.Limits{DecompressedSize: 64 << 20}},
 				Metrics: ingest.Metrics{
-					PayloadSize: noop.Int64Counter{}, TranslationDuration: noop.Float64Histogram{}, EmptyProfiles: noop.Int64Counter{},
+					PayloadSize: noop.Int64Counter{}, TranslationDuration: noop.Float64Histogram{},
 					Repairs: noop.Int64Counter{}, Attributes: metric.WithAttributes(),
 				},
 			}, d)

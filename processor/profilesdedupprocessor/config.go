@@ -173,7 +173,6 @@ func (c *Config) mergeOptions() *merge.Options {
 		SnapshotSampleTypes:    c.SnapshotSampleTypes,
 		DropTimestamps:         c.Timestamps == timestampsDrop,
 		DropZeroSamples:        c.DropZeroSamples,
-		DropEmptyProfiles:      true,
 		Granularity:            granularities[c.Granularity],
 		DropSampleAttributes:   c.DropSampleAttributes,
 		DropResourceAttributes: c.DropResourceAttributes,

@@ -36,8 +36,8 @@ func TestConfig(t *testing.T) {
 	require.Equal(t, time.Second, cfg.RetryOnFailure.InitialInterval)
 	require.Equal(t, time.Minute, cfg.DuplicateTTL)
 	require.Equal(t, &merge.Options{
-		SlotLength: 2 * time.Second, DropEmptyProfiles: true,
-		Snapshots: merge.SnapshotsSum, SnapshotSampleTypes: []string{"live"}, DropTimestamps: true,
+		SlotLength: 2 * time.Second,
+		Snapshots:  merge.SnapshotsSum, SnapshotSampleTypes: []string{"live"}, DropTimestamps: true,
 		Granularity:          dictionary.ByLine,
 		DropSampleAttributes: []string{"thread.id"}, DropResourceAttributes: []string{"service.instance.id"},
 		SplitBy: []string{"service.name"}, MaxTypes: 1024, ProfileKeys: true,

@@ -27,11 +27,9 @@ type partition struct {
 	retry   *backOff     // nil until it was sent in vain
 }
 
-// source makes the payload of a partition, anew for each attempt: the next consumer may change it. The payload has no
-// Profiles if none of them has samples.
+// source makes the payload of a partition, anew for each attempt: the next consumer may change it.
 type source interface {
-	// payload sets counts.Empty, if it leaves out Profiles without samples.
-	payload(counts *merge.Counts) (pprofile.Profiles, error)
+	payload() (pprofile.Profiles, error)
 }
 
 // message is a payload that waits to be sent again, as OTLP: it takes less memory than a window.
@@ -40,7 +38,7 @@ type message struct {
 	size int // bytes of otlp, and of the partition and its keys
 }
 
-func (m *message) payload(*merge.Counts) (pprofile.Profiles, error) {
+func (m *message) payload() (pprofile.Profiles, error) {
 	pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(m.otlp)
 	if err != nil {
 		return pd, consumererror.NewPermanent(err)
@@ -92,7 +90,7 @@ func (p *dedupProcessor) attempt(part *partition) error {
 // bytes that the payload takes.
 func (p *dedupProcessor) send(ctx context.Context, part *partition, measured func(size int)) (err error) {
 	defer p.recoverTo(&err, errExportPanicked)
-	pd, err := part.source.payload(&part.counts)
+	pd, err := part.source.payload()
 	if err != nil {
 		return err
 	}
@@ -147,7 +145,7 @@ func (p *dedupProcessor) keepRest(part *partition, sent error) error {
 // keepAll keeps the payload of a partition whose window has its content until then. The payload is made anew, as the next
 // consumer may have changed the one that was sent.
 func (p *dedupProcessor) keepAll(part *partition, measured func(size int)) error {
-	pd, err := part.source.payload(&part.counts)
+	pd, err := part.source.payload()
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@
 package profilesdedupprocessor
 
 import (
-	"bytes"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,8 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/processes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 func TestManySlotsCloseWindow(t *testing.T) {
@@ -49,28 +49,32 @@ func TestManySlotsCloseWindow(t *testing.T) {
 	})
 }
 
-// Profiles without samples are not sent, nor are payloads of only such Profiles.
-func TestEmptyProfilesAreCounted(t *testing.T) {
-	for _, window := range []time.Duration{0, time.Second} {
+// Profiles without samples cover their time: they are sent, and merge with others.
+func TestProfilesWithoutSamplesAreSent(t *testing.T) {
+	for window, want := range map[time.Duration]int{0: 2, time.Second: 3} { // without a window there are no slots
 		synctest.Test(t, func(t *testing.T) {
 			var next downstream
-			p, metric := newCounted(t, &next, func(c *Config) { c.Window = window })
-			require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.InOne(t, second(0, 0), second(100, 0))))
-			time.Sleep(time.Minute)
-			synctest.Wait()
-			require.Zero(t, next.attempts)
-			empty := metric("empty_profiles", "")
-			require.Positive(t, empty)
-
-			of := func(service string, value int64) pprofile.Profiles {
-				return payloadtest.With(second(100, value), "service.name", service)
+			p := newTestProcessor(t, &next, func(c *Config) { c.Window = window })
+			idle := func(n int) pprofile.Profiles {
+				pd := second(n, 0)
+				payloadtest.First(pd).Samples().RemoveIf(func(pprofile.Sample) bool { return true })
+				return pd
 			}
-			require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.InOne(t, payloadtest.InOne(t, of("idle", 0), of("idle, too", 0)), of("busy", 1))))
+			require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.With(idle(0), "service.name", "idle")))
+			require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.InOne(t, second(0, 7), idle(1))))
+			time.Sleep(time.Minute)
 			require.NoError(t, p.Shutdown(t.Context()))
-			require.Equal(t, 1, next.attempts)
-			require.Equal(t, 1, payloadtest.Only(t, next.windows()[0]).Samples().Len())
-			require.Equal(t, empty+2, metric("empty_profiles", ""))
-			require.False(t, bytes.Contains(profiletest.ProtoOfCopy(t, next.windows()[0]), []byte("idle")))
+			profiles, covered, sum := 0, uint64(0), int64(0)
+			for _, pd := range next.windows() {
+				for p := range sampletypes.ProfilesOf(pd) {
+					profiles++
+					covered += p.DurationNano()
+					sum += processes.Sum(p)
+				}
+			}
+			require.Equal(t, want, profiles)
+			require.Equal(t, 3*uint64(time.Second-1), covered)
+			require.EqualValues(t, 7, sum)
 		})
 	}
 }

@@ -87,7 +87,6 @@ func (t *telemetry) merged(counts merge.Counts) {
 	if counts.Superseded > 0 {
 		t.add(t.ProcessorProfilesDedupDroppedProfiles, counts.Superseded, reasonSuperseded)
 	}
-	t.add(t.ProcessorProfilesDedupEmptyProfiles, counts.Empty)
 }
 
 // sizeOf is the size of pd as OTLP protobuf, in bytes.

@@ -136,12 +136,10 @@ type windowPart struct {
 	key    string
 }
 
-func (s *windowPart) payload(counts *merge.Counts) (pprofile.Profiles, error) {
+func (s *windowPart) payload() (pprofile.Profiles, error) {
 	s.window.mu.Lock()
 	defer s.window.mu.Unlock()
-	pd := s.window.merged.Emit(s.key)
-	counts.Empty = s.window.merged.PartitionCounts(s.key).Empty
-	return pd, nil
+	return s.window.merged.Emit(s.key), nil
 }
 
 // maxSlots is the number of slots with which the open window is closed early.

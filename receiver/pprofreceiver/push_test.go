@@ -370,16 +370,24 @@ func TestServiceName(t *testing.T) {
 	}
 }
 
-func TestEmptyProfileIsCounted_R5(t *testing.T) {
+// A pprof without samples covers its time. One without sample types has no Profile.
+func TestProfileWithoutSamplesIsKept_R5(t *testing.T) {
 	p := profiletest.CPUPprof("/bin/app", 1)
 	p.Sample = nil
 	next := &sink{t: t}
 	b := startTestReceiver(t, serverYAML, next)
-	require.Equal(t, 204, b.push("", profiletest.Pprof(t, p)).status)
 	require.Equal(t, 204, b.push("", profiletest.Pprof(t, &profile.Profile{TimeNanos: 1})).status)
 	assert.Empty(t, next.AllProfiles(), "nothing is passed on")
-	want := int64(len(p.SampleType)) + 1 // a pprof without sample types counts as one
-	assert.Equal(t, map[string]int64{"http": want}, b.counts("otelcol_receiver_pprof_empty_profiles", "transport"))
+	require.Equal(t, 204, b.push("", profiletest.Pprof(t, p)).status)
+	require.Len(t, next.AllProfiles(), 1)
+	count := 0
+	for got := range sampletypes.ProfilesOf(next.AllProfiles()[0]) {
+		assert.Zero(t, got.Samples().Len())
+		assert.EqualValues(t, p.TimeNanos, got.Time())
+		assert.EqualValues(t, p.DurationNanos, got.DurationNano())
+		count++
+	}
+	assert.Equal(t, len(p.SampleType), count)
 	profiletest.Injected(t, "1 profiles without samples")
 }
 

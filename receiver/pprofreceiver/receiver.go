@@ -92,7 +92,6 @@ func newIngester(set receiver.Settings, cfg *Config, telemetry *metadata.Telemet
 		Metrics: ingest.Metrics{
 			PayloadSize:         telemetry.ReceiverPprofPayloadSize,
 			TranslationDuration: telemetry.ReceiverPprofTranslationDuration,
-			EmptyProfiles:       telemetry.ReceiverPprofEmptyProfiles,
 			Repairs:             telemetry.ReceiverPprofRepairs,
 			Attributes:          telemetry.Attributes(attribute.String("transport", transport)),
 		},

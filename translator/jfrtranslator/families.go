@@ -6,6 +6,7 @@ package jfrtranslator
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -78,11 +79,18 @@ const (
 	rowSize     = 32
 )
 
-// writeChunk writes the samples of the chunk: a ScopeProfiles for each family.
+// writeChunk writes the samples of the chunk: a ScopeProfiles for each family that has some, or that is recorded.
 func (d *decoder) writeChunk(to pprofile.ScopeProfilesSlice) {
 	for of := range families {
-		if d.families[of].samples.Len() == 0 {
+		if d.families[of].samples.Len() > 0 {
+			d.settings.recorded[of] = true
+		} else if !d.declares(of) || !d.settings.recorded[of] && !d.settings.records(of) {
 			continue
+		} else {
+			d.sampleBytes += 2 * (profileSize + rowSize) // of each chunk
+			if d.check(0); d.Err != nil {
+				return
+			}
 		}
 		period, types := d.settings.period(of, d.datadog, d.options.SampleRate), familyTypes[of].types[:]
 		if types[1].name == "" || (of == familyCPU || of == familyWall) && period == 0 {
@@ -99,6 +107,13 @@ func (d *decoder) writeChunk(to pprofile.ScopeProfilesSlice) {
 			d.writeSamples(p.Samples(), of, i, period)
 		}
 	}
+}
+
+// declares reports whether the metadata of the chunk have events of a family.
+func (d *decoder) declares(of family) bool {
+	return slices.ContainsFunc(d.events, func(e *event) bool {
+		return e != nil && (e.family == of || e.family == familyAsync && (of == familyCPU || of == familyWall))
+	})
 }
 
 func (d *decoder) writeType(to pprofile.ValueType, t valueType) {

@@ -20,6 +20,20 @@ type settings struct {
 	hasWall        bool
 	// Of Datadog's library, in nanoseconds.
 	datadogCPU, datadogWall int64
+	// recorded families had samples in this chunk or an earlier one.
+	recorded [families]bool
+}
+
+// records reports whether the settings say that a family is recorded. A chunk without samples of it then says that there were none.
+func (s *settings) records(of family) bool {
+	switch of {
+	case familyCPU:
+		return s.datadogCPU > 0 || s.event != "wall" && timers[s.event]
+	case familyWall:
+		return s.datadogWall > 0 || s.event == "wall" || s.hasWall
+	default:
+		return false
+	}
 }
 
 // The intervals that async-profiler takes by default, in nanoseconds: 10 ms on a CPU, and

@@ -23,6 +23,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/jfrwriter"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 )
 
@@ -304,6 +305,29 @@ wall samples/count period 50000000 wall/nanoseconds
   `+nativeStack+` 3`+mainThread+sleeping+`
 wall wall/nanoseconds period 50000000 wall/nanoseconds
   `+nativeStack+` 150000000`+mainThread+sleeping+"\n", show(t, pd))
+}
+
+// A chunk without samples covers its time for what its settings say is recorded, or what an earlier chunk has samples of.
+func TestIdleChunkCoversItsTime(t *testing.T) {
+	idle := async(java(), "event", "cpu", "interval", "10000000")
+	executionSample(idle)
+	pd, _ := unmarshal(t, jfrtranslator.Unmarshaler{}, idle)
+	require.Equal(t, 2, pd.ProfileCount())
+	for p := range sampletypes.ProfilesOf(pd) {
+		assert.Zero(t, p.Samples().Len())
+		assert.EqualValues(t, idle.Start, p.Time())
+		assert.Positive(t, p.DurationNano())
+	}
+	later := async(java())
+	executionSample(later)
+	later.Start += 60e9
+	pd, _ = unmarshal(t, jfrtranslator.Unmarshaler{}, cpu(), later)
+	times := map[int64]int{}
+	for p := range sampletypes.ProfilesOf(pd) {
+		times[int64(p.Time())] += p.Samples().Len()
+	}
+	assert.Equal(t, 2, len(times), "%v", times)
+	assert.Zero(t, times[later.Start])
 }
 
 func TestUnmarshalReplacesSamplesOfTheJDK_J4(t *testing.T) {

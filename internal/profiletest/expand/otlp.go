@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -105,7 +106,7 @@ func (x *expander) profile(p *profilespb.Profile) Profile {
 		Period:            p.GetPeriod(),
 		Time:              p.GetTimeUnixNano(),
 		Duration:          p.GetDurationNano(),
-		Attributes:        x.attributeIndices(p.GetAttributeIndices()),
+		Attributes:        withoutTable(x.attributeIndices(p.GetAttributeIndices())),
 		DroppedAttributes: p.GetDroppedAttributesCount(),
 		PayloadFormat:     p.GetOriginalPayloadFormat(),
 		Payload:           string(p.GetOriginalPayload()),
@@ -253,4 +254,9 @@ func (x *expander) value(v *commonpb.AnyValue) any {
 		}
 		return nil
 	}
+}
+
+// withoutTable removes the table of processes of a Profile, which is no part of what it is, and depends on how it was merged.
+func withoutTable(attributes []Attribute) []Attribute {
+	return slices.DeleteFunc(attributes, func(a Attribute) bool { return a.Key == "otelcol_profiles.processes" })
 }

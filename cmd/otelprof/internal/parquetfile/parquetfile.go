@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/processes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
@@ -227,7 +228,9 @@ func (p *payload) fill(row *Row, sample pprofile.Sample) {
 
 func (p *payload) addAttribute(i int32) {
 	a := p.dict.AttributeTable().At(int(i))
-	p.row.Attributes[p.text(a.KeyStrindex())] = dictionary.ValidUTF8(a.Value().AsString())
+	if key := p.text(a.KeyStrindex()); key != processes.Attribute {
+		p.row.Attributes[key] = dictionary.ValidUTF8(a.Value().AsString())
+	}
 }
 
 func textsOf(attributes pcommon.Map) map[string]string {

@@ -26,7 +26,6 @@ type TelemetryBuilder struct {
 	meter                                       metric.Meter
 	mu                                          sync.Mutex
 	registrations                               []metric.Registration
-	ConnectorSplunkProfilingEmptyProfiles       metric.Int64Counter
 	ConnectorSplunkProfilingPayloadSize         metric.Int64Counter
 	ConnectorSplunkProfilingRecords             metric.Int64Counter
 	ConnectorSplunkProfilingRepairs             metric.Int64Counter
@@ -62,12 +61,6 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
-	builder.ConnectorSplunkProfilingEmptyProfiles, err = builder.meter.Int64Counter(
-		"otelcol_connector_splunk_profiling_empty_profiles",
-		metric.WithDescription("Profiles without samples, which are left out. [Development]"),
-		metric.WithUnit("{profile}"),
-	)
-	errs = errors.Join(errs, err)
 	builder.ConnectorSplunkProfilingPayloadSize, err = builder.meter.Int64Counter(
 		"otelcol_connector_splunk_profiling_payload_size",
 		metric.WithDescription("Size of translated profiles, as pprof, after decompression. [Development]"),

@@ -21,22 +21,6 @@ func NewSettings(tt *componenttest.Telemetry) connector.Settings {
 	return set
 }
 
-func AssertEqualConnectorSplunkProfilingEmptyProfiles(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
-	want := metricdata.Metrics{
-		Name:        "otelcol_connector_splunk_profiling_empty_profiles",
-		Description: "Profiles without samples, which are left out. [Development]",
-		Unit:        "{profile}",
-		Data: metricdata.Sum[int64]{
-			Temporality: metricdata.CumulativeTemporality,
-			IsMonotonic: true,
-			DataPoints:  dps,
-		},
-	}
-	got, err := tt.GetMetric("otelcol_connector_splunk_profiling_empty_profiles")
-	require.NoError(t, err)
-	metricdatatest.AssertEqual(t, want, got, opts...)
-}
-
 func AssertEqualConnectorSplunkProfilingPayloadSize(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_splunk_profiling_payload_size",

@@ -19,14 +19,10 @@ func TestSetupTelemetry(t *testing.T) {
 	tb, err := metadata.NewTelemetryBuilder(testTel.NewTelemetrySettings())
 	require.NoError(t, err)
 	defer tb.Shutdown()
-	tb.ConnectorSplunkProfilingEmptyProfiles.Add(context.Background(), 1)
 	tb.ConnectorSplunkProfilingPayloadSize.Add(context.Background(), 1)
 	tb.ConnectorSplunkProfilingRecords.Add(context.Background(), 1)
 	tb.ConnectorSplunkProfilingRepairs.Add(context.Background(), 1)
 	tb.ConnectorSplunkProfilingTranslationDuration.Record(context.Background(), 1)
-	AssertEqualConnectorSplunkProfilingEmptyProfiles(t, testTel,
-		[]metricdata.DataPoint[int64]{{Value: 1}},
-		metricdatatest.IgnoreTimestamp())
 	AssertEqualConnectorSplunkProfilingPayloadSize(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())

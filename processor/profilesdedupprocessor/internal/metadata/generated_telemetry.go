@@ -32,7 +32,6 @@ type TelemetryBuilder struct {
 	ProcessorProfilesDedupDroppedSamples    metric.Int64Counter
 	ProcessorProfilesDedupDuplicateProfiles metric.Int64Counter
 	ProcessorProfilesDedupDuplicateSamples  metric.Int64Counter
-	ProcessorProfilesDedupEmptyProfiles     metric.Int64Counter
 	ProcessorProfilesDedupFlushes           metric.Int64Counter
 	ProcessorProfilesDedupIncomingBytes     metric.Int64Counter
 	ProcessorProfilesDedupIncomingProfiles  metric.Int64Counter
@@ -122,12 +121,6 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_processor_profiles_dedup_duplicate_samples",
 		metric.WithDescription("Samples of duplicate profiles. [Development]"),
 		metric.WithUnit("{sample}"),
-	)
-	errs = errors.Join(errs, err)
-	builder.ProcessorProfilesDedupEmptyProfiles, err = builder.meter.Int64Counter(
-		"otelcol_processor_profiles_dedup_empty_profiles",
-		metric.WithDescription("Merged profiles without samples, which are left out. [Development]"),
-		metric.WithUnit("{profile}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorProfilesDedupFlushes, err = builder.meter.Int64Counter(

@@ -28,7 +28,6 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ProcessorProfilesDedupDroppedSamples.Add(context.Background(), 1)
 	tb.ProcessorProfilesDedupDuplicateProfiles.Add(context.Background(), 1)
 	tb.ProcessorProfilesDedupDuplicateSamples.Add(context.Background(), 1)
-	tb.ProcessorProfilesDedupEmptyProfiles.Add(context.Background(), 1)
 	tb.ProcessorProfilesDedupFlushes.Add(context.Background(), 1)
 	tb.ProcessorProfilesDedupIncomingBytes.Add(context.Background(), 1)
 	tb.ProcessorProfilesDedupIncomingProfiles.Add(context.Background(), 1)
@@ -49,9 +48,6 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorProfilesDedupDuplicateSamples(t, testTel,
-		[]metricdata.DataPoint[int64]{{Value: 1}},
-		metricdatatest.IgnoreTimestamp())
-	AssertEqualProcessorProfilesDedupEmptyProfiles(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorProfilesDedupFlushes(t, testTel,

@@ -29,7 +29,6 @@ type TelemetryBuilder struct {
 	mu                               sync.Mutex
 	registrations                    []metric.Registration
 	ReceiverPprofBaselineResets      metric.Int64Counter
-	ReceiverPprofEmptyProfiles       metric.Int64Counter
 	ReceiverPprofFiles               metric.Int64Counter
 	ReceiverPprofPayloadSize         metric.Int64Counter
 	ReceiverPprofRejectedRequests    metric.Int64Counter
@@ -101,12 +100,6 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_pprof_baseline_resets",
 		metric.WithDescription("Restarts of targets, after which a scrape has no delta. [Development]"),
 		metric.WithUnit("{reset}"),
-	)
-	errs = errors.Join(errs, err)
-	builder.ReceiverPprofEmptyProfiles, err = builder.meter.Int64Counter(
-		"otelcol_receiver_pprof_empty_profiles",
-		metric.WithDescription("Profiles without samples, which are left out. [Development]"),
-		metric.WithUnit("{profile}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverPprofFiles, err = builder.meter.Int64Counter(

@@ -25,7 +25,6 @@ func TestSetupTelemetry(t *testing.T) {
 		return nil
 	}))
 	tb.ReceiverPprofBaselineResets.Add(context.Background(), 1)
-	tb.ReceiverPprofEmptyProfiles.Add(context.Background(), 1)
 	tb.ReceiverPprofFiles.Add(context.Background(), 1)
 	tb.ReceiverPprofPayloadSize.Add(context.Background(), 1)
 	tb.ReceiverPprofRejectedRequests.Add(context.Background(), 1)
@@ -37,9 +36,6 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ReceiverPprofTranslationDuration.Record(context.Background(), 1)
 	tb.ReceiverPprofUnmatchedFiles.Add(context.Background(), 1)
 	AssertEqualReceiverPprofBaselineResets(t, testTel,
-		[]metricdata.DataPoint[int64]{{Value: 1}},
-		metricdatatest.IgnoreTimestamp())
-	AssertEqualReceiverPprofEmptyProfiles(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverPprofFiles(t, testTel,

@@ -129,7 +129,7 @@ func (d *deltaScrape) translate(ctx context.Context) (*ingest.Result, error) {
 	if err := d.lease.Take(int64(len(d.body))); err != nil { // until the next scrape, perhaps
 		return nil, err
 	}
-	payload.Temporality, payload.KeepEmpty = ingest.Deltas(d.job.of.temporality), true
+	payload.Temporality = ingest.Deltas(d.job.of.temporality)
 	payloads := []ingest.Payload{payload}
 	if d.job.baseline != nil {
 		payload.Data, payload.Arrived = d.job.baseline.body, d.job.baseline.at
@@ -149,12 +149,10 @@ func (d *deltaScrape) translate(ctx context.Context) (*ingest.Result, error) {
 		return nil, err
 	}
 	if d.next != nil && len(all) > 1 {
-		count := t.Profiles.ProfileCount()
 		err := d.subtract(t, all[1])
 		switch {
 		case err == nil:
 			d.isDelta = true
-			t.Empty += max(0, count-t.Profiles.ProfileCount()) // those in which nothing has changed
 		case errors.Is(err, merge.ErrRestarted):
 			d.restarted = err
 		default:
@@ -168,7 +166,7 @@ func (d *deltaScrape) translate(ctx context.Context) (*ingest.Result, error) {
 			return nil, err
 		}
 	}
-	return t, t.LeaveOutEmpty()
+	return t, nil
 }
 
 // checkCumulative finds out whether a scrape has cumulative Profiles, which make it the next baseline.

@@ -33,6 +33,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -71,7 +72,7 @@ func newSeries(t testing.TB, profileType string, change func(*Config)) *series {
 		Unmarshaler: &pproftranslator.Unmarshaler{Limits: pproftranslator.Limits{DecompressedSize: 64 << 20}},
 		Metrics: ingest.Metrics{
 			PayloadSize: noop.Int64Counter{}, TranslationDuration: noop.Float64Histogram{},
-			EmptyProfiles: noop.Int64Counter{}, Repairs: noop.Int64Counter{},
+			Repairs:    noop.Int64Counter{},
 			Attributes: metric.WithAttributes(),
 		},
 	}, next)
@@ -266,28 +267,27 @@ func TestRestartsAreDetected(t *testing.T) {
 	}
 }
 
-// A type without samples has no Profile: a cumulative one of the first scrape, or one in which nothing has changed. The pprof of
-// the others has it as zeros.
-func TestProfilesWithoutSamplesAreLeftOut(t *testing.T) {
+// A type in which nothing has changed has a Profile without samples, which covers the time between the scrapes. The first scrape has no
+// Profile of cumulative types, whose interval is not known.
+func TestDeltasOfZeroCoverTheirTime(t *testing.T) {
 	s := newSeries(t, "heap", nil)
 	p := profiletest.HeapPprof(10, 1000, 2, 200)
-	p.DefaultSampleType = "alloc_space"
 	payload := profiletest.Pprof(t, p)
-	for range 2 {
-		require.Len(t, s.scrape(payload, time.Now()), 2)
-		pprofs, err := (&pproftranslator.Marshaler{}).ConvertProfiles(s.received[0])
-		require.NoError(t, err)
-		require.Len(t, pprofs, 1)
-		assert.Equal(t, "alloc_space", pprofs[0].DefaultSampleType)
-		assert.Equal(t, parsed(t, payload).SampleType, parsed(t, profiletest.Pprof(t, pprofs[0])).SampleType)
-		assert.Equal(t, []int64{0, 0, 2, 200}, pprofs[0].Sample[0].Value)
+	require.Len(t, s.scrape(payload, time.Now()), 2)
+	p.TimeNanos += 15e9
+	payload = profiletest.Pprof(t, p)
+	require.Len(t, s.scrape(payload, time.Now().Add(15*time.Second)), 4)
+	durations := map[int][]uint64{} // by number of samples
+	for got := range sampletypes.ProfilesOf(s.received[len(s.received)-1]) {
+		durations[got.Samples().Len()] = append(durations[got.Samples().Len()], got.DurationNano())
 	}
+	assert.Equal(t, map[int][]uint64{0: {15e9, 15e9}, 1: {0, 0}}, durations)
 	assert.Zero(t, s.restarts())
 
 	p.Sample = nil
-	assert.Empty(t, s.scrape(profiletest.Pprof(t, p), time.Now()), "there is nothing to send")
+	assert.Len(t, s.scrape(profiletest.Pprof(t, p), time.Now().Add(30*time.Second)), 2, "the snapshots are empty")
 	assert.Equal(t, 1, s.restarts(), "a stack is gone")
-	assert.Len(t, s.scrape(payload, time.Now()), 4, "the new process is the baseline")
+	assert.Len(t, s.scrape(payload, time.Now().Add(45*time.Second)), 4, "the new process is the baseline")
 }
 
 // What is temporarily rejected, or lost on the way, is in the next delta, except for
