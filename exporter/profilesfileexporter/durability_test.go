@@ -92,7 +92,6 @@ func TestLabelsOfManyValuesLoseNothing_A1(t *testing.T) {
 func TestPanicsInTheBackgroundAreReported_A11(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		cfg := newConfig(t)
-		cfg.Compression = compressionNone // a pooled encoder of this bubble would fail in other tests
 		cfg.Rotation.MaxAge, cfg.Retention.MaxFiles = 2*time.Second, 1
 		e, telemetry, logs := observed(t, cfg)
 		var inTick, inMaintain atomic.Bool
