@@ -45,21 +45,12 @@ func manyValues(service string, first, n int) pprofile.Profiles {
 	return pd
 }
 
-// readRecord decodes a record of either format.
-func readRecord(t testing.TB, data []byte) pprofile.Profiles {
-	t.Helper()
-	if data[0] == '{' {
-		return profiletest.UnmarshalJSON(t, data)
-	}
-	return profiletest.Unmarshal(t, data)
-}
-
 // storedSum is what a query of all files of a directory answers.
 func storedSum(t testing.TB, dir string) (sum int64) {
 	t.Helper()
 	total := int64(0)
 	for _, r := range readStore(t, dir) {
-		pd := readRecord(t, r.data)
+		pd := profiletest.Unmarshal(t, r.data)
 		for _, v := range valuesIn(pd) {
 			total += v
 		}
@@ -101,7 +92,6 @@ func TestLabelsOfManyValuesLoseNothing_A1(t *testing.T) {
 func TestPanicsInTheBackgroundAreReported_A11(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		cfg := newConfig(t)
-		cfg.Format = formatJSON // a pooled encoder of this bubble would fail in other tests
 		cfg.Rotation.MaxAge, cfg.Retention.MaxFiles = 2*time.Second, 1
 		e, telemetry, logs := observed(t, cfg)
 		var inTick, inMaintain atomic.Bool
