@@ -31,6 +31,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 )
 
 // begin is the start of a day.
@@ -219,10 +220,10 @@ func (h *history) query(service string, from, to time.Time, step ...time.Duratio
 func addSteps(ctx context.Context, sums map[string]string, source *query.Source, sel *query.Selection, steps query.Steps) error {
 	type place struct {
 		step int
-		key  recordfile.Key
+		key  contents.Key
 	}
-	totals := map[place]*recordfile.Summary{}
-	err := source.EachStep(ctx, sel, steps, nil, func(step int, _ []string, of *recordfile.Summary) error {
+	totals := map[place]*contents.Summary{}
+	err := source.EachStep(ctx, sel, steps, nil, func(step int, _ []string, of *contents.Summary) error {
 		if known := totals[place{step, of.Key}]; known != nil {
 			known.Add(of)
 		} else {
