@@ -26,13 +26,12 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/processes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 )
 
 // begin is the start of a day.
@@ -81,9 +80,7 @@ func (h *history) writeRandom(r *rand.Rand, from time.Time, n int, group ...stri
 			profiles := profiletest.GenerateExpanded(r)
 			for i := range profiles {
 				p := &profiles[i]
-				p.Duration = min(p.Duration, uint64(time.Minute))
-				slot := at.Add(-time.Duration(r.Int64N(2)) * time.Minute).Truncate(time.Minute)
-				move := uint64(slot.UnixNano()) + r.Uint64N(uint64(time.Minute)-p.Duration+1) - p.Time // in one slot
+				move := uint64(at.Add(-time.Duration(r.Int64N(int64(2*time.Minute)))).UnixNano()) - p.Time
 				p.Time += move
 				for _, s := range p.Samples {
 					for k := range s.Points {
@@ -223,10 +220,10 @@ func (h *history) query(service string, from, to time.Time, step ...time.Duratio
 func addSteps(ctx context.Context, sums map[string]string, source *query.Source, sel *query.Selection, steps query.Steps) error {
 	type place struct {
 		step int
-		key  recordfile.Key
+		key  contents.Key
 	}
-	totals := map[place]*recordfile.Summary{}
-	err := source.EachStep(ctx, sel, steps, nil, func(step int, _ []string, of *recordfile.Summary) error {
+	totals := map[place]*contents.Summary{}
+	err := source.EachStep(ctx, sel, steps, nil, func(step int, _ []string, of *contents.Summary) error {
 		if known := totals[place{step, of.Key}]; known != nil {
 			known.Add(of)
 		} else {
@@ -292,60 +289,6 @@ func TestQueriesOverWholeSlotsStayTheSame(t *testing.T) {
 		check(10*time.Minute, func() { h.finish(begin.Add(25 * time.Hour)) })
 		assert.Equal(t, []string{"profiles-20261120T000000.000Z-000003.24h0m0s.otlp.pb.zst"}, h.names())
 	}
-}
-
-// TestIntervalsAreDividedIntoSlots: a flat rate stays flat, and processes keep their time, in slots of a minute, and of ten minutes.
-func TestIntervalsAreDividedIntoSlots(t *testing.T) {
-	h := newHistory(t)
-	for i := range 9 {
-		start := begin.Add(31*time.Minute + 30*time.Second + time.Duration(5*i)*time.Minute)
-		pd := payloadtest.Interval(uint64(start.UnixNano()), uint64(5*time.Minute), 300)
-		h.write(start.Add(5*time.Minute), nil, payloadtest.With(pd, "service.name", "flat"))
-	}
-	slots := func(length time.Duration) (sums, covered map[int64]int64) {
-		sums, covered = map[int64]int64{}, map[int64]int64{}
-		for _, path := range profilesOf(t, h.dir) {
-			for p := range sampletypes.ProfilesOf(path) {
-				slot := int64(p.Time()) / int64(length)
-				sums[slot] += processes.Sum(p)
-				rows, err := processes.Of(path.Dictionary(), 1, p, processes.Sum(p))
-				require.NoError(t, err)
-				for _, row := range rows {
-					covered[slot] += int64(row.Covered)
-				}
-			}
-		}
-		return sums, covered
-	}
-	first := begin.Add(31 * time.Minute).UnixNano()
-	for _, level := range []struct{ length, at time.Duration }{{time.Minute, 4 * time.Hour}, {10 * time.Minute, 25 * time.Hour}} {
-		h.finish(begin.Add(level.at))
-		want, wantCovered := map[int64]int64{}, map[int64]int64{}
-		for i := range int64(90) { // half minutes
-			slot := (first + (1+i)*int64(30*time.Second)) / int64(level.length)
-			want[slot] += 30
-			wantCovered[slot] += int64(30 * time.Second)
-		}
-		sums, covered := slots(level.length)
-		assert.Equal(t, want, sums)
-		assert.Equal(t, wantCovered, covered)
-	}
-}
-
-// profilesOf returns the records of a directory.
-func profilesOf(t *testing.T, dir string) (all []pprofile.Profiles) {
-	t.Helper()
-	files, failed := archive.Find([]string{dir})
-	require.Empty(t, failed)
-	for _, file := range files {
-		for record, err := range (&archive.Options{MaxMemory: 1 << 30}).Records(t.Context(), file, archive.Part{}) {
-			require.NoError(t, err)
-			pd, err := record.Profiles()
-			require.NoError(t, err)
-			all = append(all, pd)
-		}
-	}
-	return all
 }
 
 // TestOnlyWhatIsDueIsCompacted: a bucket that has ended less than After ago stays, and so do files that are being written.

@@ -5,11 +5,13 @@ package query_test
 
 import (
 	"context"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,16 +20,19 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
 // BenchmarkHistory makes a flame graph of one of eight services, each with 120 windows of CPU and heap an hour: over 24 hours of
-// plain files, of a file that compaction made of the same windows, and of seven such files (161,280 windows of CPU). Cold is the first
+// plain files, of a file that compaction made of the same windows, and of seven such files (161,280 windows of CPU). Each service has a group. Cold is the first
 // query of a process that has listed nothing, apart from the cache of the operating system; warm is one that has the list.
 func BenchmarkHistory(b *testing.B) {
 	plain, compacted, week := b.TempDir(), b.TempDir(), b.TempDir()
@@ -44,15 +49,18 @@ func BenchmarkHistory(b *testing.B) {
 	})
 	for _, run := range []struct{ name, directory string }{{"plain/24h", plain}, {"compacted/24h", compacted}, {"compacted/7d", week}} {
 		b.Run(run.name, func(b *testing.B) {
-			files, stats, peak := []archive.File(nil), &archive.Stats{}, uint64(0)
+			var opened *store.Store
+			peak := uint64(0)
 			graph := func() time.Duration {
 				start := time.Now()
-				if files == nil {
-					var failed []error
-					files, failed = archive.Find([]string{run.directory})
-					require.Empty(b, failed)
+				if opened == nil {
+					var err error
+					opened, err = store.Open(run.directory, store.ReadOptions{MaxRecord: 64 << 20, MaxDecoded: 128 << 20, Cache: 64 << 20})
+					require.NoError(b, err)
 				}
-				s := &query.Source{Files: files, Options: archive.Options{MaxMemory: 512 << 20, Stats: stats}, Failed: func(err error) error { return err }}
+				s := &query.Source{
+					Stores: []query.Lister{query.ListerOf(opened)}, Options: archive.Options{MaxMemory: 512 << 20}, Failed: func(err error) error { return err },
+				}
 				result, err := s.Merge(context.Background(), &query.Selection{
 					Services: []string{"service-3"}, Types: []string{"process_cpu:cpu:nanoseconds:cpu:nanoseconds"}, From: historyBegin, To: historyBegin.Add(24 * time.Hour),
 				}, true)
@@ -64,7 +72,7 @@ func BenchmarkHistory(b *testing.B) {
 			}
 			var colds, warms []time.Duration
 			for b.Loop() {
-				files = nil
+				opened = nil
 				runtime.GC()
 				stop := watchHeap(&peak)
 				colds = append(colds, graph())
@@ -80,7 +88,6 @@ func BenchmarkHistory(b *testing.B) {
 			if len(warms) > 0 {
 				b.ReportMetric(warms[len(warms)/2].Seconds()*1000, "warm-ms")
 			}
-			b.ReportMetric(float64(stats.Bytes.Load())/1e6/float64(len(colds)+len(warms)), "read-MB")
 			b.ReportMetric(float64(peak)/1e6, "peak-heap-MB")
 		})
 	}
@@ -107,90 +114,92 @@ func watchHeap(peak *uint64) (stop func()) {
 	return func() { close(done); <-ended }
 }
 
-// writeDay writes the files of a day, of a minute each, as the exporter does behind a window of 30 seconds. Each sixth of the day has
+// writeDay writes the files of a day, of ten minutes each, as the exporter does behind a window of 30 seconds. Each sixth of the day has
 // the same windows.
 func writeDay(b *testing.B, directory string) {
 	const windowLength, distinct = 30 * time.Second, 4 * time.Hour
 	now := historyBegin
-	w, err := recordfile.OpenWriter(recordfile.Options{
-		Directory: directory, Format: recordfile.Format{Content: recordfile.OTLPProto, Compression: recordfile.Zstd}, MaxOpen: 1,
-		Rotation: recordfile.Rotation{MaxRecords: 2}, Now: func() time.Time { return now }, Failed: func(err error) { require.NoError(b, err) },
+	w, err := store.OpenWriter(store.Options{
+		Directory: directory, Format: segment.Proto, MaxOpen: 10, Rotation: store.Rotation{MaxRecords: 20}, Now: func() time.Time { return now },
+		Failed: func(err error) { require.NoError(b, err) },
 	})
 	require.NoError(b, err)
-	var programs []*program
-	for seed := range uint64(8) {
-		programs = append(programs, newProgram(seed, 2000, 500))
-	}
 	options := &merge.Options{SlotLength: windowLength, Snapshots: merge.SnapshotsKeep, SnapshotSampleTypes: sampletypes.SnapshotSampleTypes}
-	var windows [][]byte
-	for at := historyBegin; at.Before(historyBegin.Add(distinct)); at = at.Add(windowLength) {
-		window := merge.NewWindow(options)
-		for i, p := range programs {
+	for seed := range uint64(8) {
+		p, windows := newProgram(seed, 2000, 500), [][]byte(nil)
+		for at := historyBegin; at.Before(historyBegin.Add(distinct)); at = at.Add(windowLength) {
+			window := merge.NewWindow(options)
 			for _, heap := range []bool{false, true} {
-				payload, err := merge.Check(p.window(b, 100, heap, at.Add(time.Duration(i)*time.Second)), options)
+				payload, err := merge.Check(p.window(b, 100, heap, at.Add(time.Duration(seed)*time.Second)), options)
 				require.NoError(b, err)
 				require.NoError(b, window.Add(payload))
 			}
+			windows = append(windows, profiletest.Proto(b, window.Emit("")))
 		}
-		windows = append(windows, profiletest.Proto(b, window.Emit("")))
-	}
-	for ; now.Before(historyBegin.Add(24 * time.Hour)); now = now.Add(windowLength) {
-		since := now.Sub(historyBegin)
-		pd := profiletest.Unmarshal(b, windows[int(since/windowLength)%len(windows)])
-		for p := range sampletypes.ProfilesOf(pd) {
-			p.SetTime(p.Time() + pcommon.Timestamp(since.Truncate(distinct)))
+		group := []string{layout.GroupDir("service.name", fmt.Sprint("service-", seed))}
+		for now = historyBegin; now.Before(historyBegin.Add(24 * time.Hour)); now = now.Add(windowLength) {
+			since := now.Sub(historyBegin)
+			pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(windows[int(since/windowLength)%len(windows)])
+			require.NoError(b, err)
+			for p := range sampletypes.ProfilesOf(pd) {
+				p.SetTime(p.Time() + pcommon.Timestamp(since.Truncate(distinct)))
+			}
+			record := store.Record{Group: group}
+			pd.MarkReadOnly()
+			record.Entry, err = contents.Describe(pd)
+			require.NoError(b, err)
+			record.Data, err = (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+			require.NoError(b, err)
+			require.NoError(b, w.Append(record))
 		}
-		record, err := archive.Marshal(&pprofile.ProtoMarshaler{}, pd)
-		require.NoError(b, err)
-		require.NoError(b, w.Append(record))
 	}
 	require.NoError(b, w.Close())
 }
 
-// compactDay makes a file of a day in another directory.
-func compactDay(b *testing.B, plain, compacted string) time.Duration {
-	names, err := os.ReadDir(plain)
-	require.NoError(b, err)
-	for _, entry := range names {
-		require.NoError(b, os.Link(filepath.Join(plain, entry.Name()), filepath.Join(compacted, entry.Name())))
-	}
-	now := historyBegin.Add(48 * time.Hour)
-	options := compact.Options{
-		Directory: compacted, Format: recordfile.Format{Content: recordfile.OTLPProto, Compression: recordfile.Zstd}, MaxMemory: 64 << 20,
-		Into:      []compact.Level{{Into: time.Hour, Resolution: time.Minute}, {Into: 24 * time.Hour, Resolution: 10 * time.Minute}},
-		Compacted: func(compact.Result) {}, Skipped: func(paths []string, err error) { require.NoError(b, err, paths) },
-		Now: func() time.Time { return now },
-	}
-	compactor, start := compact.New(options), time.Now()
-	for range 6 { // makes the hours, removes the minutes and their manifests, makes the day
-		require.NoError(b, compactor.Run(b.Context()))
-		now = now.Add(2 * time.Minute)
-	}
-	took := time.Since(start)
-	files, failed := archive.Find([]string{compacted})
-	require.Empty(b, failed)
-	require.Len(b, files, 1)
-	return took
+// linkFiles links the files of a directory, with the hour or day of their partition, into another one.
+func linkFiles(b *testing.B, from, into string, rename func(string) string) (size int64) {
+	require.NoError(b, filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() || strings.HasPrefix(entry.Name(), ".") {
+			return err
+		}
+		info, err := entry.Info()
+		require.NoError(b, err)
+		size += info.Size()
+		if into == "" {
+			return nil
+		}
+		name, err := filepath.Rel(from, path)
+		require.NoError(b, err)
+		name = filepath.Join(into, rename(name))
+		require.NoError(b, os.MkdirAll(filepath.Dir(name), 0o700))
+		return os.Link(path, name)
+	}))
+	return size
 }
 
-// repeatDay puts the files of a directory into another one, so many times.
+// compactDay makes a file of a day of each service in another directory.
+func compactDay(b *testing.B, plain, compacted string) time.Duration {
+	linkFiles(b, plain, compacted, func(name string) string { return name })
+	now := historyBegin.Add(48 * time.Hour)
+	compactor, start := compact.New(compact.Options{
+		Directory: compacted, After: time.Minute, Resolutions: []time.Duration{time.Minute, 10 * time.Minute}, MaxMemory: 64 << 20,
+		Compacted: func(compact.Result) {}, Skipped: func(path string, err error) { require.NoError(b, err, path) },
+		Damaged: func(path string) { require.Fail(b, path) }, Now: func() time.Time { return now },
+	}), time.Now()
+	for range 3 { // makes the hours and the day, and removes what they were made of
+		require.NoError(b, compactor.Run(b.Context()))
+	}
+	return time.Since(start)
+}
+
+// repeatDay puts the files of a directory into another one, as those of so many days.
 func repeatDay(b *testing.B, day, into string, times int) {
-	files, err := os.ReadDir(day)
-	require.NoError(b, err)
 	for n := range times {
-		require.NoError(b, os.Mkdir(filepath.Join(into, strconv.Itoa(n)), 0o700))
-		for _, file := range files {
-			require.NoError(b, os.Link(filepath.Join(day, file.Name()), filepath.Join(into, strconv.Itoa(n), file.Name())))
-		}
+		linkFiles(b, day, into, func(name string) string {
+			return strings.Replace(name, "/11/09_", fmt.Sprintf("/11/%02d_", 9+n), 1)
+		})
 	}
 }
 
 // sizeOf is that of all files.
-func sizeOf(b *testing.B, directory string) (size int64) {
-	files, failed := archive.Find([]string{directory})
-	require.Empty(b, failed)
-	for _, f := range files {
-		size += f.Size
-	}
-	return size
-}
+func sizeOf(b *testing.B, directory string) int64 { return linkFiles(b, directory, "", nil) }

@@ -1,15 +1,12 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package catalog holds the content of the profile files of a directory: services, profile types, times and
-// sums.
+// Package catalog knows what profiles a store has, by lists of its files and their indexes. It serves the pages, and is the
+// [query.Lister] of their queries.
 //
-// It reads a closed file once, or its index, and of a file that is being written what was added. Before it has read a
-// file, the time in its name and the time of its last write say which ranges it most likely belongs to, and a request reads
-// the files of its range: a Profile starts before it is written, and mostly not long before its file is created. Profiles may
-// have any other time, so each request also reads further files for a bounded time, until all were read.
-// [Found] says how many were not.
+// A list reaches as far back as a request needs, within a factor of two. A list of many files takes long, so that it is made beside the
+// requests, which use the last one meanwhile. If a file of a list is gone when it is read, the request fails with store.ErrGone, the lists
+// expire, and the request starts again: see [query.Repeat].
 //
-// The details of files take a bounded part of memory. Those that were used least recently are dropped and read
-// again. A list of many files takes long, so that it is made beside the requests, which use the last one meanwhile.
+// Lists take a bounded part of memory, apart from the last one that was used, and so do indexes, which the store caches.
 package catalog
