@@ -8,12 +8,14 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 )
 
@@ -206,6 +208,9 @@ func (w *Writer) expire(root layout.Dir, surplus []layout.File) (err error) {
 	}
 	for i := range surplus {
 		f := &surplus[i]
+		if isRead(root, f) { // it is removed when it was sent, or by a later call
+			continue
+		}
 		removeErr := removeFile(root, f)
 		switch {
 		case removeErr == nil:
@@ -220,34 +225,94 @@ func (w *Writer) expire(root layout.Dir, surplus []layout.File) (err error) {
 	return err
 }
 
-// Remove removes a closed file of a directory, such as one that was sent, and the directories that are empty then.
+// Remove removes a closed file of a directory, such as one that was sent. RemoveEmpty removes the directories.
 func Remove(directory string, f *layout.File) error {
+	return takeOut(directory, f, func(root layout.Dir) error { return root.Remove(f.Path) })
+}
+
+// Move moves a closed file of a directory to a path of the same file system that leads to nothing.
+func Move(directory string, f *layout.File, to string) error {
+	return takeOut(directory, f, func(layout.Dir) error { return os.Rename(filepath.Join(directory, filepath.FromSlash(f.Path)), to) })
+}
+
+// takeOut removes the named inputs of a compacted file, which would count again, and then the file.
+func takeOut(directory string, f *layout.File, remove func(root layout.Dir) error) error {
 	root, err := layout.OpenDir(directory)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = root.Close() }() // a file that a crash brings back is sent again
-	if err := removeFile(root, f); err != nil {
+	if err := removeInputs(root, f); err != nil {
 		return err
 	}
-	removeEmpty(root, f.Dir())
-	return nil
+	return remove(root)
+}
+
+// RemoveEmpty removes the directories of groups, years, months, days and hours that are empty and not of now. It takes the lock of an
+// hour alone, so that no file is in it.
+func RemoveEmpty(directory string, now time.Time) error {
+	root, err := layout.OpenDir(directory)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }() // a directory that a crash brings back is removed again
+	var look func(b *layout.Branch) error
+	look = func(b *layout.Branch) error {
+		err := b.Children(look)
+		if len(b.Date) > 0 && !layout.EndOf(b.Date).Before(now) {
+			return err
+		}
+		if names, listErr := b.Dir.Names(); listErr != nil || len(names) > 0 {
+			return err
+		}
+		if len(b.Date) == layout.HourDepth {
+			if locked, lockErr := b.Dir.TryLock(false); lockErr != nil || !locked {
+				return err
+			}
+		}
+		_ = root.Remove(b.Path) // a Writer may have put something into it
+		return err
+	}
+	return (&layout.Branch{Dir: root, Root: directory}).Children(look)
 }
 
 // removeFile removes a file, and the named inputs of a compacted one before it.
 func removeFile(root layout.Dir, f *layout.File) error {
-	if f.Level > layout.Written {
-		inputs, err := InputsOf(root, f)
-		if err != nil && !errors.Is(err, ErrNoInputs) {
-			return err
-		}
-		for _, input := range inputs {
-			if err := root.Remove(path.Join(f.Dir(), input.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-		}
+	if err := removeInputs(root, f); err != nil {
+		return err
 	}
 	return root.Remove(f.Path)
+}
+
+func removeInputs(root layout.Dir, f *layout.File) error {
+	if f.Level == layout.Written {
+		return nil
+	}
+	inputs, err := InputsOf(root, f)
+	if err != nil && !errors.Is(err, ErrNoInputs) {
+		return err
+	}
+	for _, input := range inputs {
+		if err := root.Remove(path.Join(f.Dir(), input.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// isRead reports whether a process that sends the file has a lock of it.
+func isRead(root layout.Dir, f *layout.File) bool {
+	handle, err := root.OpenToRead(f.Path)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = handle.Close() }()
+	file, isFile := handle.(*os.File)
+	if !isFile {
+		return false
+	}
+	locked, err := regularfile.TryLock(file)
+	return err == nil && !locked
 }
 
 // removeEmpty removes a directory and those above it as long as they are empty. Writers look whether theirs still exists after they have

@@ -378,14 +378,3 @@ func TestRetention(t *testing.T) {
 	require.Empty(t, d.counts())
 	require.NoDirExists(t, filepath.Join(d.dir, "service.name=checkout"))
 }
-
-func TestRemovedFilesLeaveNoDirectories(t *testing.T) {
-	d := newDirectory(t)
-	d.write(1)
-	f, ok := layout.ParsePath(paths(t, d.dir)[0])
-	require.True(t, ok)
-	require.NoError(t, store.Remove(d.dir, &f))
-	require.NoDirExists(t, filepath.Join(d.dir, "service.name=checkout"))
-	d.write(2)
-	require.Equal(t, once(2), d.counts())
-}
