@@ -63,7 +63,7 @@ func checkLoops(conf *confmap.Conf, factories otelcol.Factories) error {
 			for _, from := range idsOf(pipeline["receivers"]) {
 				receiver, reads := receivers[from].(interface{ MayRead(path string) bool })
 				if reads && pathErr == nil && receiver.MayRead(path) {
-					errs = append(errs, fmt.Errorf("service::pipelines::%s never ends: receivers::%s::include must match no file that exporters::%s writes into %s",
+					errs = append(errs, fmt.Errorf("service::pipelines::%s never ends: receivers::%s must read no file that exporters::%s writes into %s",
 						name, from, to, filepath.Dir(path)))
 				}
 			}
@@ -74,7 +74,7 @@ func checkLoops(conf *confmap.Conf, factories otelcol.Factories) error {
 
 // reference matches the keys of components that refer to extensions.
 var reference = regexp.MustCompile(`^(extensions|receivers|processors|exporters|connectors)::[^:]+::(.+::)?(auth::authenticator|middlewares|sending_queue::storage)$` +
-	`|^receivers::[^:]+::((file::)?storage|watch_observers)$`)
+	`|^receivers::[^:]+::(storage|watch_observers)$`)
 
 // checkReferences rejects references to extensions that do not start.
 func checkReferences(conf *confmap.Conf) error {

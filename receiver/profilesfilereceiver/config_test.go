@@ -22,6 +22,9 @@ func TestWrongConfigurationsAreRejected_D3(t *testing.T) {
 		"include: [/a]\nmax_in_flight: 1MiB":                      `max_in_flight is 1MiB: must be at least 4MiB`,
 		"include: [/a]\nretry_on_failure: {initial_interval: 0s}": `retry_on_failure::initial_interval is 0s: must be at least 1ms`,
 		"include: [/a]\nretry_on_failure: {max_interval: 1ms}":    `retry_on_failure::max_interval is 1ms: must be at least initial_interval (1s)`,
-		"include: [/a]\npath_attributes: x":                       `unknown key path_attributes`,
+		"include: [/a]\npath_attributes: x":                       `path_attributes is "x": must be a regular expression with a named group`,
+		"include: [/a]\npath_attributes: (":                       `path_attributes is "(": must be a regular expression: `,
+		"directory: /a\nrejected: {directory: /a/}":               `rejected::directory is "/a/": must be another directory than directory`,
+		"directory: /a\nafter_read: move\nmove_to: /a":            `move_to is "/a": must be another directory than directory`,
 	})
 }
