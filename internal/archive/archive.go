@@ -153,10 +153,5 @@ func (o *Options) StoredIndex(ctx context.Context, file File) *recordfile.Index 
 	return x
 }
 
-// NewRecord returns a record of OTLP that the caller has read. It keeps data.
-func (o *Options) NewRecord(file string, number int, offset int64, encoding Encoding, data []byte) *Record {
-	return &Record{File: file, Number: number, Offset: offset, End: -1, Encoding: encoding, Data: data, options: o}
-}
-
 // TooLarge is the error of a record of more bytes than the options allow; size is 0 if it is not known.
 func (o *Options) TooLarge(size int64) error { return o.tooLarge("the record", size) }
