@@ -77,6 +77,12 @@ type Record struct {
 	size    int64             // decoded, in bytes; 0 if it was not estimated
 }
 
+// RecordOf returns a record that was read by others. It is decoded as those that Records yields.
+func (o *Options) RecordOf(record Record) *Record {
+	record.options = o
+	return &record
+}
+
 // Fail returns err as an *Error of the record.
 func (r *Record) Fail(err error) error {
 	return &Error{File: r.File, Record: r.Number, Offset: r.Offset, Err: err}

@@ -27,22 +27,22 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 )
 
 // The slow way to divide a payload: a copy for each part, from which a Selection removes the rest.
 
-func slowSpan(t *testing.T, pd pprofile.Profiles, id pcommon.SpanID) []recordfile.Summary {
+func slowSpan(t *testing.T, pd pprofile.Profiles, id pcommon.SpanID) []contents.Summary {
 	return slowPart(t, pd, &Selection{SpanIDs: []pcommon.SpanID{id}})
 }
 
-func slowPart(t *testing.T, pd pprofile.Profiles, sel *Selection) []recordfile.Summary {
+func slowPart(t *testing.T, pd pprofile.Profiles, sel *Selection) []contents.Summary {
 	t.Helper()
 	part := pprofile.NewProfiles()
 	pd.CopyTo(part)
 	require.NoError(t, sel.filter(t.Context(), part))
-	summaries, err := recordfile.Summarize(part)
+	summaries, err := contents.Summarize(part)
 	require.NoError(t, err)
 	return summaries
 }
@@ -168,9 +168,9 @@ func TestSpansAreThoseOfASlowComputation(t *testing.T) {
 	for range profiletest.Rounds(t, 150, 2000) {
 		pd := mixed(r, divisionSteps(r))
 		require.NoError(t, (&Selection{}).filter(t.Context(), pd)) // it states the profile types, as before any division
-		got := map[pcommon.SpanID][]recordfile.Summary{}
+		got := map[pcommon.SpanID][]contents.Summary{}
 		var taken []pcommon.SpanID
-		err := EachSpan(pd, math.MaxInt64, func(id pcommon.SpanID) bool { taken = append(taken, id); return id[7]%2 == 0 }, func(id pcommon.SpanID, of *recordfile.Summary) error {
+		err := EachSpan(pd, math.MaxInt64, func(id pcommon.SpanID) bool { taken = append(taken, id); return id[7]%2 == 0 }, func(id pcommon.SpanID, of *contents.Summary) error {
 			got[id] = append(got[id], *of)
 			return nil
 		})
@@ -206,9 +206,9 @@ func TestStepsOfGroupsAreThoseOfASlowComputation(t *testing.T) {
 			step   int
 			values string
 		}
-		got, combinations := map[place][]recordfile.Summary{}, map[string][]string{}
+		got, combinations := map[place][]contents.Summary{}, map[string][]string{}
 		d := newDivision(pd, by, divided, math.MaxInt64)
-		require.NoError(t, eachPart(pd, math.MaxInt, d.partsOf, func(part int, of *recordfile.Summary) error {
+		require.NoError(t, eachPart(pd, math.MaxInt, d.partsOf, func(part int, of *contents.Summary) error {
 			values := d.groups.values[part/d.steps.Count]
 			at := place{part % d.steps.Count, strings.Join(values, "/")}
 			got[at] = append(got[at], *of)
@@ -228,7 +228,7 @@ func TestStepsOfGroupsAreThoseOfASlowComputation(t *testing.T) {
 				}
 			}
 		}
-		want := map[place][]recordfile.Summary{}
+		want := map[place][]contents.Summary{}
 		for joined, values := range combinations {
 			group := slowGroup(pd, by, values)
 			if whole {
@@ -326,15 +326,15 @@ func TestDivisionIsBounded_V2(t *testing.T) {
 	}
 	path := profiletest.WriteFile(t, "record.pb", profiletest.Proto(t, pd))
 	s := &Source{Files: []archive.File{{Path: path}}, Options: archive.Options{MaxMemory: 1 << 20}, Failed: func(err error) error { return err }}
-	err := s.EachStep(t.Context(), &Selection{From: steps.From, To: steps.To()}, steps, []string{"thread"}, func(int, []string, *recordfile.Summary) error { return nil })
+	err := s.EachStep(t.Context(), &Selection{From: steps.From, To: steps.To()}, steps, []string{"thread"}, func(int, []string, *contents.Summary) error { return nil })
 	require.ErrorContains(t, err, "the sums of a record take more than 0 MiB of memory, a quarter of the memory limit; select less")
 
 	pd = manySpans(1000)
 	d := newDivision(pd, []string{"thread"}, nil, 1000)
-	require.NoError(t, eachPart(pd, math.MaxInt, d.partsOf, func(int, *recordfile.Summary) error { return nil }))
+	require.NoError(t, eachPart(pd, math.MaxInt, d.partsOf, func(int, *contents.Summary) error { return nil }))
 	require.ErrorIs(t, d.groups.err, errManyGroups)
 	assert.Len(t, d.groups.values, 5)
-	err = EachSpan(pd, 999*summarySize, func(pcommon.SpanID) bool { return true }, func(pcommon.SpanID, *recordfile.Summary) error { return nil })
+	err = EachSpan(pd, 999*summarySize, func(pcommon.SpanID) bool { return true }, func(pcommon.SpanID, *contents.Summary) error { return nil })
 	require.EqualError(t, err, "the sums of the spans of a record take more than 0 MiB of memory; select less, by service, type or time")
 }
 
@@ -371,13 +371,13 @@ func manySpans(n int) pprofile.Profiles {
 
 // BenchmarkDivision divides a payload with a sample for each span, step and group: ten times as many take about ten times as long.
 func BenchmarkDivision(b *testing.B) {
-	none := func(int, *recordfile.Summary) error { return nil }
+	none := func(int, *contents.Summary) error { return nil }
 	for _, n := range []int{800, 8000, 80_000} {
 		pd := manySpans(n)
 		steps := Steps{From: divisionStart, Length: time.Second, Count: n}
 		b.Run(fmt.Sprintf("spans/%d", n), func(b *testing.B) {
 			for b.Loop() {
-				require.NoError(b, EachSpan(pd, math.MaxInt64, func(pcommon.SpanID) bool { return true }, func(pcommon.SpanID, *recordfile.Summary) error { return nil }))
+				require.NoError(b, EachSpan(pd, math.MaxInt64, func(pcommon.SpanID) bool { return true }, func(pcommon.SpanID, *contents.Summary) error { return nil }))
 			}
 		})
 		b.Run(fmt.Sprintf("steps/%d", n), func(b *testing.B) {

@@ -5,9 +5,12 @@ package query_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,82 +19,127 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
-// indexed writes files of a few records each, with indexes, and returns a Source of them.
-func indexed(t *testing.T, format recordfile.Format, payloads ...pprofile.Profiles) *query.Source {
+// stored is a directory with files of a few records each.
+type stored struct {
+	*query.Source
+
+	dir   string
+	plain *query.Source // a file of the same records without index
+}
+
+// indexed writes a store, of a group if there is one.
+func indexed(t testing.TB, format segment.Format, payloads ...pprofile.Profiles) *stored {
 	t.Helper()
-	dir := t.TempDir()
-	w, err := recordfile.OpenWriter(recordfile.Options{
-		Directory: dir, Format: format, MaxOpen: 1, Rotation: recordfile.Rotation{MaxRecords: 3},
-		Failed: func(err error) { t.Error(err) }, FileClosed: func(f recordfile.ClosedFile) { assert.NoError(t, f.IndexError) },
+	for _, pd := range payloads {
+		pd.MarkReadOnly() // else marshalling replaces strings by references
+	}
+	s := &stored{dir: t.TempDir(), plain: source(t, payloads...)}
+	s.write(t, format, nil, payloads...)
+	s.Source = s.open(t)
+	return s
+}
+
+// open opens the store, without a cache of another one.
+func (s *stored) open(t testing.TB) *query.Source {
+	opened, err := store.Open(s.dir, store.ReadOptions{MaxRecord: 128 << 20, MaxDecoded: 256 << 20, Cache: 64 << 20})
+	require.NoError(t, err)
+	t.Cleanup(opened.Close)
+	return &query.Source{
+		Stores: []query.Lister{query.ListerOf(opened)}, Options: archive.Options{MaxMemory: 1 << 30}, Failed: func(err error) error { return err },
+	}
+}
+
+func (s *stored) write(t testing.TB, format segment.Format, group []string, payloads ...pprofile.Profiles) {
+	t.Helper()
+	w, err := store.OpenWriter(store.Options{
+		Directory: s.dir, Format: format, MaxOpen: 10, Rotation: store.Rotation{MaxRecords: 3},
+		Failed: func(err error) { t.Error(err) }, FileClosed: func(f store.ClosedFile) { assert.NoError(t, f.IndexError) },
 	})
 	require.NoError(t, err)
+	marshaler := pprofile.Marshaler(&pprofile.ProtoMarshaler{})
+	if format == segment.JSON {
+		marshaler = &pprofile.JSONMarshaler{}
+	}
 	for _, pd := range payloads {
-		marshaler := pprofile.Marshaler(&pprofile.ProtoMarshaler{})
-		if format.Content == recordfile.OTLPJSON {
-			marshaler = &pprofile.JSONMarshaler{}
-		}
-		record, err := archive.Marshal(marshaler, pd)
+		entry, err := contents.Describe(pd)
 		require.NoError(t, err)
-		require.NotEmpty(t, record.Summaries)
-		require.NoError(t, w.Append(record))
+		data, err := marshaler.MarshalProfiles(pd)
+		require.NoError(t, err)
+		require.NoError(t, w.Append(store.Record{Data: data, Group: group, Entry: entry}))
 	}
 	require.NoError(t, w.Close())
-	files, failed := archive.Find([]string{dir})
-	require.Empty(t, failed)
-	return &query.Source{
-		Files: files, Options: archive.Options{MaxMemory: 1 << 30}, Failed: func(err error) error { return err },
-	}
 }
 
-// withoutIndexes returns the files as links in another directory.
-func withoutIndexes(t *testing.T, s *query.Source) *query.Source {
+// files are those of the store.
+func (s *stored) files(t testing.TB) (paths []string) {
 	t.Helper()
-	dir, plain := t.TempDir(), *s
-	plain.Files = nil
-	for _, f := range s.Files {
-		path := filepath.Join(dir, filepath.Base(f.Path))
-		require.NoError(t, os.Link(f.Path, path))
-		plain.Files = append(plain.Files, archive.File{Path: path, Size: f.Size})
-	}
-	return &plain
-}
-
-func countIndexed(s *query.Source) (n int) {
-	for _, f := range s.Files {
-		if s.Options.StoredIndex(context.Background(), f) != nil {
-			n++
+	require.NoError(t, filepath.WalkDir(s.dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() && !strings.HasPrefix(entry.Name(), ".") {
+			paths = append(paths, path)
 		}
-	}
-	return n
+		return err
+	}))
+	return paths
 }
 
-// requireSameRows compares List by indexes with List by files.
-func requireSameRows(t *testing.T, s *query.Source, selections ...query.Selection) {
+// spoil overwrites records of the only file, but not its index, and returns all of its records.
+func (s *stored) spoil(t testing.TB, numbers ...int) []segment.Record {
 	t.Helper()
-	plain := withoutIndexes(t, s)
-	require.Equal(t, len(s.Files), countIndexed(s))
-	require.Zero(t, countIndexed(plain))
+	files := s.files(t)
+	require.Len(t, files, 1)
+	file, err := os.OpenFile(files[0], os.O_RDWR, 0)
+	require.NoError(t, err)
+	info, err := file.Stat()
+	require.NoError(t, err)
+	x, _, err := segment.ReadIndex(file, info.Size(), 1<<20)
+	require.NoError(t, err)
+	for _, i := range numbers {
+		_, err = file.WriteAt([]byte("damaged"), x.Records[i].Offset)
+		require.NoError(t, err)
+	}
+	require.NoError(t, file.Close())
+	return x.Records
+}
+
+// requireSameRows compares List and Labels of the store with those of files of which everything is read.
+func requireSameRows(t *testing.T, s *stored, selections ...query.Selection) {
+	t.Helper()
 	for _, sel := range selections {
 		got, err := s.List(t.Context(), &sel)
 		require.NoError(t, err)
-		want, err := plain.List(t.Context(), &sel)
+		want, err := s.plain.List(t.Context(), &sel)
 		require.NoError(t, err)
 		require.Equal(t, want, got, "%+v", sel)
+		wantLabels, wantErr := s.plain.Labels(t.Context(), &sel)
+		gotLabels, err := s.Labels(t.Context(), &sel)
+		require.Equal(t, wantErr, err)
+		if err != nil {
+			continue
+		}
+		require.Equal(t, wantLabels.Keys(), gotLabels.Keys(), "%+v", sel)
+		for _, key := range wantLabels.Keys() {
+			values, _ := wantLabels.Values(key)
+			gotValues, _ := gotLabels.Values(key)
+			require.ElementsMatch(t, values, gotValues)
+		}
 	}
 }
 
 // selectionsOf returns selections by the services, types and times of rows.
-func selectionsOf(t *testing.T, s *query.Source) []query.Selection {
+func selectionsOf(t *testing.T, s *stored) []query.Selection {
 	t.Helper()
-	rows, err := withoutIndexes(t, s).List(t.Context(), &query.Selection{})
+	rows, err := s.plain.List(t.Context(), &query.Selection{})
 	require.NoError(t, err)
 	selections := []query.Selection{{}, {Services: []string{"none"}}}
 	for i, row := range rows {
@@ -108,11 +156,6 @@ func selectionsOf(t *testing.T, s *query.Source) []query.Selection {
 	return selections
 }
 
-var indexedFormats = []recordfile.Format{
-	{Content: recordfile.OTLPProto}, {Content: recordfile.OTLPProto, Compression: recordfile.Gzip}, {Content: recordfile.OTLPProto, Compression: recordfile.Zstd},
-	{Content: recordfile.OTLPJSON}, {Content: recordfile.OTLPJSON, Compression: recordfile.Gzip}, {Content: recordfile.OTLPJSON, Compression: recordfile.Zstd},
-}
-
 // withoutLargeValues keeps sums below those that are saturated, which depend on the order of values.
 func withoutLargeValues(pd pprofile.Profiles) pprofile.Profiles {
 	for p := range sampletypes.ProfilesOf(pd) {
@@ -126,8 +169,8 @@ func withoutLargeValues(pd pprofile.Profiles) pprofile.Profiles {
 }
 
 func TestListByIndexEqualsListByFile(t *testing.T) {
-	for i, format := range indexedFormats {
-		t.Run(fmt.Sprint(format.Content, format.Compression), func(t *testing.T) {
+	for i, format := range []segment.Format{segment.Proto, segment.JSON} {
+		t.Run(string(format), func(t *testing.T) {
 			var payloads []pprofile.Profiles
 			random := profiletest.NewRand(7)
 			for range 40 {
@@ -142,7 +185,7 @@ func TestListByIndexEqualsListByFile(t *testing.T) {
 		})
 	}
 	t.Run("corpus", func(t *testing.T) {
-		s := indexed(t, indexedFormats[2], profiletest.CorpusOTLP(t)...)
+		s := indexed(t, segment.Proto, profiletest.CorpusOTLP(t)...)
 		requireSameRows(t, s, selectionsOf(t, s)...)
 	})
 }
@@ -151,7 +194,7 @@ func TestListHasSnapshotsAfterIntervals(t *testing.T) {
 	snapshot := payloadtest.Snapshot("1", 1e9, 1)
 	interval := payloadtest.Snapshot("1", 1e9, 2)
 	payloadtest.First(interval).SetDurationNano(1)
-	s := indexed(t, recordfile.Format{Content: recordfile.OTLPProto}, snapshot, interval)
+	s := indexed(t, segment.Proto, snapshot, interval)
 	for range 20 {
 		rows, err := s.List(t.Context(), &query.Selection{})
 		require.NoError(t, err)
@@ -164,7 +207,7 @@ func TestListHasSnapshotsAfterIntervals(t *testing.T) {
 func TestListByIndexEqualsListByFileInTimeRanges(t *testing.T) {
 	stamped := cpu(5, 3)
 	stamped.timestamps = []int{5, 8, 12}
-	s := indexed(t, indexedFormats[0],
+	s := indexed(t, segment.Proto,
 		payload(t, cpu(0, 1), cpu(10, 2), heap("a", 0, 5), heap("b", 3, 7)),
 		payload(t, heap("a", 20, 2), heap("a", 12, 9), heap("a", 20, 3)),
 		payload(t, stamped, cpu(30, 8)), payload(t, cpu(31, 1), heap("b", 1, 4)))
@@ -176,10 +219,10 @@ func TestListByIndexEqualsListByFileInTimeRanges(t *testing.T) {
 	requireSameRows(t, s, selections...)
 }
 
-// TestListReadsAnIndexInsteadOfTheFile replaces the content of a file, which its index does not notice.
-func TestListReadsAnIndexInsteadOfTheFile(t *testing.T) {
-	s := indexed(t, indexedFormats[0], payload(t, cpu(0, 1)))
-	require.NoError(t, os.WriteFile(s.Files[0].Path, make([]byte, s.Files[0].Size), 0o600))
+// TestListReadsAnIndexInsteadOfRecords damages a record, which the index does not notice.
+func TestListReadsAnIndexInsteadOfRecords(t *testing.T) {
+	s := indexed(t, segment.Proto, payload(t, cpu(0, 1)))
+	s.spoil(t, 0)
 	rows, err := s.List(t.Context(), &query.Selection{})
 	require.NoError(t, err)
 	require.Len(t, rows, 1)
@@ -187,39 +230,126 @@ func TestListReadsAnIndexInsteadOfTheFile(t *testing.T) {
 	_, err = s.List(t.Context(), &query.Selection{Labels: []*labels.Matcher{labels.Equal("thread", "worker")}})
 	require.NoError(t, err, "the index says that no sample has the label")
 	_, err = s.List(t.Context(), &query.Selection{Labels: []*labels.Matcher{labels.Equal("k8s.pod.name", "a")}})
-	assert.Error(t, err, "a selection by labels needs the file")
+	failed, isRecord := errors.AsType[*archive.Error](err)
+	require.True(t, isRecord, "a selection by labels needs the record")
+	assert.Equal(t, []string{"checkout"}, failed.Services)
 }
 
 // TestOnlySelectedRecordsAreRead_V1: damage to a record that is not selected is not noticed.
 func TestOnlySelectedRecordsAreRead_V1(t *testing.T) {
-	for name, format := range map[string]recordfile.Format{
-		"zstd":         {Content: recordfile.OTLPProto, Compression: recordfile.Zstd},
-		"uncompressed": {Content: recordfile.OTLPProto},
-		"gzip lines":   {Content: recordfile.OTLPJSON, Compression: recordfile.Gzip},
-		"lines":        {Content: recordfile.OTLPJSON},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := indexed(t, format, payload(t, cpu(0, 1)), payload(t, cpu(60, 2)), payload(t, cpu(120, 4)))
-			require.Len(t, s.Files, 1)
-			records, err := s.Options.StoredIndex(t.Context(), s.Files[0]).Records()
-			require.NoError(t, err)
-			file, err := os.OpenFile(s.Files[0].Path, os.O_WRONLY, 0)
-			require.NoError(t, err)
-			for _, r := range []int{0, 2} {
-				_, err = file.WriteAt([]byte("damaged"), records[r].Offset)
-				require.NoError(t, err)
-			}
-			require.NoError(t, file.Close())
+	s := indexed(t, segment.Proto, payload(t, cpu(0, 1)), payload(t, cpu(60, 2)), payload(t, cpu(120, 4)))
+	records := s.spoil(t, 0, 2)
+	n := 0
+	require.NoError(t, s.Each(t.Context(), &query.Selection{From: at(60), To: at(120)}, func(r *archive.Record, _ pprofile.Profiles) error {
+		n++
+		assert.Equal(t, 2, r.Number)
+		assert.Equal(t, records[1].Offset, r.Offset)
+		return nil
+	}))
+	assert.Equal(t, 1, n)
+	require.Error(t, s.Each(t.Context(), &query.Selection{From: at(0), To: at(120)}, func(*archive.Record, pprofile.Profiles) error { return nil }))
+}
 
-			n := 0
-			require.NoError(t, s.Each(t.Context(), &query.Selection{From: at(60), To: at(120)}, func(r *archive.Record, _ pprofile.Profiles) error {
-				n++
-				assert.Equal(t, 2, r.Number)
-				assert.Equal(t, records[1].Offset, r.Offset)
-				return nil
-			}))
-			assert.Equal(t, 1, n)
-			require.Error(t, s.Each(t.Context(), &query.Selection{From: at(0), To: at(120)}, func(*archive.Record, pprofile.Profiles) error { return nil }))
+// TestGroupsOfOtherServicesAreNotRead: their files cannot be opened.
+func TestGroupsOfOtherServicesAreNotRead(t *testing.T) {
+	dirs := map[string]string{ // by service: as the exporter names them, also on a system that ignores case
+		"checkout": "checkout", "Cart": "%43art", "b\xff": "b%FF", "": "_unset", "5": "_int-5",
+		strings.Repeat("long", 50): strings.Repeat("long", 18) + "lon~9a", "of many": "_other",
+	}
+	for service, dir := range dirs {
+		for selected := range dirs {
+			for i, sel := range []query.Selection{
+				{Services: []string{"none", selected}}, {Labels: []*labels.Matcher{labels.Equal("service_name", dictionary.ValidUTF8(selected))}},
+			} {
+				accepted := sel.AcceptsGroup(t.Context(), "service.name="+dir+"/k=v")
+				if service == selected {
+					assert.True(t, accepted, "%s, %d", dir, i)
+				} else if !strings.ContainsAny(dir, "~") && !strings.HasPrefix(dir, "_") {
+					assert.False(t, accepted, "%s for %s, %d", dir, selected, i)
+				}
+			}
+		}
+	}
+	all := &query.Selection{Services: []string{"none"}}
+	for _, group := range []string{"", "k8s.namespace.name=a", "k8s.namespace.name=a/service.name=b"} {
+		assert.True(t, all.AcceptsGroup(t.Context(), group), group)
+	}
+}
+
+// replacing is a Lister after whose first list the files are replaced, so that they are gone when they are read.
+type replacing struct {
+	query.Lister
+
+	replace  func()
+	lists    int
+	expected int // calls of Expire
+}
+
+func (l *replacing) Live(ctx context.Context, sel *query.Selection) ([]*store.Segment, error) {
+	l.lists++
+	segments, err := l.Lister.Live(ctx, sel)
+	if l.lists == 1 {
+		l.replace()
+	}
+	return segments, err
+}
+
+func (l *replacing) Expire() { l.expected++ }
+
+// TestFilesThatAreGoneAreListedAgain: each profile counts once, also those that were read of a list before.
+func TestFilesThatAreGoneAreListedAgain(t *testing.T) {
+	var payloads []pprofile.Profiles
+	for i := range 7 { // of three files
+		payloads = append(payloads, payload(t, cpu(i, 1<<i)))
+	}
+	queries := map[string]func(*query.Source) (int64, error){
+		"Merge": func(s *query.Source) (int64, error) {
+			result, err := s.Merge(t.Context(), &query.Selection{}, true)
+			if err != nil {
+				return 0, err
+			}
+			rows, err := source(t, result.Profiles).List(t.Context(), &query.Selection{})
+			return rows[0].Sum, err
+		},
+		"List": func(s *query.Source) (int64, error) {
+			rows, err := s.List(t.Context(), &query.Selection{})
+			if err != nil {
+				return 0, err
+			}
+			return rows[0].Sum, nil
+		},
+		"EachSummary": func(s *query.Source) (sum int64, err error) {
+			err = query.Repeat(func() error {
+				sum = 0
+				return s.EachSummary(t.Context(), &query.Selection{}, nil, func(_ []string, of *contents.Summary) error {
+					sum += of.Sum
+					return nil
+				})
+			})
+			return sum, err
+		},
+	}
+	for name, sum := range queries {
+		t.Run(name, func(t *testing.T) {
+			s := indexed(t, segment.Proto, payloads...)
+			lister := &replacing{Lister: s.Stores[0]}
+			lister.replace = func() {
+				files := s.files(t)
+				require.Len(t, files, 3)
+				require.NoError(t, os.Remove(files[1]))
+				s.write(t, segment.Proto, nil, payloads[3:6]...)
+			}
+			s.Stores[0] = lister
+			got, err := sum(s.Source)
+			require.NoError(t, err)
+			assert.EqualValues(t, 1<<7-1, got)
+			assert.Equal(t, 2, lister.lists)
+			assert.Equal(t, 1, lister.expected)
 		})
 	}
+	t.Run("each time", func(t *testing.T) {
+		n := 0
+		require.ErrorIs(t, query.Repeat(func() error { n++; return fmt.Errorf("a file: %w", store.ErrGone) }), store.ErrGone)
+		assert.Equal(t, 8, n)
+	})
 }

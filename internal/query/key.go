@@ -10,13 +10,13 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 )
 
 // TypeID returns the profile type ID that Pyroscope has for the Profiles of a key, such as
 // process_cpu:cpu:nanoseconds:cpu:nanoseconds: its name, sample type, unit, period type and the unit of that.
-func TypeID(k *recordfile.Key) string {
+func TypeID(k *contents.Key) string {
 	return strings.Join([]string{
 		nameOf(k), sampletypes.PyroscopeName(k.SampleType), sampletypes.PyroscopeName(k.Unit),
 		sampletypes.PyroscopeName(k.PeriodType), sampletypes.PyroscopeName(k.PeriodUnit),
@@ -24,7 +24,7 @@ func TypeID(k *recordfile.Key) string {
 }
 
 // nameOf returns the first part of the TypeID.
-func nameOf(k *recordfile.Key) string {
+func nameOf(k *contents.Key) string {
 	return labels.Name(sampletypes.SeriesName(k.Type, k.PeriodType, k.SampleType))
 }
 
@@ -34,10 +34,11 @@ var KeyLabels = []string{
 }
 
 // KeyLabel returns the value of a label if that is one of KeyLabels. The service is that of the resource.
-func KeyLabel(k *recordfile.Key, name string) (value string, ok bool) {
-	switch name {
-	case "service_name", serviceName, "__service_name__":
+func KeyLabel(k *contents.Key, name string) (value string, ok bool) {
+	if isServiceLabel(name) {
 		return k.Service, true
+	}
+	switch name {
 	case "__profile_type__":
 		return TypeID(k), true
 	case "__name__":
@@ -55,16 +56,20 @@ func KeyLabel(k *recordfile.Key, name string) (value string, ok bool) {
 	}
 }
 
+func isServiceLabel(name string) bool {
+	return name == "service_name" || name == serviceName || name == "__service_name__"
+}
+
 // IsKeyLabel reports whether KeyLabel knows a label. Others are attributes.
 func IsKeyLabel(name string) bool {
-	_, ok := KeyLabel(&recordfile.Key{}, name)
+	_, ok := KeyLabel(&contents.Key{}, name)
 	return ok
 }
 
 func isAttribute(m *labels.Matcher) bool { return !IsKeyLabel(m.Name) }
 
 // MatchesKey reports whether the service, the type and the other labels of a key are selected.
-func (s *Selection) MatchesKey(ctx context.Context, k *recordfile.Key) bool {
+func (s *Selection) MatchesKey(ctx context.Context, k *contents.Key) bool {
 	return s.MatchesService(k.Service) && s.matchesType(k) && !slices.ContainsFunc(s.Labels, func(m *labels.Matcher) bool {
 		value, known := KeyLabel(k, m.Name)
 		return known && !m.Matches(ctx, value)
@@ -78,7 +83,7 @@ func (s *Selection) MatchesService(name string) bool {
 }
 
 // matchesType reports whether Profiles with the types of a key are selected.
-func (s *Selection) matchesType(k *recordfile.Key) bool {
+func (s *Selection) matchesType(k *contents.Key) bool {
 	return len(s.Types) == 0 || slices.ContainsFunc(s.Types, func(want string) bool {
 		return want == k.Type || want == k.SampleType || want == k.Type+":"+k.SampleType || want == TypeID(k)
 	})

@@ -11,8 +11,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 )
 
 // TypesError says that a result has profiles that one pprof cannot hold.
@@ -32,7 +32,7 @@ func (e *TypesError) Error() string {
 
 // kinds are the keys of Profiles, without their Snapshot.
 type kinds struct {
-	all     map[recordfile.Key]bool
+	all     map[contents.Key]bool
 	types   map[string]bool
 	formats map[format]bool
 }
@@ -40,10 +40,10 @@ type kinds struct {
 // format is what all Profiles of one pprof have in common.
 type format struct{ profileType, periodType, periodUnit string }
 
-func formatOf(k *recordfile.Key) format { return format{k.Type, k.PeriodType, k.PeriodUnit} }
+func formatOf(k *contents.Key) format { return format{k.Type, k.PeriodType, k.PeriodUnit} }
 
 func newKinds() *kinds {
-	return &kinds{map[recordfile.Key]bool{}, map[string]bool{}, map[format]bool{}}
+	return &kinds{map[contents.Key]bool{}, map[string]bool{}, map[format]bool{}}
 }
 
 // add adds the kinds of a payload.
@@ -51,7 +51,7 @@ func (ks *kinds) add(pd pprofile.Profiles) {
 	text := func(i int32) string { return dictionary.ValidString(pd.Dictionary().StringTable(), i) }
 	for _, rp := range pd.ResourceProfiles().All() {
 		for _, sp := range rp.ScopeProfiles().All() {
-			k := recordfile.Key{
+			k := contents.Key{
 				Service: dictionary.TextOf(rp.Resource().Attributes(), serviceName),
 				Type:    dictionary.TextOf(sp.Scope().Attributes(), sampletypes.ProfileTypeAttribute),
 			}
@@ -120,7 +120,7 @@ func (ks *kinds) choices(parameter string) (chosen []string, all bool) {
 }
 
 // valuesOf returns the values of a parameter that select k, those first that select more.
-func valuesOf(k *recordfile.Key, parameter string) []string {
+func valuesOf(k *contents.Key, parameter string) []string {
 	if parameter == "service" {
 		return []string{k.Service}
 	}

@@ -16,8 +16,8 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 )
 
 // Kind identifies Profiles that are summed.
@@ -33,13 +33,13 @@ type Kind struct {
 }
 
 // KindOf returns the kind of a series.
-func KindOf(k *recordfile.Key) Kind {
+func KindOf(k *contents.Key) Kind {
 	return Kind{k.Service, k.Type, k.SampleType, k.Unit, k.PeriodType, k.PeriodUnit, k.Snapshot != 0}
 }
 
 // Key returns the key of the kind, without its Snapshot.
-func (k Kind) Key() recordfile.Key {
-	return recordfile.Key{
+func (k Kind) Key() contents.Key {
+	return contents.Key{
 		Service: k.Service, Type: k.Type, SampleType: k.SampleType, Unit: k.Unit, PeriodType: k.PeriodType, PeriodUnit: k.PeriodUnit,
 	}
 }
@@ -68,8 +68,16 @@ type Row struct {
 
 // List returns the totals of the selected Profiles by service, profile type, sample type and period type, in this
 // order. It takes them from the index of a file if that answers the same as the file.
-func (s *Source) List(ctx context.Context, sel *Selection) ([]Row, error) {
-	all := &totals{summaries: map[recordfile.Key]*recordfile.Summary{}, limit: s.Options.MaxMemory / windowShare}
+func (s *Source) List(ctx context.Context, sel *Selection) (rows []Row, err error) {
+	err = Repeat(func() error {
+		rows, err = s.list(ctx, sel)
+		return err
+	})
+	return rows, err
+}
+
+func (s *Source) list(ctx context.Context, sel *Selection) ([]Row, error) {
+	all := &totals{summaries: map[contents.Key]*contents.Summary{}, limit: s.Options.MaxMemory / windowShare}
 	// Summaries are selected by their keys, so that those of an index and of a file are equal.
 	rest := *sel
 	rest.Services, rest.Types, rest.Labels = nil, nil, nil
@@ -78,25 +86,23 @@ func (s *Source) List(ctx context.Context, sel *Selection) ([]Row, error) {
 			rest.Labels = append(rest.Labels, m)
 		}
 	}
-	err := s.eachIndexed(ctx, sel, func(x *recordfile.Index) (bool, error) {
-		selected, ok := sel.selectedOf(ctx, x.Totals)
-		for i := range selected {
-			if err := all.add(&selected[i]); err != nil {
-				return false, err
+	add := func(summaries []contents.Summary) error {
+		for i := range summaries {
+			if sel.MatchesKey(ctx, &summaries[i].Key) {
+				if err := all.add(&summaries[i]); err != nil {
+					return err
+				}
 			}
 		}
-		return ok, nil
-	}, func(files *Source) error {
-		return files.EachSummary(ctx, &rest, nil, func(_ []string, of *recordfile.Summary) error {
-			if !sel.MatchesKey(ctx, &of.Key) {
-				return nil
-			}
-			return all.add(of)
-		})
-	})
-	if err == nil {
-		err = ctx.Err()
+		return ctx.Err()
 	}
+	err := s.read(ctx, sel, &reading{entry: add, filter: &rest, record: func(record *archive.Record, pd pprofile.Profiles) error {
+		summaries, err := contents.Summarize(pd)
+		if err != nil {
+			return record.Fail(err)
+		}
+		return add(summaries)
+	}})
 	if err != nil {
 		return nil, err
 	}
@@ -105,11 +111,11 @@ func (s *Source) List(ctx context.Context, sel *Selection) ([]Row, error) {
 
 // totals adds up summaries.
 type totals struct {
-	summaries   map[recordfile.Key]*recordfile.Summary
+	summaries   map[contents.Key]*contents.Summary
 	size, limit int64 // in bytes
 }
 
-func (t *totals) add(of *recordfile.Summary) error {
+func (t *totals) add(of *contents.Summary) error {
 	if known := t.summaries[of.Key]; known != nil {
 		known.Add(of)
 		return nil
@@ -125,7 +131,7 @@ func (t *totals) add(of *recordfile.Summary) error {
 
 // rows adds up the snapshots of several resources. No total can be added after it.
 func (t *totals) rows() []Row {
-	byKind := map[Kind]*recordfile.Summary{}
+	byKind := map[Kind]*contents.Summary{}
 	for _, s := range t.summaries {
 		kind := KindOf(&s.Key)
 		s.Snapshot = 0
@@ -145,24 +151,23 @@ func (t *totals) rows() []Row {
 
 // Labels returns the attributes of the selected profiles. It takes them from the index of a file if that answers the same as
 // the file. They take at most a quarter of the memory limit.
-func (s *Source) Labels(ctx context.Context, sel *Selection) (*labels.Set, error) {
-	found := labels.NewSet(s.Options.MaxMemory / windowShare)
-	err := s.eachIndexed(ctx, sel, func(x *recordfile.Index) (bool, error) {
-		selected, ok := sel.selectedOf(ctx, x.Totals)
-		if !ok || len(selected) < len(x.Totals) || !x.Labels.IsComplete() { // its labels are those of all profiles
-			return false, nil
-		}
-		found.Merge(&x.Labels)
-		return true, nil
-	}, func(files *Source) error {
-		return files.Each(ctx, sel, func(record *archive.Record, pd pprofile.Profiles) error {
-			pd, err := Resolve(record, pd)
-			if err == nil {
-				found.AddProfiles(pd)
-			}
-			return err
-		})
+func (s *Source) Labels(ctx context.Context, sel *Selection) (found *labels.Set, err error) {
+	err = Repeat(func() error {
+		found, err = s.labels(ctx, sel)
+		return err
 	})
+	return found, err
+}
+
+func (s *Source) labels(ctx context.Context, sel *Selection) (*labels.Set, error) {
+	found := labels.NewSet(s.Options.MaxMemory / windowShare)
+	err := s.read(ctx, sel, &reading{labels: found.Merge, record: func(record *archive.Record, pd pprofile.Profiles) error {
+		pd, err := Resolve(record, pd)
+		if err == nil {
+			found.AddProfiles(pd)
+		}
+		return err
+	}})
 	if err != nil {
 		return nil, err
 	}

@@ -9,8 +9,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 )
 
 // summarySize is the memory of a summary in bytes, with its place in a map. Its texts are those of the payload.
@@ -21,8 +21,8 @@ var errManySums = errors.New("too many sums")
 
 // eachPart calls visit with the summaries of the parts of a payload that has passed dictionary.CheckValues. There may be at most so
 // many.
-func eachPart(pd pprofile.Profiles, most int, divide func(pprofile.ResourceProfiles, pprofile.Profile) []recordfile.Part, visit func(part int, of *recordfile.Summary) error) error {
-	summaries, indices := recordfile.SummarizeParts(pd, most, divide)
+func eachPart(pd pprofile.Profiles, most int, divide func(pprofile.ResourceProfiles, pprofile.Profile) []contents.Part, visit func(part int, of *contents.Summary) error) error {
+	summaries, indices := contents.SummarizeParts(pd, most, divide)
 	if len(summaries) > most {
 		return errManySums
 	}
@@ -35,13 +35,13 @@ func eachPart(pd pprofile.Profiles, most int, divide func(pprofile.ResourceProfi
 }
 
 // newPart returns a part of a Profile without samples.
-func newPart(index int, start, duration uint64) recordfile.Part {
+func newPart(index int, start, duration uint64) contents.Part {
 	end := max(start, start+duration) // it may overflow
-	return recordfile.Part{Index: index, Time: start, Total: recordfile.Total{Start: start, Latest: start, End: end, Covered: end - start, Profiles: 1}}
+	return contents.Part{Index: index, Time: start, Total: contents.Total{Start: start, Latest: start, End: end, Covered: end - start, Profiles: 1}}
 }
 
 // addTime adds a timestamp to a part.
-func addTime(p *recordfile.Part, t uint64) {
+func addTime(p *contents.Part, t uint64) {
 	if p.Timestamps = true; t < p.Start || p.Start == 0 {
 		p.Start = t
 	}
@@ -50,19 +50,19 @@ func addTime(p *recordfile.Part, t uint64) {
 }
 
 // addValue adds a sample to a part.
-func addValue(p *recordfile.Part, value int64) {
+func addValue(p *contents.Part, value int64) {
 	p.Samples++
 	p.Sum = sampletypes.AddSaturated(p.Sum, value)
 }
 
 // parts are those of one Profile.
 type parts struct {
-	all []recordfile.Part
+	all []contents.Part
 
 	profile pprofile.Profile
-	whole   *recordfile.Part // all of the Profile; nil until a part needs it
-	states  []partState      // of all
-	places  map[int]int      // in all, by index; those of earlier Profiles are no longer right
+	whole   *contents.Part // all of the Profile; nil until a part needs it
+	states  []partState    // of all
+	places  map[int]int    // in all, by index; those of earlier Profiles are no longer right
 }
 
 // partState is what is known of a part while samples are added.
@@ -83,7 +83,7 @@ func (ps *parts) reset(p pprofile.Profile) {
 }
 
 // finish returns all parts.
-func (ps *parts) finish() []recordfile.Part {
+func (ps *parts) finish() []contents.Part {
 	for place := range ps.all {
 		ps.flush(place)
 	}
@@ -99,7 +99,7 @@ func (ps *parts) find(index int) (place int, known bool) {
 	return place, known && place < len(ps.all) && ps.all[place].Index == index
 }
 
-func (ps *parts) add(p recordfile.Part, sample int) (place int) {
+func (ps *parts) add(p contents.Part, sample int) (place int) {
 	place = len(ps.all)
 	ps.all, ps.states = append(ps.all, p), append(ps.states, partState{sample: sample})
 	ps.places[p.Index] = place
@@ -115,7 +115,7 @@ func (ps *parts) flush(place int) {
 }
 
 // unclipped returns a part with the time of the Profile, without samples.
-func (ps *parts) unclipped(index int) recordfile.Part {
+func (ps *parts) unclipped(index int) contents.Part {
 	return newPart(index, uint64(ps.profile.Time()), ps.profile.DurationNano())
 }
 
@@ -156,7 +156,7 @@ func (ps *parts) addTo(place, sample int) {
 	addWhole(&ps.all[place], ps.profile.Samples().At(sample))
 }
 
-func addWhole(p *recordfile.Part, sample pprofile.Sample) {
+func addWhole(p *contents.Part, sample pprofile.Sample) {
 	addValue(p, sampletypes.ValueOf(sample))
 	timestamps := sample.TimestampsUnixNano()
 	for k := range timestamps.Len() {
@@ -204,7 +204,7 @@ func newDivision(pd pprofile.Profiles, by []string, steps *Steps, room int64) *d
 }
 
 // partsOf returns what each part has of a Profile. Without samples it is in no group that samples tell apart.
-func (d *division) partsOf(rp pprofile.ResourceProfiles, p pprofile.Profile) []recordfile.Part {
+func (d *division) partsOf(rp pprofile.ResourceProfiles, p pprofile.Profile) []contents.Part {
 	d.parts.reset(p)
 	d.profiles++
 	d.groups.startResource(rp)

@@ -25,6 +25,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/jfrwriter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
 // epoch is the start of time in these tests, in seconds.
@@ -422,7 +423,7 @@ func TestPprofNamesPeriodTypesThatDiffer(t *testing.T) {
 func TestLabelsSelect(t *testing.T) {
 	one, other, labelled, third := cpu(0, 1), cpu(1, 2), cpu(2, 4), cpu(3, 8)
 	one.pod, other.pod, labelled.pod, labelled.label, third.pod = "a", "b", "a", "worker", "c"
-	s := indexed(t, indexedFormats[0], payload(t, one), payload(t, other, labelled), payload(t, third))
+	s := indexed(t, segment.Proto, payload(t, one), payload(t, other, labelled), payload(t, third))
 	for selector, want := range map[string]int64{
 		"{}": 15, `{k8s_pod_name="a"}`: 5, `{k8s_pod_name="a",service_name="other"}`: 0, `{k8s.pod.name!="a"}`: 10, `{k8s_pod_name=~"a|b"}`: 7, `{k8s_pod_name="c"}`: 8, `{k8s_pod_name=""}`: 0, `{thread="worker"}`: 4,
 		`{thread=""}`: 11, `{thread!~".+",k8s_pod_name="a"}`: 1, `{service_name="checkout"}`: 15, `{service_name!="checkout"}`: 0, `{none="x"}`: 0,
@@ -432,7 +433,7 @@ func TestLabelsSelect(t *testing.T) {
 		matchers, err := labels.ParseSelector(selector)
 		require.NoError(t, err)
 		sel := query.Selection{Labels: matchers}
-		assert.Equal(t, want, sums(t, s, sel)["cpu"], selector)
+		assert.Equal(t, want, sums(t, s.Source, sel)["cpu"], selector)
 		rows, err := s.List(t.Context(), &sel)
 		require.NoError(t, err)
 		for _, row := range rows {

@@ -17,8 +17,8 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 )
 
 // Selection says which profiles and samples count. The zero value selects all.
@@ -184,7 +184,7 @@ func (f *filter) text(i int32) string { return dictionary.ValidString(f.dict.Str
 // profile type, if the sample types tell it.
 func (f *filter) filterScope(sp pprofile.ScopeProfiles) {
 	scope, profiles := sp.Scope().Attributes(), sampletypes.Of(sp, f.text)
-	key := recordfile.Key{Service: f.service, Type: dictionary.ValidUTF8(sampletypes.ProfileType(scope, profiles))}
+	key := contents.Key{Service: f.service, Type: dictionary.ValidUTF8(sampletypes.ProfileType(scope, profiles))}
 	if key.Type != "" {
 		scope.PutStr(sampletypes.ProfileTypeAttribute, key.Type)
 	}
@@ -209,7 +209,7 @@ func (f *filter) filterScope(sp pprofile.ScopeProfiles) {
 
 // writeTypes describes the sample types of a scope again: those that are selected, and of the Profiles
 // that are left their indices in all. key is that of a Profile of the scope.
-func (f *filter) writeTypes(scope pcommon.Map, key recordfile.Key, all []sampletypes.Type, profiles []int) {
+func (f *filter) writeTypes(scope pcommon.Map, key contents.Key, all []sampletypes.Type, profiles []int) {
 	var selected []sampletypes.Type
 	index, hasDefault := make([]int, len(all)), false
 	for i, t := range all {

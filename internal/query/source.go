@@ -4,50 +4,91 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 )
 
-// Source is the files that queries read.
+// Source is what queries read.
 type Source struct {
+	Stores []Lister
+	// Files are those of other programs.
 	Files   []archive.File
 	Options archive.Options
-	// Failed gets each *archive.Error, one at a time. Reading continues after it if it returns nil.
+	// Failed gets each *archive.Error, and each error of listing files, one at a time. Reading continues after it if it returns nil.
 	Failed func(error) error
 	// Change, unless it is nil, may change the selected part of each payload, such as by symbolizing it.
 	Change func(pprofile.Profiles)
 }
 
-// Each calls visit with the selected part of each payload, in the order of the files. visit may
-// change it. Records are not read if the index of their file says that nothing of them is selected. If visit returns
-// an *archive.Error, that goes to Failed; any other error ends Each.
+// Lister lists segments of a store.
+type Lister interface {
+	// Live returns the segments that may have selected Profiles. An error of some of them may come with the others.
+	Live(ctx context.Context, sel *Selection) ([]*store.Segment, error)
+	// Expire is called when a segment is gone: later calls of Live then make a new list.
+	Expire()
+}
+
+// Repeat calls do, which starts anew each time, until no file is removed meanwhile that it reads: of a list from before, it might read
+// some profiles twice or miss them.
+func Repeat(do func() error) (err error) {
+	const most = 8
+	for range most {
+		if err = do(); !errors.Is(err, store.ErrGone) {
+			return err
+		}
+	}
+	return err
+}
+
+// Each calls visit with the selected part of each payload, in the order of the files. visit may change it. Records are not read if their
+// entry in the index of their file says that nothing of them is selected. If visit returns an *archive.Error, that goes to Failed; any
+// other error ends Each. One that wraps store.ErrGone is for Repeat.
 func (s *Source) Each(ctx context.Context, sel *Selection, visit func(*archive.Record, pprofile.Profiles) error) error {
-	for files := range slices.Chunk(s.Files, archive.FilesAhead) {
-		if !sel.selectsAll() {
-			s.Options.FetchIndexes(ctx, files)
+	return s.read(ctx, sel, &reading{record: visit})
+}
+
+// reading is what a query does with files.
+type reading struct {
+	// labels, unless it is nil, gets the labels of a file all of which is selected. Nothing of the file is read then.
+	labels func(*labels.Set)
+	// entry, unless it is nil, gets the summaries that are selected of a record, each as a whole. The record is not read then.
+	entry func([]contents.Summary) error
+	// suffices reports whether entry can use a summary. If it cannot, the record is read. nil is always.
+	suffices func(*contents.Summary) bool
+	// filter is what record gets of a payload, if that is not the selection.
+	filter *Selection
+	// record gets the selected part of a payload. It may change it.
+	record func(*archive.Record, pprofile.Profiles) error
+}
+
+// read reads all files in their order, and the records of a file in theirs.
+func (s *Source) read(ctx context.Context, sel *Selection, r *reading) error {
+	for _, lister := range s.Stores {
+		if err := s.readStore(ctx, lister, sel, r); err != nil {
+			if errors.Is(err, store.ErrGone) {
+				lister.Expire()
+			}
+			return err
 		}
-		parts := make([][]archive.Part, len(files))
-		for i, file := range files {
-			parts[i] = s.selectedParts(ctx, file, sel)
-		}
-		if ctx.Err() != nil { // the parts may be too few
-			return ctx.Err()
-		}
-		s.Options.Fetch(ctx, files, parts)
-		for i, file := range files {
-			if err := s.eachOf(ctx, file, parts[i], sel, visit); err != nil {
+	}
+	for _, file := range s.Files {
+		for record, err := range s.Options.Records(ctx, file, archive.Part{}) {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err == nil {
+				err = s.visit(ctx, record, cmp.Or(r.filter, sel), r.record)
+			}
+			if err := s.report(err, nil); err != nil {
 				return err
 			}
 		}
@@ -55,48 +96,21 @@ func (s *Source) Each(ctx context.Context, sel *Selection, visit func(*archive.R
 	return ctx.Err()
 }
 
-// eachOf is Each for parts of a file.
-func (s *Source) eachOf(ctx context.Context, file archive.File, parts []archive.Part, sel *Selection, visit func(*archive.Record, pprofile.Profiles) error) error {
-	for _, part := range parts {
-		for record, err := range s.Options.Records(ctx, file, part) {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			if err != nil {
-				err = s.report(err)
-			} else {
-				err = s.visitParts(ctx, record, sel, visit)
-			}
-			if err != nil {
-				return err
-			}
-		}
+// report returns an error that ends reading: that of a file or record goes to Failed. services are those of the record, nil if they are
+// not known.
+func (s *Source) report(err error, services []string) error {
+	failed, isRecord := errors.AsType[*archive.Error](err)
+	if !isRecord {
+		return err
 	}
-	return nil
+	if failed.Services == nil {
+		failed.Services = services
+	}
+	return s.Failed(err)
 }
 
-// report returns an error that ends reading: that of a file or record goes to Failed.
-func (s *Source) report(err error) error {
-	if _, isRecord := errors.AsType[*archive.Error](err); isRecord {
-		return s.Failed(err)
-	}
-	return err
-}
-
-// visitParts visits a record, in parts if it is too large.
-func (s *Source) visitParts(ctx context.Context, record *archive.Record, sel *Selection, visit func(*archive.Record, pprofile.Profiles) error) error {
-	for part, err := range record.Parts(sel.MatchesService) {
-		if err == nil {
-			err = s.visit(ctx, part, sel, visit)
-		}
-		if err := s.report(err); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *Source) visit(ctx context.Context, record *archive.Record, sel *Selection, visit func(*archive.Record, pprofile.Profiles) error) error {
+// visit calls do with the selected part of a record, if there is one.
+func (s *Source) visit(ctx context.Context, record *archive.Record, sel *Selection, do func(*archive.Record, pprofile.Profiles) error) error {
 	// Recordings have ids as integers, and JSON may have upper-case digits.
 	if record.Encoding != archive.JFR && record.Encoding != archive.OTLPJSON && sel.excludes(record.Data) {
 		return nil
@@ -119,7 +133,7 @@ func (s *Source) visit(ctx context.Context, record *archive.Record, sel *Selecti
 	if s.Change != nil {
 		s.Change(pd)
 	}
-	return visit(record, pd)
+	return do(record, pd)
 }
 
 // Resolve checks the payload of a record, and returns it without string references. The error is an *archive.Error.
@@ -132,86 +146,4 @@ func Resolve(record *archive.Record, pd pprofile.Profiles) (pprofile.Profiles, e
 		err = record.Fail(err)
 	}
 	return pd, err
-}
-
-// ErrEmpty says that nothing is selected.
-var ErrEmpty = errors.New("no profiles match the selection")
-
-// windowShare is the part of MaxMemory that the sum may take; reading and the result take the rest.
-const windowShare = 4
-
-// Merge returns the sum of the selected Profiles, with a ResourceProfiles for each resource or, if total is
-// set, for each service: intervals of its resources are summed. The error is ErrEmpty if nothing is
-// selected. A sum beyond int64 is an error, too. Scopes of snapshots lose their version.
-func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (*Result, error) {
-	options := &merge.Options{Snapshots: merge.SnapshotsLatest, SnapshotSampleTypes: sampletypes.SnapshotSampleTypes}
-	window, limit := merge.NewWindow(options), s.Options.MaxMemory/windowShare
-	payloads := make(chan *merge.Payload) // one is decoded while the one before it is merged
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(panics.Guarded(func() error {
-		defer close(payloads)
-		return s.Each(ctx, sel, func(record *archive.Record, pd pprofile.Profiles) error {
-			normalize(pd, total)
-			payload, err := merge.Check(pd, options)
-			if err != nil {
-				return record.Fail(err)
-			}
-			select {
-			case payloads <- payload:
-				return nil
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		})
-	}))
-	group.Go(panics.Guarded(func() error {
-		for payload := range payloads {
-			if err := window.Add(payload, nil); err != nil {
-				return fmt.Errorf("the selection does not fit into one profile: %w; %s", err, narrow)
-			}
-			if int64(window.Size()) > limit {
-				return fmt.Errorf("the selection takes more than %d MiB of memory, a quarter of the memory limit; %s", limit>>20, narrow)
-			}
-		}
-		return nil
-	}))
-	if err := group.Wait(); err != nil {
-		panics.Rethrow(err)
-		return nil, err
-	}
-	if window.Counts().Profiles == 0 {
-		return nil, ErrEmpty
-	}
-	if window.Counts().Saturated > 0 {
-		return nil, fmt.Errorf("a sum does not fit into 64 bits; %s", narrow)
-	}
-	return &Result{Profiles: window.Emit(""), Superseded: window.Counts().Superseded, maxMemory: s.Options.MaxMemory}, nil
-}
-
-const narrow = "select less, by service, type or time"
-
-// keptAttributes are those of a resource in a total: of a service, and of the main binary, whose mapping is
-// the first in a pprof.
-var keptAttributes = []string{"service.name", "process.executable.name"}
-
-// normalize removes the versions of scopes with snapshots: after an upgrade of the Collector, the next snapshot still
-// replaces the one before. For a total it removes the other attributes of resources without snapshots.
-func normalize(pd pprofile.Profiles, total bool) {
-	for _, rp := range pd.ResourceProfiles().All() {
-		snapshots := false
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				if sampletypes.IsSnapshot(pd.Dictionary(), p, sampletypes.SnapshotSampleTypes) {
-					sp.Scope().SetVersion("")
-					snapshots = true
-					break
-				}
-			}
-		}
-		if total && !snapshots {
-			rp.Resource().Attributes().RemoveIf(func(key string, _ pcommon.Value) bool { return !slices.Contains(keptAttributes, key) })
-			rp.Resource().SetDroppedAttributesCount(0)
-			rp.SetSchemaUrl("")
-		}
-	}
 }

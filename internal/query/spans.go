@@ -17,14 +17,14 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 )
 
 // EachSpan calls visit with the summaries of the part of pd that each span has. A sample that names several spans counts for each of
 // them. Spans that takes rejects are left out: it is called with each span, in the order of their IDs, before visit. pd has passed
 // dictionary.CheckValues. The summaries may take room bytes.
-func EachSpan(pd pprofile.Profiles, room int64, takes func(pcommon.SpanID) bool, visit func(pcommon.SpanID, *recordfile.Summary) error) error {
+func EachSpan(pd pprofile.Profiles, room int64, takes func(pcommon.SpanID) bool, visit func(pcommon.SpanID, *contents.Summary) error) error {
 	s := spansOf(pd)
 	all := slices.AppendSeq(make([]pcommon.SpanID, 0, len(s.places)), maps.Keys(s.places))
 	slices.SortFunc(all, func(a, b pcommon.SpanID) int { return bytes.Compare(a[:], b[:]) })
@@ -42,7 +42,7 @@ func EachSpan(pd pprofile.Profiles, room int64, takes func(pcommon.SpanID) bool,
 	}
 	var ofSpans parts
 	var ids []pcommon.SpanID
-	err := eachPart(pd, int(room/summarySize), func(_ pprofile.ResourceProfiles, p pprofile.Profile) []recordfile.Part {
+	err := eachPart(pd, int(room/summarySize), func(_ pprofile.ResourceProfiles, p pprofile.Profile) []contents.Part {
 		samples := p.Samples()
 		if samples.Len() == 0 {
 			return nil
@@ -66,7 +66,7 @@ func EachSpan(pd pprofile.Profiles, room int64, takes func(pcommon.SpanID) bool,
 			}
 		}
 		return ofSpans.finish()
-	}, func(part int, of *recordfile.Summary) error { return visit(taken[part], of) })
+	}, func(part int, of *contents.Summary) error { return visit(taken[part], of) })
 	if errors.Is(err, errManySums) {
 		return fmt.Errorf("the sums of the spans of a record take more than %d MiB of memory; %s", room>>20, narrow)
 	}

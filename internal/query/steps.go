@@ -7,14 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 )
 
 // Steps divides a range into equal parts.
@@ -37,46 +36,31 @@ func (s Steps) contains(t uint64) bool {
 // EachStep calls visit with the summaries of the selected profiles in each step, and their values of the labels by, none of which
 // is a KeyLabel. The range of the selection must be that of the steps. It takes summaries from the index of a file if that
 // answers the same as the file.
-func (s *Source) EachStep(ctx context.Context, sel *Selection, steps Steps, by []string, visit func(step int, values []string, of *recordfile.Summary) error) error {
-	read := func(from *Source) error { return from.eachDivision(ctx, sel, by, &steps, visit) }
+func (s *Source) EachStep(ctx context.Context, sel *Selection, steps Steps, by []string, visit func(step int, values []string, of *contents.Summary) error) error {
 	if len(by) > 0 {
-		return read(s)
+		return s.read(ctx, sel, s.division(by, &steps, visit))
 	}
-	return s.eachIndexed(ctx, sel, func(x *recordfile.Index) (bool, error) {
-		summaries, ok := steps.indexed(ctx, x, sel)
+	r := s.division(nil, &steps, visit)
+	r.suffices = func(of *contents.Summary) bool { return steps.of(of.Start) == steps.of(of.Latest) }
+	r.entry = func(summaries []contents.Summary) error {
 		for i := range summaries {
 			if err := visit(steps.of(summaries[i].Start), nil, &summaries[i]); err != nil {
-				return false, err
+				return err
 			}
 		}
-		return ok, nil
-	}, read)
-}
-
-// indexed returns the selected summaries of the records of a file, each of one step. ok is false if the file must be read.
-func (s Steps) indexed(ctx context.Context, x *recordfile.Index, sel *Selection) (all []recordfile.Summary, ok bool) {
-	records, err := x.Records()
-	if err != nil {
-		return nil, false
+		return nil
 	}
-	for _, record := range records {
-		selected, ok := sel.selectedOf(ctx, record.Summaries)
-		if !ok || slices.ContainsFunc(selected, func(of recordfile.Summary) bool { return s.of(of.Start) != s.of(of.Latest) }) {
-			return nil, false
-		}
-		all = append(all, selected...)
-	}
-	return all, true
+	return s.read(ctx, sel, r)
 }
 
 // EachSummary calls visit with the summaries of the selected part of each payload, and their values of the labels by, none of which is
 // a KeyLabel.
-func (s *Source) EachSummary(ctx context.Context, sel *Selection, by []string, visit func(values []string, of *recordfile.Summary) error) error {
+func (s *Source) EachSummary(ctx context.Context, sel *Selection, by []string, visit func(values []string, of *contents.Summary) error) error {
 	if len(by) > 0 {
-		return s.eachDivision(ctx, sel, by, nil, func(_ int, values []string, of *recordfile.Summary) error { return visit(values, of) })
+		return s.read(ctx, sel, s.division(by, nil, func(_ int, values []string, of *contents.Summary) error { return visit(values, of) }))
 	}
 	return s.Each(ctx, sel, func(record *archive.Record, pd pprofile.Profiles) error {
-		summaries, err := recordfile.Summarize(pd)
+		summaries, err := contents.Summarize(pd)
 		if err != nil {
 			return record.Fail(err)
 		}
@@ -89,11 +73,11 @@ func (s *Source) EachSummary(ctx context.Context, sel *Selection, by []string, v
 	})
 }
 
-// eachDivision calls visit with the summaries of the parts of each payload that differ in the labels by, or in their step if there are
+// division calls visit with the summaries of the parts of each payload that differ in the labels by, or in their step if there are
 // steps.
-func (s *Source) eachDivision(ctx context.Context, sel *Selection, by []string, steps *Steps, visit func(step int, values []string, of *recordfile.Summary) error) error {
+func (s *Source) division(by []string, steps *Steps, visit func(step int, values []string, of *contents.Summary) error) *reading {
 	limit := s.Options.MaxMemory / windowShare
-	return s.Each(ctx, sel, func(record *archive.Record, pd pprofile.Profiles) error {
+	return &reading{record: func(record *archive.Record, pd pprofile.Profiles) error {
 		var err error
 		if len(by) > 0 {
 			pd, err = Resolve(record, pd)
@@ -104,12 +88,12 @@ func (s *Source) eachDivision(ctx context.Context, sel *Selection, by []string, 
 			return err
 		}
 		d := newDivision(pd, by, steps, limit)
-		err = eachPart(pd, int(limit/summarySize), d.partsOf, func(part int, of *recordfile.Summary) error {
+		err = eachPart(pd, int(limit/summarySize), d.partsOf, func(part int, of *contents.Summary) error {
 			return visit(part%d.steps.Count, d.groups.values[part/d.steps.Count], of)
 		})
 		if d.groups.err != nil || errors.Is(err, errManySums) {
 			return fmt.Errorf("the sums of a record take more than %d MiB of memory, a quarter of the memory limit; %s", limit>>20, narrow)
 		}
 		return err
-	})
+	}}
 }

@@ -257,6 +257,17 @@ func (s *Store) Memory() int64 {
 	return s.size + s.source.memory()
 }
 
+// Fetch reads records of a segment in a bucket ahead, so that Records needs no request for them, or has the error.
+func (s *Segment) Fetch(ctx context.Context, records []segment.Record) {
+	if _, isRemote := s.store.source.(*remote); !isRemote {
+		return
+	}
+	if file, err := s.store.source.open(ctx, &s.File); err == nil {
+		file.Fetch(ctx, records)
+		_ = file.Close() // nothing was written
+	}
+}
+
 // Records reads records of the segment, in order. Their data is valid until the next one. Damage is an error of one record, after which
 // others follow; any other error ends it. It wraps ErrGone if the file is not there any more.
 func (s *Segment) Records(ctx context.Context, records []segment.Record) iter.Seq2[[]byte, error] {

@@ -4,6 +4,7 @@
 package contents
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -96,10 +97,33 @@ func Summarize(pd pprofile.Profiles) ([]Summary, error) {
 	if err := dictionary.CheckValues(pd); err != nil {
 		return nil, err
 	}
+	whole := make([]Part, 1)
+	summaries, _ := SummarizeParts(pd, math.MaxInt, func(_ pprofile.ResourceProfiles, p pprofile.Profile) []Part {
+		whole[0].Time = uint64(p.Time())
+		measure(&whole[0].Total, p)
+		return whole
+	})
+	return summaries, nil
+}
+
+// Part is what a part of a payload has of a Profile.
+type Part struct {
+	// Index is that of the part.
+	Index int
+	// Time is when the Profile starts in the part, 0 if that is not stated.
+	Time uint64
+	Total
+}
+
+// SummarizeParts is Summarize for parts of a payload that has passed dictionary.CheckValues. It returns the summaries that each part has
+// alone, in the order of the Profiles, and the part of each. divide returns what the parts have of a Profile, and may use the slice
+// again. When there are more than most summaries, the rest is left out.
+func SummarizeParts(pd pprofile.Profiles, most int, divide func(pprofile.ResourceProfiles, pprofile.Profile) []Part) (summaries []Summary, parts []int) {
 	expected := min(pd.ProfileCount(), 4*pd.ResourceProfiles().Len()) // Profiles of a resource often have a Key in common
 	s := summarizer{
-		dict: pd.Dictionary(), strings: pd.Dictionary().StringTable(),
-		summaries: make([]Summary, 0, expected), covered: map[int]*sampletypes.Spans{}, places: make(map[uint64]int, expected),
+		dict: pd.Dictionary(), strings: pd.Dictionary().StringTable(), divide: divide, most: most,
+		summaries: make([]Summary, 0, expected), parts: make([]int, 0, expected),
+		covered: map[int]*sampletypes.Spans{}, places: make(map[uint64]int, expected),
 	}
 	for _, rp := range pd.ResourceProfiles().All() {
 		s.addResource(rp)
@@ -107,16 +131,19 @@ func Summarize(pd pprofile.Profiles) ([]Summary, error) {
 	for i, covered := range s.covered {
 		s.summaries[i].Covered = covered.Length()
 	}
-	return s.summaries, nil
+	return s.summaries, s.parts
 }
 
 // summarizer adds up the Profiles of a payload.
 type summarizer struct {
 	dict      pprofile.ProfilesDictionary
 	strings   pcommon.StringSlice
+	divide    func(pprofile.ResourceProfiles, pprofile.Profile) []Part
+	most      int // summaries
 	summaries []Summary
+	parts     []int                      // of the summaries
 	covered   map[int]*sampletypes.Spans // by the Profiles of summaries that have several
-	places    map[uint64]int             // in summaries, by a hash of key and minute: a map of keys would take more memory than they do
+	places    map[uint64]int             // in summaries, by a hash of key, part and minute: a map of keys would take more memory than they do
 
 	service, profileType string // of the scope
 	origin               []byte // of the scope: what its snapshots have in common; nil until it is needed
@@ -150,17 +177,24 @@ func (s *summarizer) add(rp pprofile.ResourceProfiles, sp pprofile.ScopeProfiles
 		}
 		key.Snapshot = s.snapshot(p)
 	}
-	measured := Summary{Key: key}
-	measure(&measured.Total, p)
-	s.buffer = s.buffer[:0].AppendInt(int64(key.Snapshot)).AppendInt(int64(uint64(p.Time()) / uint64(time.Minute)))
-	for _, text := range key.texts() {
+	for _, part := range s.divide(rp, p) {
+		if len(s.summaries) > s.most {
+			return
+		}
+		s.addPart(&Summary{key, part.Total}, part.Index, part.Time)
+	}
+}
+
+func (s *summarizer) addPart(measured *Summary, part int, start uint64) {
+	s.buffer = s.buffer[:0].AppendInt(int64(measured.Snapshot)).AppendInt(int64(part)).AppendInt(int64(start / uint64(time.Minute)))
+	for _, text := range measured.texts() {
 		s.buffer = s.buffer.AppendKey(*text)
 	}
 	hash := xxhash.Sum64(s.buffer)
 	i, known := s.places[hash]
-	if !known || s.summaries[i].Key != key {
+	if !known || s.summaries[i].Key != measured.Key || s.parts[i] != part {
 		s.places[hash] = len(s.summaries)
-		s.summaries = append(s.summaries, measured)
+		s.summaries, s.parts = append(s.summaries, *measured), append(s.parts, part)
 		return
 	}
 	if s.covered[i] == nil {
@@ -168,7 +202,7 @@ func (s *summarizer) add(rp pprofile.ResourceProfiles, sp pprofile.ScopeProfiles
 		s.covered[i].Add(s.summaries[i].Start, s.summaries[i].End)
 	}
 	s.covered[i].Add(measured.Start, measured.End)
-	s.summaries[i].add(&measured, true)
+	s.summaries[i].add(measured, true)
 }
 
 // derived are the attributes of scopes that are derived from the Profiles.

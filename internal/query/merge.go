@@ -1,0 +1,110 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+)
+
+// ErrEmpty says that nothing is selected.
+var ErrEmpty = errors.New("no profiles match the selection")
+
+// windowShare is the part of MaxMemory that the sum may take; reading and the result take the rest.
+const windowShare = 4
+
+// Merge returns the sum of the selected Profiles, with a ResourceProfiles for each resource or, if total is
+// set, for each service: intervals of its resources are summed. The error is ErrEmpty if nothing is
+// selected. A sum beyond int64 is an error, too. Scopes of snapshots lose their version.
+func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (result *Result, err error) {
+	err = Repeat(func() error {
+		result, err = s.merge(ctx, sel, total)
+		return err
+	})
+	return result, err
+}
+
+func (s *Source) merge(ctx context.Context, sel *Selection, total bool) (*Result, error) {
+	options := &merge.Options{Snapshots: merge.SnapshotsLatest, SnapshotSampleTypes: sampletypes.SnapshotSampleTypes}
+	window, limit := merge.NewWindow(options), s.Options.MaxMemory/windowShare
+	payloads := make(chan *merge.Payload) // one is decoded while the one before it is merged
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(panics.Guarded(func() error {
+		defer close(payloads)
+		return s.Each(ctx, sel, func(record *archive.Record, pd pprofile.Profiles) error {
+			normalize(pd, total)
+			payload, err := merge.Check(pd, options)
+			if err != nil {
+				return record.Fail(err)
+			}
+			select {
+			case payloads <- payload:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+	}))
+	group.Go(panics.Guarded(func() error {
+		for payload := range payloads {
+			if err := window.Add(payload, nil); err != nil {
+				return fmt.Errorf("the selection does not fit into one profile: %w; %s", err, narrow)
+			}
+			if int64(window.Size()) > limit {
+				return fmt.Errorf("the selection takes more than %d MiB of memory, a quarter of the memory limit; %s", limit>>20, narrow)
+			}
+		}
+		return nil
+	}))
+	if err := group.Wait(); err != nil {
+		panics.Rethrow(err)
+		return nil, err
+	}
+	if window.Counts().Profiles == 0 {
+		return nil, ErrEmpty
+	}
+	if window.Counts().Saturated > 0 {
+		return nil, fmt.Errorf("a sum does not fit into 64 bits; %s", narrow)
+	}
+	return &Result{Profiles: window.Emit(""), Superseded: window.Counts().Superseded, maxMemory: s.Options.MaxMemory}, nil
+}
+
+const narrow = "select less, by service, type or time"
+
+// keptAttributes are those of a resource in a total: of a service, and of the main binary, whose mapping is
+// the first in a pprof.
+var keptAttributes = []string{"service.name", "process.executable.name"}
+
+// normalize removes the versions of scopes with snapshots: after an upgrade of the Collector, the next snapshot still
+// replaces the one before. For a total it removes the other attributes of resources without snapshots.
+func normalize(pd pprofile.Profiles, total bool) {
+	for _, rp := range pd.ResourceProfiles().All() {
+		snapshots := false
+		for _, sp := range rp.ScopeProfiles().All() {
+			for _, p := range sp.Profiles().All() {
+				if sampletypes.IsSnapshot(pd.Dictionary(), p, sampletypes.SnapshotSampleTypes) {
+					sp.Scope().SetVersion("")
+					snapshots = true
+					break
+				}
+			}
+		}
+		if total && !snapshots {
+			rp.Resource().Attributes().RemoveIf(func(key string, _ pcommon.Value) bool { return !slices.Contains(keptAttributes, key) })
+			rp.Resource().SetDroppedAttributesCount(0)
+			rp.SetSchemaUrl("")
+		}
+	}
+}

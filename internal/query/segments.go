@@ -1,0 +1,328 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package query
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/bucket"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
+)
+
+// ListerOf lists the segments of a store anew each time.
+func ListerOf(s *store.Store) Lister { return newLists{s} }
+
+type newLists struct{ *store.Store }
+
+func (l newLists) Live(ctx context.Context, sel *Selection) ([]*store.Segment, error) {
+	from, to := sel.Range()
+	return l.Store.Live(ctx, from, to, func(group string) bool { return sel.AcceptsGroup(ctx, group) })
+}
+
+func (l newLists) Expire() {}
+
+// endOfTime is later than any Profile.
+var endOfTime = time.Unix(1<<40, 0)
+
+// Range returns the time range of the selection, with an end.
+func (s *Selection) Range() (from, to time.Time) {
+	if s.To.IsZero() {
+		return s.From, endOfTime
+	}
+	return s.From, s.To
+}
+
+// AcceptsGroup reports whether a group or one below it may have selected services, by the path of its directories.
+func (s *Selection) AcceptsGroup(ctx context.Context, group string) bool {
+	first, _, _ := strings.Cut(group, "/")
+	key, name, isGroup := strings.Cut(first, "=")
+	if !isGroup || key != serviceName || strings.HasPrefix(name, "_") || strings.Contains(name, "~") { // several services, or a shortened name
+		return true
+	}
+	service, err := url.PathUnescape(name)
+	if err != nil {
+		return true
+	}
+	k := contents.Key{Service: dictionary.ValidUTF8(service)}
+	return s.MatchesService(k.Service) && !slices.ContainsFunc(s.Labels, func(m *labels.Matcher) bool {
+		return isServiceLabel(m.Name) && !m.Matches(ctx, k.Service)
+	})
+}
+
+const (
+	// ahead is of how many files indexes and records are fetched together.
+	ahead = 32
+	// aheadShare is the part of MaxMemory that fetched records may take.
+	aheadShare = 16
+)
+
+// plan is what a query needs of a segment.
+type plan struct {
+	*store.Segment
+
+	index     *store.Index
+	err       error // of the index
+	allLabels bool  // the labels of the index are all that is needed
+	records   []planned
+	needed    []segment.Record // of records: those to be read
+}
+
+// planned is a record of which something may be selected.
+type planned struct {
+	number   int                // from 0
+	entry    *contents.Entry    // nil if it is malformed
+	selected []contents.Summary // all that is selected, if the record is not read
+	isRead   bool
+}
+
+// readStore is read for a store.
+func (s *Source) readStore(ctx context.Context, lister Lister, sel *Selection, r *reading) error {
+	segments, err := lister.Live(ctx, sel)
+	if err := s.reportListing(err); err != nil {
+		return err
+	}
+	for some := range slices.Chunk(segments, ahead) {
+		plans, err := planAll(ctx, some, sel, r)
+		if err != nil {
+			return err
+		}
+		s.fetch(ctx, plans)
+		for _, p := range plans {
+			if err := s.readSegment(ctx, p, sel, r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// reportListing is report for the error of a list, which may be several.
+func (s *Source) reportListing(err error) error {
+	if joined, several := err.(interface{ Unwrap() []error }); several { //nolint:errorlint // it is that of the list itself
+		for _, err := range joined.Unwrap() {
+			if err := s.reportListing(err); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err == nil || endsReading(err) {
+		return err
+	}
+	return s.Failed(err)
+}
+
+// endsReading reports whether an error says nothing about a file: others would have it, too, or a new list has another one.
+func endsReading(err error) bool {
+	return errors.Is(err, store.ErrGone) || bucket.IsStorageError(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// planAll reads indexes side by side, which takes as long as one if they are in a bucket.
+func planAll(ctx context.Context, segments []*store.Segment, sel *Selection, r *reading) ([]*plan, error) {
+	var group errgroup.Group
+	plans := make([]*plan, len(segments))
+	for i, of := range segments {
+		plans[i] = &plan{Segment: of}
+		group.Go(panics.Guarded(func() error {
+			plans[i].make(ctx, sel, r)
+			return nil
+		}))
+	}
+	panics.Rethrow(group.Wait())
+	return plans, ctx.Err() // after its end, too little may be selected
+}
+
+// make reads the index and selects records.
+func (p *plan) make(ctx context.Context, sel *Selection, r *reading) {
+	if p.index, p.err = p.Index(ctx); p.err != nil {
+		return
+	}
+	mayMatchLabels, samples := sel.MayMatchLabels(ctx, &p.index.Labels), sel.SelectsSamples()
+	p.allLabels = r.labels != nil && !samples && p.index.Labels.IsComplete()
+	for i := range p.index.Records {
+		of := planned{number: i}
+		of.entry, _ = p.index.Entry(i)
+		if of.entry == nil || of.entry.Incomplete {
+			p.allLabels = false
+			if of.entry == nil || sel.mayContain(of.entry) {
+				of.isRead = true
+				p.records = append(p.records, of)
+			}
+			continue
+		}
+		selected, whole := sel.selectedOf(ctx, of.entry.Summaries)
+		p.allLabels = p.allLabels && whole && len(selected) == len(of.entry.Summaries)
+		if !mayMatchLabels || whole && len(selected) == 0 {
+			continue
+		}
+		of.selected = selected
+		of.isRead = !whole || samples || r.entry == nil || r.suffices != nil && slices.ContainsFunc(selected, func(s contents.Summary) bool { return !r.suffices(&s) })
+		p.records = append(p.records, of)
+	}
+	if p.allLabels {
+		p.records = nil
+	}
+	for _, of := range p.records {
+		if of.isRead {
+			p.needed = append(p.needed, p.index.Records[of.number])
+		}
+	}
+}
+
+// fetch fetches records of a bucket together, as many as have room.
+func (s *Source) fetch(ctx context.Context, plans []*plan) {
+	var group errgroup.Group
+	room := s.Options.MaxMemory / aheadShare
+	for _, p := range plans {
+		for _, record := range p.needed {
+			room -= record.Length
+		}
+		if room < 0 {
+			break
+		}
+		if len(p.needed) > 0 {
+			group.Go(panics.Guarded(func() error {
+				p.Fetch(ctx, p.needed)
+				return nil
+			}))
+		}
+	}
+	panics.Rethrow(group.Wait()) // readers have the errors
+}
+
+// readSegment does with the records of a plan what a query does.
+func (s *Source) readSegment(ctx context.Context, p *plan, sel *Selection, r *reading) error {
+	if p.err != nil {
+		return s.report(s.failure(p, 0, p.err), nil)
+	}
+	for _, damage := range p.index.Damage {
+		if err := s.report(s.failure(p, 0, damage), nil); err != nil {
+			return err
+		}
+	}
+	if p.allLabels {
+		r.labels(&p.index.Labels)
+	}
+	next, stop := iter.Pull2(p.Records(ctx, p.needed))
+	defer stop()
+	for _, of := range p.records {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if !of.isRead {
+			if err := r.entry(of.selected); err != nil {
+				return err
+			}
+			continue
+		}
+		data, err, some := next()
+		if !some { // the error that ended it was reported
+			return nil
+		}
+		if err != nil {
+			err = s.failure(p, of.number+1, err)
+		} else {
+			err = s.visit(ctx, p.record(&of, data, &s.Options), cmp.Or(r.filter, sel), r.record)
+		}
+		if err := s.report(err, servicesOf(of.entry)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// record is one for visitors.
+func (p *plan) record(of *planned, data []byte, options *archive.Options) *archive.Record {
+	at := p.index.Records[of.number]
+	encoding := archive.OTLPProto
+	if p.Format == segment.JSON {
+		encoding = archive.OTLPJSON
+	}
+	return options.RecordOf(archive.Record{
+		File: p.Name(), Number: of.number + 1, Offset: at.Offset, End: at.Offset + at.Length, Encoding: encoding, Data: data,
+	})
+}
+
+// failure returns the error of a segment or, if number is not 0, of a record of it: an *archive.Error, unless the error says nothing
+// about the file.
+func (s *Source) failure(p *plan, number int, err error) error {
+	failed := &archive.Error{File: p.Name(), Record: number, Offset: -1, Err: err}
+	damage, isDamage := errors.AsType[*segment.DamageError](err)
+	_, isTooLarge := errors.AsType[*segment.SizeError](err)
+	path, isPath := errors.AsType[*fs.PathError](err)
+	switch {
+	case endsReading(err):
+		return err
+	case isTooLarge:
+		failed.Offset, failed.Err = damage.Offset, fmt.Errorf("%w: raise %s", damage.Reason, cmp.Or(s.Options.Setting, "the memory limit"))
+	case isDamage:
+		failed.Offset, failed.Err = damage.Offset, fmt.Errorf("%w; skipped %d bytes", damage.Reason, damage.Length)
+	case isPath:
+		failed.Err = path.Err
+	}
+	return failed
+}
+
+// servicesOf are the services of a record, nil if they are not known.
+func servicesOf(entry *contents.Entry) (names []string) {
+	if entry == nil || entry.Incomplete {
+		return nil
+	}
+	for i := range entry.Summaries {
+		if name := entry.Summaries[i].Service; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// timeOf reports whether the time range contains all Profiles and samples of a summary, or none of them.
+func (s *Selection) timeOf(of *contents.Summary) (all, none bool) {
+	before := !s.From.IsZero() && of.Latest < nanosecondsOf(s.From)
+	if of.Timestamps && !(s.From.IsZero() && s.To.IsZero()) { // a sample without one may be in a Profile without a time
+		return false, before
+	}
+	after := !s.To.IsZero() && of.Start >= nanosecondsOf(s.To)
+	return s.contains(of.Start) && s.contains(of.Latest), before || after
+}
+
+// selectedOf returns those summaries of a record that are selected. all is false if the time range has a part of one: then the
+// record must be read.
+func (s *Selection) selectedOf(ctx context.Context, summaries []contents.Summary) (selected []contents.Summary, all bool) {
+	for i := range summaries {
+		whole, none := s.timeOf(&summaries[i])
+		switch {
+		case none || !s.MatchesKey(ctx, &summaries[i].Key):
+		case !whole:
+			return nil, false
+		default:
+			selected = append(selected, summaries[i])
+		}
+	}
+	return selected, true
+}
+
+// mayContain reports whether a record without summaries may have something of the time range. Without times it may have any.
+func (s *Selection) mayContain(of *contents.Entry) bool {
+	before := !s.From.IsZero() && of.End != 0 && of.End < nanosecondsOf(s.From)
+	after := !s.To.IsZero() && of.Start >= nanosecondsOf(s.To)
+	return !before && !after
+}
