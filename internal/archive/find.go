@@ -41,6 +41,11 @@ type File struct {
 // below it, sorted by name, apart from hidden files. Indexes are left out. Paths that cannot be read, and
 // devices and named pipes, are in failed.
 func Find(paths []string) (files []File, failed []error) {
+	return FindOthers(paths, func(string) bool { return false })
+}
+
+// FindOthers is Find without the directories that others read: it calls reads with each, and leaves those out for which that is true.
+func FindOthers(paths []string, reads func(directory string) bool) (files []File, failed []error) {
 	for _, path := range paths {
 		if path == Stdin {
 			files = append(files, File{Path: Stdin})
@@ -51,7 +56,7 @@ func Find(paths []string) (files []File, failed []error) {
 		case err != nil:
 			failed = append(failed, err)
 		case info.IsDir():
-			files, failed = appendBelow(files, failed, path, paths)
+			files, failed = appendBelow(files, failed, path, paths, reads)
 		case !info.Mode().IsRegular() && !isDescriptor(path):
 			failed = append(failed, &fs.PathError{Op: "open", Path: path, Err: errNotRegular})
 		case !strings.HasSuffix(path, recordfile.IndexSuffix): // as a pattern of the shell may name one
@@ -69,7 +74,10 @@ func Find(paths []string) (files []File, failed []error) {
 }
 
 // appendBelow appends the files below a directory. Hidden files count if they are named.
-func appendBelow(files []File, failed []error, directory string, named []string) ([]File, []error) {
+func appendBelow(files []File, failed []error, directory string, named []string, reads func(directory string) bool) ([]File, []error) {
+	if reads(directory) {
+		return files, failed
+	}
 	root := strings.TrimSuffix(directory, string(filepath.Separator)) + string(filepath.Separator) // so that a link is followed
 	entries, err := listDirectory(root, named)
 	if err != nil {
@@ -79,7 +87,7 @@ func appendBelow(files []File, failed []error, directory string, named []string)
 		of, isIndex := strings.CutSuffix(e.path, recordfile.IndexSuffix)
 		switch {
 		case e.info == nil:
-			files, failed = appendBelow(files, failed, e.path, named)
+			files, failed = appendBelow(files, failed, e.path, named, reads)
 		case !isIndex:
 			files = append(files, File{Path: e.path, Size: e.info.Size(), Modified: e.info.ModTime().UnixNano()})
 		case len(files) > 0 && files[len(files)-1].Path == of: // entries are sorted, so that the file was the one before
