@@ -347,7 +347,7 @@ func TestRecordsFollowsARename_V1(t *testing.T) {
 
 func TestFindListsFilesOnce(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"a.pb", "a.pb.index", ".hidden", "b/c.otlp", "d.pb", "d.pb.partial", "e.pb.bare.partial", ".git/x"} {
+	for _, name := range []string{"a.pb", ".hidden", "b/c.otlp", "d.pb", "d.pb.partial", "e.pb.bare.partial", ".git/x"} {
 		path := filepath.Join(dir, name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		require.NoError(t, os.WriteFile(path, []byte("x"), 0o600))
