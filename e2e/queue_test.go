@@ -64,7 +64,7 @@ service:
   pipelines: {profiles: {receivers: [pprof, otlp], exporters: [profiles_file]}}
 `, probe, backend, files))
 		b.await(t, "files of all services", func() bool {
-			closed, err := filepath.Glob(filepath.Join(files, "*", "profiles-*.otlp.pb.zst"))
+			closed, err := filepath.Glob(filepath.Join(files, "*", "*", "*", "*", "*", "*.otlp.pb.zst"))
 			require.NoError(t, err)
 			return len(closed) == len(services)
 		})

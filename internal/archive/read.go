@@ -353,6 +353,9 @@ func (r *recordReader) readPrefixed(content *bufio.Reader, offset int64) error {
 			return fmt.Errorf("length of a record is %d: must be between 1 and %d; if it is right, %s", length, r.options.maxRecord(), r.options.raise())
 		}
 		buffer.Reset()
+		if err == nil && offset >= 0 && offset <= r.size { // otherwise the length may be wrong
+			buffer.Grow(int(length) + bytes.MinRead)
+		}
 		if err == nil {
 			_, err = io.CopyN(&buffer, content, length)
 		}

@@ -4,7 +4,11 @@
 package profilesfilereceiver
 
 import (
+	"path/filepath"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
@@ -27,4 +31,14 @@ func TestWrongConfigurationsAreRejected_D3(t *testing.T) {
 		"directory: /a\nrejected: {directory: /a/}":               `rejected::directory is "/a/": must be another directory than directory`,
 		"directory: /a\nafter_read: move\nmove_to: /a":            `move_to is "/a": must be another directory than directory`,
 	})
+}
+
+// Programs reject pipelines that write into what they read.
+func TestMayReadItsDirectory(t *testing.T) {
+	dir := t.TempDir()
+	cfg := createDefaultConfig().(*Config)
+	require.NoError(t, profiletest.LoadConfig("directory: "+dir, cfg))
+	require.NoError(t, cfg.Validate())
+	assert.True(t, cfg.MayRead(filepath.Join(dir, "service.name=*", "2026", "11", "28", "14", "file.otlp.pb.zst")))
+	assert.False(t, cfg.MayRead(dir+"2/2026/11/28/14/file.otlp.pb.zst"))
 }

@@ -200,7 +200,9 @@ func TestRejectedDirectoryIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	k := rejected{config: RejectedConfig{Directory: dir, MaxTotalSize: config.Size(3 * sharePerList * len(data))}, logger: set.Logger, telemetry: telemetry}
 	options := archive.Options{MaxMemory: 1 << 30}
-	keep := func() { require.NoError(t, k.keep(options.RecordOf(archive.Record{Encoding: archive.OTLPProto, Data: data}))) }
+	keep := func() {
+		require.NoError(t, k.keep(options.RecordOf(archive.Record{Encoding: archive.OTLPProto, Data: data})))
+	}
 	keep()
 	old := filepath.Join(dir, "2020/01/01/00/20200101T000000.000Z-000000000001.19700101T000000Z-19700101T000001Z.otlp.pb.zst")
 	write(t, old, make([]byte, k.config.MaxTotalSize))
