@@ -64,7 +64,6 @@ processors:
 exporters:
   profiles_file:
     directory: %[3]s
-    compression: none
     sync: record
     rotation: {max_age: 500ms}
     retry_on_failure: {initial_interval: 50ms, max_interval: 200ms}

@@ -74,7 +74,7 @@ func TestClientExamples(t *testing.T) {
 // encoding.
 func TestPyroscopeConnect(t *testing.T) {
 	parallel(t)
-	c := start(t, "0s", "    compression: none")
+	c := start(t, "0s", "")
 	encodings := map[string][]connect.ClientOption{
 		"protobuf":          nil,
 		"protobuf, gzipped": {connect.WithSendGzip()},

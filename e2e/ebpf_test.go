@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -31,9 +32,8 @@ func TestEBPF(t *testing.T) {
 			return true
 		default:
 		}
-		entries, _ := os.ReadDir(files) // missing at first
-		return slices.ContainsFunc(entries, func(entry os.DirEntry) bool { return fileName.MatchString(entry.Name()) }) &&
-			len(readProfiles(t, files)) > 0
+		closed := func(path string) bool { return fileName.MatchString(filepath.Base(path)) }
+		return slices.ContainsFunc(filesIn(t, files), closed)
 	})
 	if denied {
 		for _, reason := range []string{"operation not permitted", "permission denied", "kernel version"} {

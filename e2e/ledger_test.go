@@ -128,7 +128,7 @@ func (l *ledger) verify(t *testing.T, dir, injected string, mayDouble int) {
 	found := map[[2]string]int64{} // sums by {push, part}
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		switch {
-		case err != nil || entry.IsDir() || isIndex(path):
+		case err != nil || entry.IsDir() || isHidden(path):
 			return err
 		case !fileName.MatchString(entry.Name()):
 			t.Errorf("file %s is not named like a finished one", path)

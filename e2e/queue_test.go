@@ -6,11 +6,11 @@ package e2e
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
@@ -64,8 +64,7 @@ service:
   pipelines: {profiles: {receivers: [pprof, otlp], exporters: [profiles_file]}}
 `, probe, backend, files))
 		b.await(t, "files of all services", func() bool {
-			closed, err := filepath.Glob(filepath.Join(files, "*", "*", "*", "*", "*", "*.otlp.pb.zst"))
-			require.NoError(t, err)
+			closed := slices.DeleteFunc(filesIn(t, files), func(path string) bool { return !fileName.MatchString(filepath.Base(path)) })
 			return len(closed) == len(services)
 		})
 		b.stop(t)
@@ -73,7 +72,7 @@ service:
 	c.stop(t)
 	readable := 0
 	for _, service := range services {
-		got := len(readAll(t, filepath.Join(files, service)))
+		got := len(readAll(t, filepath.Join(files, "service.name="+service)))
 		assert.Equal(t, 1, got, "records of %s", service)
 		readable += got
 	}

@@ -4,6 +4,8 @@
 package e2e
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,34 +22,42 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
-var fileName = regexp.MustCompile(`^profiles-[0-9TZ.\-]+-[0-9]+\.otlp\.(pb|jsonl)(\.zst|\.gz)?$`)
+// fileName matches the names of closed files: when they were created or their hour or day, by whom, and the times of their profiles.
+var fileName = regexp.MustCompile(`^([0-9]{8}T[0-9]{6}\.[0-9]{3}Z-|[0-9]{2}_)[0-9a-f]{12}\.[0-9]{8}T[0-9]{6}Z-[0-9]{8}T[0-9]{6}Z\.otlp\.(pb\.zst|jsonl)$`)
 
-// isIndex reports whether a path is that of an index of a closed file.
-func isIndex(path string) bool {
-	of, found := strings.CutSuffix(filepath.Base(path), ".index")
-	return found && fileName.MatchString(of)
+// isHidden reports whether a file has no profiles, such as the ID of a directory.
+func isHidden(path string) bool { return strings.HasPrefix(filepath.Base(path), ".") }
+
+// filesIn returns the paths of the files below a directory, closed or not. Some may be gone.
+func filesIn(t *testing.T, dir string) (paths []string) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // nothing yet, or it was renamed just now
+		}
+		if err == nil && !entry.IsDir() && !isHidden(path) {
+			paths = append(paths, path)
+		}
+		return err
+	}))
+	return paths
 }
 
-// readAll returns the profiles of each record in the files of dir. Each file must be closed, named
-// and private as documented; each record must be complete and conform to the format.
+// readAll returns the records of all files below a directory. Each must be closed.
 func readAll(t *testing.T, dir string) [][]expand.Profile {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	require.NotEmpty(t, entries, "there is no file in %s", dir)
+	paths := filesIn(t, dir)
+	require.NotEmpty(t, paths, "there is no file in %s", dir)
 	var records [][]expand.Profile
-	for _, entry := range entries {
-		if isIndex(entry.Name()) {
+	for _, path := range paths {
+		if !fileName.MatchString(filepath.Base(path)) {
+			t.Errorf("file %s is not named like a finished one", path)
 			continue
 		}
-		if !fileName.MatchString(entry.Name()) {
-			t.Errorf("file %s is not named like a finished one", entry.Name())
-			continue
-		}
-		info, err := entry.Info()
+		info, err := os.Stat(path)
 		require.NoError(t, err)
-		assert.EqualValues(t, 0o600, info.Mode().Perm(), "mode of %s", entry.Name())
-		records = append(records, readFile(t, filepath.Join(dir, entry.Name()))...)
+		assert.EqualValues(t, 0o600, info.Mode().Perm(), "mode of %s", path)
+		records = append(records, readFile(t, path)...)
 	}
 	return records
 }

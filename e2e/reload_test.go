@@ -23,7 +23,7 @@ import (
 func TestReloadsLoseNothing_D2(t *testing.T) {
 	parallel(t)
 	reloads := profiletest.Rounds(t, 5, 100)
-	c := start(t, "500ms", "    compression: none\n    rotation: {max_age: 1s}")
+	c := start(t, "500ms", "    rotation: {max_age: 1s}")
 	var l ledger
 	ctx, cancel := context.WithCancel(t.Context())
 	wait := l.clients(ctx, t, 8, c.url, 5*time.Millisecond)

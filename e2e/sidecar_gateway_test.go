@@ -6,12 +6,10 @@ package e2e
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/big"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -119,14 +117,10 @@ func hasFiles(t *testing.T, dir string) bool {
 	return countFiles(t, dir) > 0
 }
 
-// countFiles counts the files in a directory, closed or not, without their indexes.
+// countFiles counts the files below a directory, closed or not.
 func countFiles(t *testing.T, dir string) int {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		t.Fatal(err)
-	}
-	return len(slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return e.IsDir() || strings.HasSuffix(e.Name(), ".index") }))
+	return len(filesIn(t, dir))
 }
 
 func byService(profiles []expand.Profile) map[string][]expand.Profile {

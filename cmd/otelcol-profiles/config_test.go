@@ -113,16 +113,19 @@ func TestLoopsOverFilesAreRejected_D6(t *testing.T) {
 	}{
 		{include: dir + "/**", loops: true},
 		{include: dir + "/**", groupBy: "[service.name, profile.type]", loops: true},
-		{include: dir + "/*.zst", loops: true},
-		{include: dir + "/missing/../*.zst", loops: true},
-		{include: links + "/link/*.zst", loops: true},
-		{include: filepath.Dir(dir) + "/*/{a,profiles-}*", loops: true},
-		{include: dir + "/checkout/*.pb.*", groupBy: "[service.name]", loops: true},
-		{include: dir + "/*.zst", groupBy: "[service.name]"},
-		{include: dir + "/*/*.zst"},
-		{include: dir + "/*.jsonl.zst"},
+		{include: dir + "/*/*/*/*/*.zst", loops: true},
+		{include: dir + "/2026/**/*.zst", loops: true},
+		{include: dir + "/missing/../**/*.zst", loops: true},
+		{include: links + "/link/**/*.zst", loops: true},
+		{include: filepath.Dir(dir) + "/*/*/*/*/*/{a,2026}*", loops: true},
+		{include: dir + "/service.name=checkout/**/*.pb.*", groupBy: "[service.name]", loops: true},
+		{include: dir + "/*/*/*/*/*.zst", groupBy: "[service.name]"},
+		{include: dir + "/*/*/*/*.zst", groupBy: "[service.name], compact: {}", loops: true},
+		{include: dir + "/*/*/*.zst", groupBy: "[], compact: {}", loops: true},
+		{include: dir + "/*/*/*.zst"},
+		{include: dir + "/**/*.jsonl"},
 		{include: dir + "x/**"},
-		{include: dir + "/**", receiver: "exclude: ['" + dir + "/profiles-*'], "},
+		{include: dir + "/**", receiver: "exclude: ['" + dir + "/**/*.otlp.pb.zst'], "},
 	} {
 		config := fmt.Sprintf(`yaml:{receivers: {profiles_file: {%sinclude: ['%s']}, otlp: {protocols: {grpc: {}}}}, exporters: {profiles_file: {directory: '%s', group_by: %s}, debug: {}},
  service: {pipelines: {profiles/store: {receivers: [otlp], exporters: [profiles_file]}, profiles/forward: {receivers: [profiles_file], exporters: [debug%s]}}}}`,
@@ -131,7 +134,7 @@ func TestLoopsOverFilesAreRejected_D6(t *testing.T) {
 		out, err := program(t, "validate", "--config="+fmt.Sprintf(config, ", profiles_file"))
 		assert.Equal(t, test.loops, err != nil, "%s: %s", config, out)
 		if test.loops {
-			assert.Contains(t, out, "service::pipelines::profiles/forward never ends: receivers::profiles_file must read no file that exporters::profiles_file writes into "+dir)
+			assert.Contains(t, out, "service::pipelines::profiles/forward never ends: receivers::profiles_file must read no file that exporters::profiles_file writes, such as "+dir)
 		}
 	}
 }

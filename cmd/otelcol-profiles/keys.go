@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -55,16 +54,16 @@ func checkLoops(conf *confmap.Conf, factories otelcol.Factories) error {
 	for _, name := range slices.Sorted(maps.Keys(pipelines)) {
 		pipeline, _ := pipelines[name].(map[string]any)
 		for _, to := range idsOf(pipeline["exporters"]) {
-			exporter, writes := exporters[to].(interface{ SamplePath() (string, error) })
+			exporter, writes := exporters[to].(interface{ SamplePaths() ([]string, error) })
 			if !writes {
 				continue
 			}
-			path, pathErr := exporter.SamplePath()
+			paths, pathErr := exporter.SamplePaths()
 			for _, from := range idsOf(pipeline["receivers"]) {
 				receiver, reads := receivers[from].(interface{ MayRead(path string) bool })
-				if reads && pathErr == nil && receiver.MayRead(path) {
-					errs = append(errs, fmt.Errorf("service::pipelines::%s never ends: receivers::%s must read no file that exporters::%s writes into %s",
-						name, from, to, filepath.Dir(path)))
+				if reads && pathErr == nil && slices.ContainsFunc(paths, receiver.MayRead) {
+					errs = append(errs, fmt.Errorf("service::pipelines::%s never ends: receivers::%s must read no file that exporters::%s writes, such as %s",
+						name, from, to, paths[0]))
 				}
 			}
 		}

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/connector/splunkprofilingconnector/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -29,14 +30,14 @@ const inFlightWait = time.Second
 type splunkConnector struct {
 	component.StartFunc
 	config    *Config
-	inFlight  *ingest.InFlight
+	inFlight  *budget.Budget
 	ingester  *ingest.Ingester
 	telemetry *metadata.TelemetryBuilder
 	id        attribute.KeyValue
 	logger    *zap.Logger
 }
 
-func newConnector(set connector.Settings, config *Config, inFlight *ingest.InFlight, next xconsumer.Profiles) (*splunkConnector, error) {
+func newConnector(set connector.Settings, config *Config, inFlight *budget.Budget, next xconsumer.Profiles) (*splunkConnector, error) {
 	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
 		return nil, err
@@ -88,8 +89,8 @@ func (c *splunkConnector) count(ctx context.Context, outcome string, records int
 // returns an error only of the next consumer or of memory: a permanent one if a retry cannot
 // succeed.
 func (c *splunkConnector) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
-	held := c.inFlight.Reserve(inFlightWait)
-	defer held.Release()
+	lease := c.inFlight.Lease(inFlightWait)
+	defer lease.Release()
 	var retryable, permanent []error
 	report := func(p *payload, err error) {
 		switch c.report(ctx, p.service, len(p.records), err) {
@@ -99,7 +100,7 @@ func (c *splunkConnector) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
 			permanent = append(permanent, err)
 		}
 	}
-	batch := c.ingester.NewBatch(held)
+	batch := c.ingester.NewBatch(lease)
 	var translated []*payload
 	pass := func() {
 		results := make([]*ingest.Result, len(translated))
@@ -110,13 +111,18 @@ func (c *splunkConnector) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
 			report(translated[i], err)
 		}
 		translated = nil
-		held.Shrink(ingest.Work, 0)
 	}
 	for _, p := range c.collect(ctx, ld) {
-		err := c.translate(ctx, p, batch, held)
-		if _, tooLarge := errors.AsType[*pproftranslator.LimitError](err); tooLarge && len(translated) > 0 {
-			pass() // alone it may not be too large
-			err = c.translate(ctx, p, batch, held)
+		translate := func() error { return c.translate(ctx, p, batch, lease) }
+		var err error
+		if len(translated) > 0 {
+			err = translate()
+			if _, tooLarge := errors.AsType[*budget.TooLargeError](err); tooLarge || errors.Is(err, budget.ErrFull) {
+				pass() // alone it may not be too large, and may wait
+			}
+		}
+		if len(translated) == 0 {
+			err = lease.Within(ctx, translate)
 		}
 		switch {
 		case err != nil:

@@ -29,7 +29,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-profiles/otelcol-profiles/connector/splunkprofilingconnector/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
@@ -76,7 +76,7 @@ func newHarness(t *testing.T, change func(*Config)) *harness {
 		change(config)
 	}
 	require.NoError(t, config.Validate())
-	h.connector, err = newConnector(set, config, ingest.NewInFlight(int64(config.MaxInFlight)), next)
+	h.connector, err = newConnector(set, config, budget.New(int64(config.MaxInFlight)), next)
 	require.NoError(t, err)
 	require.NoError(t, h.connector.Start(t.Context(), componenttest.NewNopHost()))
 	t.Cleanup(func() { assert.NoError(t, h.connector.Shutdown(context.Background())) })
@@ -346,13 +346,13 @@ func TestRetryableErrorsComeFirst(t *testing.T) {
 
 func TestMemoryThatOthersHoldIsRetryable(t *testing.T) {
 	h := newHarness(t, nil)
-	others := h.connector.inFlight.Reserve(0)
+	others := h.connector.inFlight.Lease(0)
 	defer others.Release()
-	require.NoError(t, others.Take(t.Context(), ingest.Decompressed, int64(h.connector.config.MaxInFlight)/32*5))
+	require.NoError(t, others.Take(others.MaxWork()))
 	err := h.connector.ConsumeLogs(t.Context(), logs("shop", pprofRecord("cpu", javaCPU(t)), textRecord(`"main" #1`)))
-	require.ErrorIs(t, err, ingest.ErrInFlightLimit)
+	require.ErrorIs(t, err, budget.ErrFull)
 	assert.False(t, consumererror.IsPermanent(err))
-	assert.Equal(t, map[string]int64{"retryable": 1, "malformed": 1}, h.outcomes())
+	assert.Equal(t, map[string]int64{"retryable": 2}, h.outcomes())
 }
 
 func profileIDs(all []pprofile.Profiles) (ids []string) {

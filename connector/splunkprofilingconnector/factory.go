@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 
 	"github.com/otelcol-profiles/otelcol-profiles/connector/splunkprofilingconnector/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 )
 
 // NewFactory returns the factory of the connector splunk_profiling, from logs to profiles.
@@ -26,5 +26,5 @@ func NewFactory() connector.Factory {
 
 func createLogsToProfiles(_ context.Context, set connector.Settings, cfg component.Config, next xconsumer.Profiles) (connector.Logs, error) {
 	config := cfg.(*Config)
-	return newConnector(set, config, ingest.SharedInFlight(int64(config.MaxInFlight)), next)
+	return newConnector(set, config, budget.Shared(int64(config.MaxInFlight)), next)
 }

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
@@ -74,20 +75,23 @@ func (c *splunkConnector) collect(ctx context.Context, ld plog.Logs) []*payload 
 	return payloads
 }
 
-// translate translates a payload. Records that are text and cannot be read are reported and left out.
-func (c *splunkConnector) translate(ctx context.Context, p *payload, with *ingest.Batch, held *ingest.Reservation) (err error) {
+// translate translates a payload. Records that are text and cannot be read are reported and left out. After an error, the lease
+// holds what it did before.
+func (c *splunkConnector) translate(ctx context.Context, p *payload, with *ingest.Batch, lease *budget.Lease) (err error) {
+	before := lease.Used()
+	kept := int64(0)
+	defer func() { lease.Free(lease.Used() - before - kept) }()
 	defer ingest.Recover(c.logger, &err)
-	defer held.FreeBody()
 	var message []byte
 	if p.form.text {
-		message, err = c.callStacks(ctx, p, held)
+		message, err = c.callStacks(ctx, p, lease)
 	} else {
-		message, err = c.pprof(ctx, p, held)
+		message, err = c.pprof(p, lease)
 	}
 	if err != nil || len(p.records) == 0 {
 		return err
 	}
-	if err := held.Take(ctx, ingest.Decompressed, int64(len(message))); err != nil {
+	if err := lease.Take(int64(len(message))); err != nil {
 		return err
 	}
 	data := p.form.payload(p.resource)
@@ -98,6 +102,7 @@ func (c *splunkConnector) translate(ctx context.Context, p *payload, with *inges
 	for profile := range sampletypes.ProfilesOf(p.translated.Profiles) {
 		profile.SetDroppedAttributesCount(uint32(min(p.dropped, math.MaxUint32)))
 	}
+	kept = int64(p.translated.Bytes)
 	return nil
 }
 
@@ -105,17 +110,16 @@ func (c *splunkConnector) translate(ctx context.Context, p *payload, with *inges
 const memoryOfLine = 512
 
 // callStacks returns the pprof message of records that are text.
-func (c *splunkConnector) callStacks(ctx context.Context, p *payload, held *ingest.Reservation) ([]byte, error) {
+func (c *splunkConnector) callStacks(ctx context.Context, p *payload, lease *budget.Lease) ([]byte, error) {
 	memory := int64(0)
 	for _, record := range p.records {
 		text := record.Body().Str()
 		memory += 4*int64(len(text)) + memoryOfLine*int64(2+strings.Count(text, "\n"))
 	}
-	free, err := held.TakeWork(ctx, memory)
-	if err != nil {
+	if err := lease.Take(memory); err != nil {
 		return nil, err
 	}
-	defer free()
+	defer lease.Free(memory)
 	stacks := newCallStacks(p.form.allocation)
 	p.records = slices.DeleteFunc(p.records, func(record plog.LogRecord) bool {
 		stack, err := parseCallStack(record.Body().Str())
@@ -131,9 +135,9 @@ func (c *splunkConnector) callStacks(ctx context.Context, p *payload, held *inge
 }
 
 // pprof returns the pprof message of a record, completed.
-func (c *splunkConnector) pprof(ctx context.Context, p *payload, held *ingest.Reservation) ([]byte, error) {
+func (c *splunkConnector) pprof(p *payload, lease *budget.Lease) ([]byte, error) {
 	encoded := p.records[0].Body().Str()
-	if err := held.Take(ctx, ingest.Decompressed, int64(base64.StdEncoding.DecodedLen(len(encoded)))); err != nil {
+	if err := lease.Take(int64(base64.StdEncoding.DecodedLen(len(encoded)))); err != nil {
 		return nil, err
 	}
 	data, err := base64.StdEncoding.DecodeString(encoded)
@@ -143,18 +147,17 @@ func (c *splunkConnector) pprof(ctx context.Context, p *payload, held *ingest.Re
 	if ingest.Compression(data) != "gzip" {
 		return nil, errors.New("the body is not gzip in base64")
 	}
-	if data, err = held.Decompress(ctx, data, int(c.config.MaxDecompressedSize)); err != nil {
+	if data, err = ingest.Decompress(lease, data, int(c.config.MaxDecompressedSize)); err != nil {
 		return nil, err
 	}
 	memory, err := memoryOfPprof(data)
 	if err != nil {
 		return nil, fmt.Errorf("pprof: %w", err)
 	}
-	free, err := held.TakeWork(ctx, memory)
-	if err != nil {
+	if err := lease.Take(memory); err != nil {
 		return nil, err
 	}
-	defer free()
+	defer lease.Free(memory)
 	message, err := completePprof(data, !p.form.allocation, c.config.Timestamps)
 	if err != nil {
 		return nil, fmt.Errorf("pprof: %w", err)

@@ -265,7 +265,7 @@ func written(t *testing.T, yaml string, all []pprofile.Profiles) [][]byte {
 	require.NoError(t, e.Shutdown(context.Background()))
 	var contents [][]byte
 	require.NoError(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || strings.HasSuffix(path, ".index") {
+		if err != nil || entry.IsDir() || strings.HasPrefix(entry.Name(), ".") {
 			return err
 		}
 		contents = append(contents, profiletest.ReadPlain(t, path))
@@ -310,7 +310,7 @@ var processorModes = []string{
 
 var exporterModes = []string{
 	"format: proto",
-	"format: proto\ncompression: none",
+	"format: proto\ngroup_by: []",
 	"format: json",
 	"format: proto\ngroup_by: [process.executable.name]",
 }

@@ -5,21 +5,22 @@ package profilesfileexporter
 
 import (
 	"context"
+	"path/filepath"
 	"time"
 
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 )
 
-// CompactConfig says which closed files become one.
+// CompactConfig says when the closed files of an hour become one, and those of a day.
 type CompactConfig struct {
-	// After is how long after the end of a span of Into its files become one.
+	// After is how long after the end of an hour or a day its files become one.
 	After time.Duration `mapstructure:"after"`
-	// Into lists the spans of time that a file has then. Each is a multiple of the one before, whose files it is made of.
-	Into []time.Duration `mapstructure:"into"`
-	// Resolution lists the length of the slots in which Profiles are merged, one for each span of Into.
+	// Resolution lists the length of the slots in which Profiles are merged: in hours, and in days. Without the second, days
+	// are not made.
 	Resolution []time.Duration `mapstructure:"resolution"`
 	// MaxMemory limits the memory of compaction. Default: 10% of the memory limit, at most 256MiB.
 	MaxMemory config.Size `mapstructure:"max_memory"`
@@ -33,7 +34,7 @@ const (
 
 func defaultCompact() CompactConfig {
 	return CompactConfig{
-		After: time.Hour, Into: []time.Duration{time.Hour, 24 * time.Hour}, Resolution: []time.Duration{time.Minute, 10 * time.Minute},
+		After: time.Hour, Resolution: []time.Duration{time.Minute, 10 * time.Minute},
 		MaxMemory: min(max(config.MemoryLimit()/10, minCompactMemory), maxCompactMemory),
 	}
 }
@@ -41,39 +42,32 @@ func defaultCompact() CompactConfig {
 func (c *CompactConfig) check(checks *config.Checks) {
 	checks.That(c.After >= 0, "compact::after", c.After, "0 or more")
 	checks.That(c.MaxMemory >= minCompactMemory, "compact::max_memory", c.MaxMemory, "at least %v", minCompactMemory)
-	checks.That(len(c.Into) > 0, "compact::into", c.Into, "one duration or more, such as [1h, 24h]")
-	checks.That(len(c.Resolution) == len(c.Into), "compact::resolution", c.Resolution, "a duration for each of compact::into, which has %d", len(c.Into))
-	multiples(checks, "compact::into", c.Into, time.Minute)
-	multiples(checks, "compact::resolution", c.Resolution, time.Second)
-	for i := range min(len(c.Into), len(c.Resolution)) {
-		into, resolution := c.Into[i], c.Resolution[i]
-		checks.That(resolution <= 0 || into%resolution == 0, "compact::resolution", resolution, "a divisor of compact::into, which is %v", into)
-	}
-}
-
-// multiples checks that each duration is a larger multiple of the one before, the first one of unit.
-func multiples(checks *config.Checks, key string, durations []time.Duration, unit time.Duration) {
-	before, smallest := unit, unit
-	for _, d := range durations {
-		checks.That(d >= smallest && d%before == 0, key, d, "a multiple of %v", before)
-		if d > 0 {
-			before, smallest = d, d+1
-		}
+	checks.That(len(c.Resolution) == 1 || len(c.Resolution) == 2, "compact::resolution", c.Resolution, "one duration for hours, or two for hours and days, such as [1m, 10m]")
+	whole, unit := time.Hour, time.Second
+	for _, resolution := range c.Resolution {
+		checks.That(resolution >= unit && resolution%unit == 0, "compact::resolution", resolution, "a multiple of %v", unit)
+		checks.That(resolution <= 0 || whole%resolution == 0, "compact::resolution", resolution, "a divisor of %v", whole)
+		whole, unit = 24*time.Hour, max(resolution, unit)
 	}
 }
 
 // compact makes few files of many until ctx ends.
 func (e *fileExporter) compact(ctx context.Context, c *CompactConfig) {
 	options := compact.Options{
-		Directory: e.options.Directory, Levels: e.options.Levels, Format: e.options.Format, After: c.After, MaxMemory: int64(c.MaxMemory),
-		Keep: e.options.Keep, Compacted: e.logCompacted,
-		Skipped: func(paths []string, err error) {
+		Directory: e.options.Directory, After: c.After, Resolutions: c.Resolution, MaxMemory: int64(c.MaxMemory),
+		Compacted: e.logCompacted, OpenDir: e.options.OpenDir,
+		Skipped: func(path string, err error) {
 			e.count(e.telemetry.ExporterProfilesFileCompactionErrors, 1)
-			e.logger.Warn("Files are not compacted", zap.String("path", paths[0]), zap.Int("files", len(paths)), zap.Error(err))
+			e.logger.Warn("File is not compacted", zap.String("path", path), zap.Error(err))
+		},
+		Damaged: func(path string) {
+			e.count(e.telemetry.ExporterProfilesFileDamagedFiles, 1)
+			e.logger.Warn("Moved a damaged file after its readable records were compacted", zap.String("path", path),
+				zap.String("moved_to", filepath.Join(e.options.Directory, layout.DamagedDir)))
 		},
 	}
-	for i := range c.Into {
-		options.Into = append(options.Into, compact.Level{Into: c.Into[i], Resolution: c.Resolution[i]})
+	if e.uploader != nil { // otherwise a day could count twice in the bucket
+		options.Ready = func(path string) bool { return !e.uploader.Waits(path) }
 	}
 	compactor := compact.New(options)
 	e.every(ctx, compactInterval, func() {
@@ -85,6 +79,9 @@ func (e *fileExporter) compact(ctx context.Context, c *CompactConfig) {
 }
 
 func (e *fileExporter) logCompacted(r compact.Result) {
+	if e.uploader != nil {
+		e.uploader.FileClosed()
+	}
 	e.count(e.telemetry.ExporterProfilesFileCompactions, 1)
 	e.count(e.telemetry.ExporterProfilesFileCompactedFiles, int64(r.Inputs))
 	e.count(e.telemetry.ExporterProfilesFileCompactionReadBytes, r.Before)

@@ -17,18 +17,17 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/objectstore"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/bucket"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
 // Config says where and how the exporter writes.
 type Config struct {
 	// Directory is where the files are. The exporter creates it if it is missing. Required.
 	Directory string `mapstructure:"directory"`
-	// Format is "proto" or "json".
+	// Format is "proto", which is compressed, or "json": lines for people who look at them, without compression and index.
 	Format string `mapstructure:"format"`
-	// Compression is "none", "gzip" or "zstd".
-	Compression string `mapstructure:"compression"`
 	// Sync says when records are synced to disk: "none" leaves this to the system, "interval" syncs after
 	// SyncInterval, "record" before a record is acknowledged.
 	Sync string `mapstructure:"sync"`
@@ -38,17 +37,17 @@ type Config struct {
 	Rotation RotationConfig `mapstructure:"rotation"`
 	// Retention says which closed files are removed.
 	Retention RetentionConfig `mapstructure:"retention"`
-	// Compact makes few files of many, for a history of weeks. Disabled by default. Set it only if no profiles_file receiver
-	// reads the directory.
+	// Compact makes one file of those of an hour, and of a day, for a history of weeks. Disabled by default. No profiles_file
+	// receiver may read the directory.
 	Compact configoptional.Optional[CompactConfig] `mapstructure:"compact"`
 	// ObjectStorage uploads closed files to a bucket. Disabled by default.
 	ObjectStorage configoptional.Optional[ObjectStorageConfig] `mapstructure:"object_storage"`
 	// GroupBy lists keys of resource attributes, or profile.type. Each value has a directory, within that of the key
-	// before it.
+	// before it. A list without keys is one group.
 	GroupBy []string `mapstructure:"group_by"`
-	// MaxGroups is how many groups may have a directory. Records of further groups go to the directory _other.
+	// MaxGroups is how many groups may have a directory. Records of further groups go to the group _other.
 	MaxGroups int `mapstructure:"max_groups"`
-	// MaxOpenFiles is how many files stay open. Those of further groups are opened again when they are written.
+	// MaxOpenFiles is how many files are open. Others stay incomplete, and are opened again when they are written.
 	MaxOpenFiles int `mapstructure:"max_open_files"`
 	// RetryOnFailure says how file system errors are retried, while the caller waits.
 	RetryOnFailure configretry.BackOffConfig `mapstructure:"retry_on_failure"`
@@ -69,7 +68,7 @@ type RotationConfig struct {
 type RetentionConfig struct {
 	// MaxFiles removes the oldest files beyond this number. 0 means no limit.
 	MaxFiles int `mapstructure:"max_files"`
-	// MaxAge removes a file this long after it was created. 0 means no limit.
+	// MaxAge removes a file this long after its latest profile ended. 0 means no limit.
 	MaxAge time.Duration `mapstructure:"max_age"`
 	// MaxTotalSize removes the oldest files while all files take more than this on disk. 0 means no
 	// limit.
@@ -85,8 +84,7 @@ type ObjectStorageConfig struct {
 	Region string `mapstructure:"region"`
 	// Bucket is the name of the bucket. Required.
 	Bucket string `mapstructure:"bucket"`
-	// Prefix is the path of the files in the bucket. Each Collector needs its own, such as
-	// profiles/${env:HOSTNAME}. Required.
+	// Prefix is the path of the files in the bucket. Collectors may share one, and readers take one.
 	Prefix string `mapstructure:"prefix"`
 	// Timeout is the longest time of a request.
 	Timeout time.Duration `mapstructure:"timeout"`
@@ -96,7 +94,7 @@ type ObjectStorageConfig struct {
 
 // ObjectRetentionConfig limits the objects.
 type ObjectRetentionConfig struct {
-	// MaxAge removes the objects of a file this long after it was created. 0 means no limit.
+	// MaxAge removes an object this long after its latest profile ended. 0 means no limit.
 	MaxAge time.Duration `mapstructure:"max_age"`
 }
 
@@ -106,14 +104,11 @@ var (
 )
 
 const (
-	formatProto     = "proto"
-	formatJSON      = "json"
-	compressionNone = "none"
-	compressionGzip = "gzip"
-	compressionZstd = "zstd"
-	syncNone        = "none"
-	syncInterval    = "interval"
-	syncRecord      = "record"
+	formatProto  = "proto"
+	formatJSON   = "json"
+	syncNone     = "none"
+	syncInterval = "interval"
+	syncRecord   = "record"
 )
 
 // maxGroupKeys bounds how deep directories go.
@@ -130,13 +125,13 @@ func createDefaultConfig() component.Config {
 		ObjectStorage: configoptional.Default(ObjectStorageConfig{Timeout: 5 * time.Minute}),
 
 		Format:       formatProto,
-		Compression:  compressionZstd,
 		Sync:         syncInterval,
 		SyncInterval: time.Second,
 		Rotation: RotationConfig{
 			MaxSize: 64 * config.MiB,
 			MaxAge:  time.Minute,
 		},
+		GroupBy:        []string{"service.name"},
 		MaxGroups:      1000,
 		MaxOpenFiles:   100,
 		RetryOnFailure: retry,
@@ -158,7 +153,6 @@ func (c *Config) Validate() error {
 	checks.That(c.Directory != "" && !strings.ContainsRune(c.Directory, 0), "directory", c.Directory, "the path of the directory of the files")
 	checks.Path("directory", c.Directory)
 	checks.That(c.Format == formatProto || c.Format == formatJSON, "format", c.Format, "proto or json (%s)", pprofReplacement)
-	checks.OneOf("compression", c.Compression, compressionNone, compressionGzip, compressionZstd)
 	checks.OneOf("sync", c.Sync, syncNone, syncInterval, syncRecord)
 	checks.That(c.SyncInterval >= minDuration || c.SyncInterval == 0 && c.Sync != syncInterval, "sync_interval", c.SyncInterval, "%v or more", minDuration)
 	notNegative(&checks, "rotation::max_size", c.Rotation.MaxSize)
@@ -196,9 +190,9 @@ func (c *Config) checkObjectStorage(checks *config.Checks) {
 		return
 	}
 	s := c.ObjectStorage.Get()
-	checks.Add(objectstore.CheckBucket("object_storage::bucket", s.Bucket), objectstore.CheckEndpoint("object_storage::endpoint", s.Endpoint))
+	checks.Add(bucket.CheckBucket("object_storage::bucket", s.Bucket), bucket.CheckEndpoint("object_storage::endpoint", s.Endpoint))
 	clean := strings.TrimPrefix(path.Clean("/"+s.Prefix), "/")
-	checks.That(s.Prefix != "" && strings.Trim(s.Prefix, "/") == clean, "object_storage::prefix", s.Prefix, "a path of this Collector alone, such as profiles/${env:HOSTNAME}")
+	checks.That(strings.Trim(s.Prefix, "/") == clean, "object_storage::prefix", s.Prefix, "a path such as prod/profiles")
 	checks.Path("object_storage::prefix", s.Prefix)
 	checks.That(s.Timeout >= time.Second, "object_storage::timeout", s.Timeout, "1s or more")
 	age, rotation := s.Retention.MaxAge, c.Rotation.MaxAge
@@ -226,32 +220,35 @@ func zeroOrDuration(checks *config.Checks, key string, value time.Duration) {
 	checks.That(value == 0 || value >= minDuration, key, value, "0 (no limit), or %v or more", minDuration)
 }
 
-// SamplePath returns the absolute path of a file that the exporter could write, with * for the directory of a group.
-func (c *Config) SamplePath() (string, error) {
+// SamplePaths returns absolute paths of files that the exporter could write, with * for the directories of groups and times.
+func (c *Config) SamplePaths() ([]string, error) {
 	directory, err := filepath.Abs(c.Directory)
-	name := recordfile.Name{Format: c.storeOptions().Format}
-	return filepath.Join(directory, strings.Repeat("*/", len(c.GroupBy)), name.String()), err
+	const bounds = ".20261128T135959Z-20261128T140100Z."
+	base := filepath.Join(directory, strings.Repeat("*/", len(c.GroupBy)))
+	format := string(c.storeOptions().Format)
+	paths := []string{filepath.Join(base, "*/*/*/*", "20261128T140000.000Z-0123456789ab"+bounds+format)}
+	if c.Compact.HasValue() {
+		compacted := bounds + string(segment.Proto)
+		paths = append(paths, filepath.Join(base, "*/*/*", "14_0123456789ab"+compacted), filepath.Join(base, "*/*", "28_0123456789ab"+compacted))
+	}
+	return paths, err
 }
 
 // storeOptions translates a valid configuration.
-func (c *Config) storeOptions() recordfile.Options {
-	return recordfile.Options{
+func (c *Config) storeOptions() store.Options {
+	return store.Options{
 		Directory: c.Directory,
-		Format: recordfile.Format{
-			Content:     map[string]recordfile.Content{formatProto: recordfile.OTLPProto, formatJSON: recordfile.OTLPJSON}[c.Format],
-			Compression: map[string]recordfile.Compression{compressionGzip: recordfile.Gzip, compressionZstd: recordfile.Zstd}[c.Compression],
-		},
-		Rotation: recordfile.Rotation{
+		Format:    map[string]segment.Format{formatProto: segment.Proto, formatJSON: segment.JSON}[c.Format],
+		Rotation: store.Rotation{
 			MaxSize:    int64(c.Rotation.MaxSize),
 			MaxAge:     c.Rotation.MaxAge,
 			MaxRecords: c.Rotation.MaxRecords,
 		},
-		Sync:         map[string]recordfile.Sync{syncInterval: recordfile.SyncInterval, syncRecord: recordfile.SyncRecord}[c.Sync],
+		Sync:         map[string]store.Sync{syncInterval: store.SyncInterval, syncRecord: store.SyncRecord}[c.Sync],
 		SyncInterval: c.SyncInterval,
-		Levels:       len(c.GroupBy),
 		MaxGroups:    c.MaxGroups,
 		MaxOpen:      c.MaxOpenFiles,
-		Retention: recordfile.Retention{
+		Retention: store.Retention{
 			MaxFiles:     c.Retention.MaxFiles,
 			MaxAge:       c.Retention.MaxAge,
 			MaxTotalSize: int64(c.Retention.MaxTotalSize),

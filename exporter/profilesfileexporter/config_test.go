@@ -15,7 +15,8 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
 func TestDefaultConfig(t *testing.T) {
@@ -35,11 +36,11 @@ func TestLoadConfig(t *testing.T) {
 	}
 	for id, tt := range map[string]struct {
 		config  *Config
-		options recordfile.Options
+		options store.Options
 	}{
 		"profiles_file/all": {
 			withDefaults(func(c *Config) {
-				c.Directory, c.Compression = "/var/lib/profiles", "gzip"
+				c.Directory = "/var/lib/profiles"
 				c.Sync, c.SyncInterval = "record", 5*time.Second
 				c.Rotation = RotationConfig{MaxSize: 128 * config.MiB, MaxAge: 10 * time.Minute, MaxRecords: 1000}
 				c.Retention = RetentionConfig{MaxFiles: 500, MaxAge: 24 * time.Hour, MaxTotalSize: 10 * config.GiB}
@@ -47,28 +48,28 @@ func TestLoadConfig(t *testing.T) {
 				c.RetryOnFailure.InitialInterval = time.Second
 				c.RetryOnFailure.MaxInterval = 5 * time.Second
 			}),
-			recordfile.Options{
+			store.Options{
 				Directory: "/var/lib/profiles",
-				Format:    recordfile.Format{Content: recordfile.OTLPProto, Compression: recordfile.Gzip},
-				Rotation:  recordfile.Rotation{MaxSize: 128 << 20, MaxAge: 10 * time.Minute, MaxRecords: 1000},
-				Sync:      recordfile.SyncRecord, SyncInterval: 5 * time.Second,
-				Levels: 2, MaxGroups: 50, MaxOpen: 20,
-				Retention: recordfile.Retention{MaxFiles: 500, MaxAge: 24 * time.Hour, MaxTotalSize: 10 << 30},
+				Format:    segment.Proto,
+				Rotation:  store.Rotation{MaxSize: 128 << 20, MaxAge: 10 * time.Minute, MaxRecords: 1000},
+				Sync:      store.SyncRecord, SyncInterval: 5 * time.Second,
+				MaxGroups: 50, MaxOpen: 20,
+				Retention: store.Retention{MaxFiles: 500, MaxAge: 24 * time.Hour, MaxTotalSize: 10 << 30},
 			},
 		},
 		"profiles_file/json": {
 			withDefaults(func(c *Config) {
-				c.Directory, c.Format, c.Compression, c.Sync, c.SyncInterval = "out", "json", "none", "none", 0
+				c.Directory, c.Format, c.Sync, c.SyncInterval, c.GroupBy = "out", "json", "none", 0, []string{}
 				c.Rotation = RotationConfig{}
 				c.RetryOnFailure.Enabled = false
 			}),
-			recordfile.Options{Directory: "out", Format: recordfile.Format{Content: recordfile.OTLPJSON}, MaxGroups: 1000, MaxOpen: 100},
+			store.Options{Directory: "out", Format: segment.JSON, MaxGroups: 1000, MaxOpen: 100},
 		},
 		"profiles_file": {
 			withDefaults(func(c *Config) { c.Directory = "./profiles" }),
-			recordfile.Options{
-				Directory: "./profiles", Format: recordfile.Format{Content: recordfile.OTLPProto, Compression: recordfile.Zstd}, MaxGroups: 1000, MaxOpen: 100,
-				Rotation: recordfile.Rotation{MaxSize: 64 << 20, MaxAge: time.Minute}, Sync: recordfile.SyncInterval, SyncInterval: time.Second,
+			store.Options{
+				Directory: "./profiles", Format: segment.Proto, MaxGroups: 1000, MaxOpen: 100,
+				Rotation: store.Rotation{MaxSize: 64 << 20, MaxAge: time.Minute}, Sync: store.SyncInterval, SyncInterval: time.Second,
 			},
 		},
 	} {
@@ -94,7 +95,7 @@ func TestWrongConfigurationsAreRejected_D3(t *testing.T) {
 		"{directory: d, format: pprof}":                                                       "format is \"pprof\": must be proto or json (for single pprof files use otelprof convert, or /api/profile",
 		"{directory: d, sending_queue: {}}":                                                   "unknown key sending_queue",
 		"{directory: d, framing: none}":                                                       "unknown key framing",
-		"{directory: d, compression: snappy}":                                                 "compression is \"snappy\": must be one of none, gzip, zstd",
+		"{directory: d, compression: zstd}":                                                   "unknown key compression",
 		"{directory: d, sync: always}":                                                        "sync is \"always\": must be one of none, interval, record",
 		"{directory: d, sync_interval: 0s}":                                                   "sync_interval is 0s: must be 1ms or more",
 		"{directory: d, sync_interval: -1s, sync: none}":                                      "sync_interval is -1s: must be 1ms or more",
@@ -114,8 +115,8 @@ func TestWrongConfigurationsAreRejected_D3(t *testing.T) {
 		"{directory: d, max_open_files: 0}":                                                   "max_open_files is 0: must be 1 or more",
 		"{directory: d, retry_on_failure: {initial_interval: -1s}}":                           "initial_interval",
 		"{directory: d, object_storage: {prefix: p}}":                                         `object_storage::bucket is "": must be the name of a bucket`,
-		"{directory: d, object_storage: {bucket: b-1}}":                                       `object_storage::prefix is "": must be a path of this Collector alone, such as profiles/${env:HOSTNAME}`,
-		"{directory: d, object_storage: {bucket: b-1, prefix: a/../b}}":                       `object_storage::prefix is "a/../b": must be a path of this Collector alone`,
+		"{directory: d, object_storage: {bucket: b-1}}":                                       "",
+		"{directory: d, object_storage: {bucket: b-1, prefix: a/../b}}":                       `object_storage::prefix is "a/../b": must be a path such as prod/profiles`,
 		"{directory: d, object_storage: {bucket: b-1, prefix: $HOST}}":                        "must be written with ${env:HOST}",
 		"{directory: d, object_storage: {bucket: b-1, prefix: p, endpoint: 'ftp://x'}}":       `object_storage::endpoint is a URL with the scheme "ftp": must be http or https`,
 		"{directory: d, object_storage: {bucket: b-1, prefix: p, endpoint: 'http://u:p@x'}}":  "object_storage::endpoint has a user or password",

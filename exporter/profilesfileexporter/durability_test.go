@@ -5,7 +5,6 @@ package profilesfileexporter
 
 import (
 	"fmt"
-	"os"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -16,10 +15,11 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 )
 
 // manyValues is a profile of a service whose samples have n values of a label, from first on. Each sample is 1.
@@ -48,25 +48,20 @@ func manyValues(service string, first, n int) pprofile.Profiles {
 // storedSum is what a query of all files of a directory answers.
 func storedSum(t testing.TB, dir string) (sum int64) {
 	t.Helper()
-	files, failed := archive.Find([]string{dir})
-	require.Empty(t, failed)
-	source := &query.Source{Files: files, Options: archive.Options{MaxMemory: 1 << 30}, Failed: func(err error) error { return err }}
-	rows, err := source.List(t.Context(), &query.Selection{})
-	require.NoError(t, err)
-	result, err := source.Merge(t.Context(), &query.Selection{}, true)
-	require.NoError(t, err)
 	total := int64(0)
-	for _, rp := range result.Profiles.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				for _, s := range p.Samples().All() {
-					total += s.Values().At(0)
-				}
-			}
+	for _, r := range readStore(t, dir) {
+		pd := profiletest.Unmarshal(t, r.data)
+		for _, v := range valuesIn(pd) {
+			total += v
 		}
-	}
-	for _, row := range rows {
-		sum += row.Sum
+		if r.entry.Incomplete {
+			fresh, err := contents.Describe(pd)
+			require.NoError(t, err)
+			r.entry = fresh
+		}
+		for i := range r.entry.Summaries {
+			sum += r.entry.Summaries[i].Sum
+		}
 	}
 	require.Equal(t, total, sum, "the indexes say what the files have")
 	return sum
@@ -95,22 +90,23 @@ func TestLabelsOfManyValuesLoseNothing_A1(t *testing.T) {
 
 // TestPanicsInTheBackgroundAreReported_A11: the process lives, and the work goes on later.
 func TestPanicsInTheBackgroundAreReported_A11(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		cfg := newConfig(t)
+		cfg.Compression = compressionNone // a pooled encoder of this bubble would fail in other tests
 		cfg.Rotation.MaxAge, cfg.Retention.MaxFiles = 2*time.Second, 1
 		e, telemetry, logs := observed(t, cfg)
 		var inTick, inMaintain atomic.Bool
 		closed := e.options.FileClosed
-		e.options.FileClosed = func(f recordfile.ClosedFile) {
+		e.options.FileClosed = func(f store.ClosedFile) {
 			if closed(f); inTick.Load() {
 				panic("in Tick")
 			}
 		}
-		e.options.OpenDir = func(path string, group ...string) (recordfile.Dir, error) {
+		e.options.OpenDir = func(path string, group ...string) (layout.Dir, error) {
 			if inMaintain.Load() {
 				panic("in Maintain")
 			}
-			return recordfile.OpenDir(path, group...)
+			return layout.OpenDir(path, group...)
 		}
 		require.NoError(t, e.start(t.Context(), componenttest.NewNopHost()))
 		inTick.Store(true)
@@ -157,15 +153,15 @@ func TestIncompleteIndexesAreCountedAndLoggedOnce(t *testing.T) {
 	require.NoError(t, e.shutdown(t.Context()))
 	lines := logs.FilterMessage("Index is missing or incomplete; reading takes longer").All()
 	require.Len(t, lines, 1)
-	assert.Equal(t, recordfile.ErrIndexMemory.Error(), lines[0].ContextMap()["error"])
+	assert.Equal(t, contents.ErrMemory.Error(), lines[0].ContextMap()["error"])
 	assert.EqualValues(t, services*values, storedSum(t, cfg.Directory))
-	indexes := 0
-	for _, group := range list(t, cfg.Directory) {
-		entries, err := os.ReadDir(cfg.Directory + "/" + group)
-		require.NoError(t, err)
-		indexes += len(entries) - 1
+	complete := 0
+	for _, r := range readStore(t, cfg.Directory) {
+		if !r.entry.Incomplete {
+			complete++
+		}
 	}
-	assert.Greater(t, indexes, services/2, "what fits is kept")
+	assert.Greater(t, complete, services/2, "what fits is kept")
 	missing := sum(t, telemetry, "incomplete_indexes", "")
 	assert.Positive(t, missing)
 	assert.Less(t, missing, int64(services/2))
@@ -185,8 +181,7 @@ func TestMoreGroupsThanOpenFiles_A10(t *testing.T) {
 	}
 	require.NoError(t, e.shutdown(t.Context()))
 	assert.EqualValues(t, services, sum(t, telemetry, "files", ""))
-	files, _ := archive.Find([]string{cfg.Directory})
-	assert.Equal(t, services, len(files)) //nolint:testifylint // Len would print all files
+	assert.Equal(t, services, len(closedIn(t, cfg.Directory))) //nolint:testifylint // Len would print all files
 	assert.EqualValues(t, services*windows, storedSum(t, cfg.Directory))
 }
 
@@ -217,4 +212,22 @@ func BenchmarkGroupsBeyondTheOpenFiles(b *testing.B) {
 			b.ReportMetric(float64(sum(b, telemetry, "files", "")), "files")
 		})
 	}
+}
+
+// TestRecordsFarAheadAreWrittenAndReported: a wrong clock of a sender costs no record.
+func TestRecordsFarAheadAreWrittenAndReported(t *testing.T) {
+	e, telemetry, logs := observed(t, newConfig(t, "service.name"))
+	require.NoError(t, e.start(t.Context(), componenttest.NewNopHost()))
+	ahead := time.Now().Add(25 * time.Hour).UTC()
+	for _, end := range []time.Time{time.Now(), time.Now().Add(23 * time.Hour), ahead, ahead} {
+		pd := payloadtest.With(payloadtest.Interval(uint64(end.Add(-time.Second).UnixNano()), uint64(time.Second), 1), "service.name", "checkout")
+		require.NoError(t, e.consume(t.Context(), pd))
+	}
+	require.NoError(t, e.shutdown(t.Context()))
+	assert.EqualValues(t, 2, sum(t, telemetry, "ahead_records", ""))
+	lines := logs.FilterMessage("Profiles end more than 24 hours ahead; queries of their time do not find them").All()
+	require.Len(t, lines, 1, "the others are counted")
+	assert.Equal(t, "profiles end at "+ahead.Format(time.RFC3339), lines[0].ContextMap()["error"])
+	assert.Equal(t, "service.name=checkout", lines[0].ContextMap()["group"])
+	assert.EqualValues(t, 4, storedSum(t, e.config.Directory))
 }

@@ -23,20 +23,21 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/objectstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/repeatlog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/upload"
 )
 
-// fileExporter turns payloads into records and writes them with a recordfile.Writer, which
-// it owns.
+// fileExporter turns payloads into records and writes them with a store.Writer, which it owns.
 type fileExporter struct {
 	config    *Config
 	id        component.ID
-	options   recordfile.Options
+	options   store.Options
 	logger    *zap.Logger
 	telemetry *metadata.TelemetryBuilder
 	instance  metric.MeasurementOption // the id, as an attribute of all metrics
@@ -45,11 +46,12 @@ type fileExporter struct {
 	logClosed atomic.Bool // a closed file was logged at info
 	trouble   *repeatlog.Reporter
 
-	uploader *objectstore.Uploader // nil without object_storage
-	interval time.Duration         // of looking for files to upload; 0 is the default
-	waiting  atomic.Int64          // files to upload
+	uploader *upload.Uploader // nil without object_storage
+	interval time.Duration    // of looking for files to upload; 0 is the default
+	waiting  atomic.Int64     // files to upload
 
-	writer  *recordfile.Writer // nil before start and after a failed start
+	writer  *store.Writer // nil before start and after a failed start
+	claim   *store.Claim  // that the directory is compacted; nil if it is not
 	stop    context.CancelFunc
 	tickers sync.WaitGroup
 }
@@ -67,6 +69,7 @@ func newFileExporter(config *Config, set exporter.Settings) (*fileExporter, erro
 		e.marshaler = &pprofile.JSONMarshaler{}
 	}
 	e.options.RecordWritten = e.countRecord
+	e.options.RecordAhead = e.countAhead
 	e.options.FileClosed = e.logFileClosed
 	e.options.FileRecovered = e.logFileRecovered
 	e.options.FileRemoved = e.logFileRemoved
@@ -87,16 +90,21 @@ func (e *fileExporter) start(_ context.Context, host component.Host) error {
 			return fmt.Errorf("object_storage: %w", err)
 		}
 	}
-	writer, err := recordfile.OpenWriter(e.options)
+	writer, err := store.OpenWriter(e.options)
 	if err != nil {
 		return fmt.Errorf("cannot open directory %s: %w; set exporters::%s::directory", e.config.Directory, err, e.id)
+	}
+	if e.config.Compact.HasValue() {
+		if e.claim, err = store.ClaimDirectory(directory, store.Compacts); err != nil {
+			return errors.Join(fmt.Errorf("%w: remove exporters::%s::compact, or write to another directory", err, e.id), writer.Close())
+		}
 	}
 	e.writer = writer
 	e.logger.Info("Writing profiles to files", zap.String("directory", directory), zap.String("format", e.config.Format))
 	ctx, stop := context.WithCancel(context.Background())
 	e.stop = stop
 	e.tickers.Go(func() { e.every(ctx, e.options.TickInterval(), writer.Tick) })
-	e.tickers.Go(func() { e.every(ctx, recordfile.MaintainInterval, writer.Maintain) })
+	e.tickers.Go(func() { e.every(ctx, store.MaintainInterval, writer.Maintain) })
 	if e.uploader != nil {
 		e.tickers.Go(func() { e.uploader.Run(ctx) })
 	}
@@ -129,7 +137,7 @@ func (e *fileExporter) shutdown(context.Context) error {
 	}
 	e.stop()
 	e.tickers.Wait()
-	err := e.writer.Close()
+	err := errors.Join(e.writer.Close(), e.claim.Close())
 	if e.uploader != nil {
 		e.logger.Info("Stopped uploading; the next start uploads the rest", zap.Int64("waiting_files", e.waiting.Load()))
 	}
@@ -190,7 +198,11 @@ func (e *fileExporter) consume(ctx context.Context, pd pprofile.Profiles) error 
 
 // write writes the record of a group. The error is permanent if a retry cannot succeed.
 func (e *fileExporter) write(group []string, pd pprofile.Profiles) error {
-	record, err := archive.Marshal(e.marshaler, pd)
+	entry, err := contents.Describe(pd)
+	if err != nil {
+		e.trouble.Warn("Profiles are not in the index; reading takes longer", err, zap.String("directory", e.options.Directory))
+	}
+	data, err := e.marshaler.MarshalProfiles(pd)
 	if err != nil {
 		err = e.convertError(pd, err)
 		if len(group) > 0 {
@@ -198,9 +210,8 @@ func (e *fileExporter) write(group []string, pd pprofile.Profiles) error {
 		}
 		return e.rejection(reasonConvert, err)
 	}
-	record.Group = group
-	err = e.writer.Append(record)
-	if errors.Is(err, recordfile.ErrInvalidRecord) || errors.Is(err, recordfile.ErrNotDirectory) {
+	err = e.writer.Append(store.Record{Data: data, Group: group, Entry: entry})
+	if errors.Is(err, segment.ErrInvalidRecord) || errors.Is(err, layout.ErrNotDirectory) {
 		return e.rejection(reasonOf(err), err)
 	}
 	if err != nil {

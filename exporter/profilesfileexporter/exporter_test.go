@@ -6,6 +6,7 @@ package profilesfileexporter
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,24 +30,24 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
 // forEachWay runs a test for all ways to write.
 func forEachWay(t *testing.T, test func(t *testing.T, cfg *Config)) {
 	for _, format := range []string{formatProto, formatJSON} {
-		for _, compression := range []string{compressionNone, compressionGzip, compressionZstd} {
-			t.Run(format+" "+compression, func(t *testing.T) {
-				cfg := createDefaultConfig().(*Config)
-				cfg.Directory, cfg.Format, cfg.Compression = filepath.Join(t.TempDir(), "profiles"), format, compression
-				test(t, cfg)
-			})
-		}
+		t.Run(format, func(t *testing.T) {
+			cfg := createDefaultConfig().(*Config)
+			cfg.Directory, cfg.Format, cfg.GroupBy = filepath.Join(t.TempDir(), "profiles"), format, nil
+			test(t, cfg)
+		})
 	}
 }
 
@@ -69,6 +70,14 @@ func observed(t testing.TB, cfg *Config) (*fileExporter, *componenttest.Telemetr
 	return e, telemetry, logs
 }
 
+// inBubble is synctest.Test. The zstd encoder that all tests share must not belong to the bubble.
+func inBubble(t *testing.T, test func(t *testing.T)) {
+	e := segment.NewEncoder()
+	_, err := e.Encode(segment.Proto, profiletest.Proto(t, numbered(1, "a")))
+	require.NoError(t, err)
+	synctest.Test(t, test)
+}
+
 // newExporter returns an exporter with the Collector's retries.
 func newExporter(t testing.TB, cfg *Config) (xexporter.Profiles, *observer.ObservedLogs) {
 	own, _, logs := observed(t, cfg)
@@ -89,30 +98,83 @@ func startExporter(t testing.TB, cfg *Config) (xexporter.Profiles, *observer.Obs
 	return e, logs
 }
 
-// list returns the names in a directory, apart from those of indexes. Each index must have a file.
+// list returns the paths of the files below a directory, in order, without hidden ones.
 func list(t testing.TB, dir string) []string {
-	entries, err := os.ReadDir(dir)
-	require.NoError(t, err)
 	names := []string{}
-	for _, entry := range entries {
-		if of, isIndex := strings.CutSuffix(entry.Name(), recordfile.IndexSuffix); isIndex {
-			assert.Contains(t, names, of)
-			continue
+	require.NoError(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && !strings.HasPrefix(entry.Name(), ".") {
+			name, _ := filepath.Rel(dir, path)
+			names = append(names, filepath.ToSlash(name))
 		}
-		names = append(names, entry.Name())
+		return err
+	}))
+	return names
+}
+
+// listGroups returns the names of the directories in a directory.
+func listGroups(t testing.TB, dir string) []string {
+	names := []string{}
+	for _, name := range list(t, dir) {
+		if group, _, _ := strings.Cut(name, "/"); !slices.Contains(names, group) {
+			names = append(names, group)
+		}
 	}
 	return names
 }
 
-// plainRecords reads files as a stranger would.
+// closedIn returns the closed files below a directory. Their paths are those below it.
+func closedIn(t testing.TB, dir string) (files []layout.File) {
+	for _, name := range list(t, dir) {
+		f, ok := layout.ParsePath(name)
+		require.True(t, ok, name)
+		if !f.Partial {
+			files = append(files, f)
+		}
+	}
+	return files
+}
+
+// plainRecords returns the records of the files of a directory, which are closed, in order.
 func plainRecords(t testing.TB, cfg *Config) (records [][]byte) {
-	for _, name := range list(t, cfg.Directory) {
-		ending := map[string]string{formatProto: ".otlp.pb", formatJSON: ".otlp.jsonl"}[cfg.Format] +
-			map[string]string{compressionGzip: ".gz", compressionZstd: ".zst"}[cfg.Compression]
-		require.True(t, strings.HasPrefix(name, "profiles-") && strings.HasSuffix(name, ending), name)
-		records = append(records, profiletest.ReadRecords(t, filepath.Join(cfg.Directory, name))...)
+	files := closedIn(t, cfg.Directory)
+	require.Len(t, list(t, cfg.Directory), len(files))
+	for i := range files {
+		require.Equal(t, cfg.storeOptions().Format, files[i].Format)
+		records = append(records, profiletest.ReadRecords(t, filepath.Join(cfg.Directory, files[i].Path))...)
 	}
 	return records
+}
+
+// storedRecord is a record as our own reader gives it.
+type storedRecord struct {
+	group string
+	data  []byte
+	entry *contents.Entry
+}
+
+// readStore reads all records of a directory, by their indexes.
+func readStore(t testing.TB, dir string) (all []storedRecord) {
+	t.Helper()
+	future := time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC) // also the records that end in the future
+	s, err := store.Open(dir, store.ReadOptions{MaxRecord: 1 << 30, MaxDecoded: 1 << 30, Cache: 16 << 20, Now: func() time.Time { return future }})
+	require.NoError(t, err)
+	defer s.Close()
+	segments, err := s.Live(t.Context(), time.Time{}, future, nil)
+	require.NoError(t, err)
+	for _, seg := range segments {
+		x, err := seg.Index(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, x.Damage)
+		n := 0
+		for data, err := range seg.Records(t.Context(), x.Records) {
+			require.NoError(t, err)
+			entry, err := x.Entry(n)
+			require.NoError(t, err)
+			all = append(all, storedRecord{seg.Group, slices.Clone(data), entry})
+			n++
+		}
+	}
+	return all
 }
 
 // expandRecord gives what a record says, by readers of its format that are not ours.
@@ -161,22 +223,11 @@ func TestWhatGoesInComesOut(t *testing.T) {
 
 		// Our own reader gives the same.
 		var again [][]byte
-		for _, name := range list(t, cfg.Directory) {
-			again = append(again, recordsOf(t, filepath.Join(cfg.Directory, name))...)
+		for _, r := range readStore(t, cfg.Directory) {
+			again = append(again, r.data)
 		}
 		assert.Equal(t, records, again)
 	})
-}
-
-// recordsOf returns the records of a file.
-func recordsOf(t testing.TB, path string) (all [][]byte) {
-	t.Helper()
-	options := archive.Options{MaxMemory: 1 << 30}
-	for record, err := range options.Records(t.Context(), archive.File{Path: path}, archive.Part{}) {
-		require.NoError(t, err)
-		all = append(all, slices.Clone(record.Data))
-	}
-	return all
 }
 
 // TestRetryAfterFileSystemError: the same data is given again, as a caller does, after marshalling has made references of the strings
@@ -191,8 +242,9 @@ func TestRetryAfterFileSystemError(t *testing.T) {
 		}
 		for n, pd := range payloads {
 			want := profiletest.Expand(t, pd)
-			summaries, err := recordfile.Summarize(pd)
+			entry, err := contents.Describe(pd)
 			require.NoError(t, err)
+			entry.Summaries = slices.Clone(entry.Summaries)
 			kept := cfg.Directory + strconv.Itoa(n)
 			require.NoError(t, os.Rename(cfg.Directory, kept))
 			require.NoError(t, os.WriteFile(cfg.Directory, nil, 0o600))
@@ -208,13 +260,9 @@ func TestRetryAfterFileSystemError(t *testing.T) {
 			records := plainRecords(t, cfg)
 			require.Len(t, records, 1)
 			assert.Empty(t, expand.Diff(want, expandRecord(t, cfg, records[0])))
-			files, _ := archive.Find([]string{cfg.Directory})
-			options := archive.Options{MaxMemory: 1 << 30}
-			if index := options.StoredIndex(t.Context(), files[0]); len(summaries) > 0 {
-				written, err := index.Records()
-				require.NoError(t, err)
-				assert.Equal(t, summaries, written[0].Summaries)
-			}
+			stored := readStore(t, cfg.Directory)
+			require.Len(t, stored, 1)
+			assert.Equal(t, entry.Summaries, stored[0].entry.Summaries)
 			require.NoError(t, os.RemoveAll(cfg.Directory))
 			require.NoError(t, os.Rename(kept, cfg.Directory))
 		}
@@ -282,9 +330,9 @@ func TestLifecycle(t *testing.T) {
 			require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
 			require.NoError(t, e.ConsumeProfiles(t.Context(), pprofile.NewProfiles()), "it is a record, too")
 			require.NoError(t, e.Shutdown(t.Context()))
-			require.ErrorIs(t, e.ConsumeProfiles(t.Context(), pprofile.NewProfiles()), recordfile.ErrClosed)
+			require.ErrorIs(t, e.ConsumeProfiles(t.Context(), pprofile.NewProfiles()), store.ErrClosed)
 		}
-		assert.Len(t, list(t, cfg.Directory), 3)
+		assert.Len(t, closedIn(t, cfg.Directory), 3)
 	})
 }
 
@@ -294,7 +342,7 @@ func TestFileIsClosedByAge(t *testing.T) {
 	t.Chdir(filepath.Dir(cfg.Directory))
 	absolute := cfg.Directory
 	cfg.Directory = filepath.Base(absolute)
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		e, logs := newExporter(t, cfg)
 		require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
 		started := logs.TakeAll()
@@ -312,8 +360,8 @@ func TestFileIsClosedByAge(t *testing.T) {
 		assert.Zero(t, logs.Len(), "no line for each record")
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
-		name := list(t, cfg.Directory)[0]
-		assert.True(t, strings.HasSuffix(name, ".otlp.pb.zst"), name)
+		name := closedIn(t, cfg.Directory)[0].Path
+		assert.True(t, strings.HasPrefix(name, "2000/01/01/00/20000101T000000.000Z-") && strings.HasSuffix(name, ".19700101T000000Z-20000101T000000Z.otlp.pb.zst"), name)
 		require.Equal(t, 1, logs.Len())
 		line := logs.All()[0]
 		assert.Equal(t, zapcore.InfoLevel, line.Level)
@@ -322,10 +370,12 @@ func TestFileIsClosedByAge(t *testing.T) {
 		require.NoError(t, err)
 		fields := line.ContextMap()
 		assert.Positive(t, fields["uncompressed_bytes"])
+		assert.Less(t, fields["bytes"], info.Size(), "the index is no record")
 		delete(fields, "uncompressed_bytes")
+		delete(fields, "bytes")
 		assert.Equal(t, map[string]any{
 			"path": filepath.Join(absolute, name), "reason": "age", "records": int64(3),
-			"profiles": int64(12), "samples": int64(12), "bytes": info.Size(),
+			"profiles": int64(12), "samples": int64(12),
 			"services": []any{"a", "b"}, "profile_types": []any{"cpu", "heap"}, "sample_types": []any{"cpu"},
 		}, fields)
 		require.NoError(t, e.Shutdown(t.Context()))

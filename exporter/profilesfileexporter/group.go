@@ -12,8 +12,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 )
 
 // group is the part of a payload that goes into files of one directory.
@@ -62,7 +62,7 @@ func groupsOf(pd pprofile.Profiles, keys []string) (_ pprofile.Profiles, groups 
 		}
 		for j, sp := range rp.ScopeProfiles().All() {
 			names = slices.Clone(names)
-			names[byType] = typeGroupName(pd, sp)
+			names[byType] = layout.GroupDir(sampletypes.ProfileTypeAttribute, typeGroupName(pd, sp))
 			add(names, i, j)
 		}
 	}
@@ -85,22 +85,20 @@ func typeGroupName(pd pprofile.Profiles, sp pprofile.ScopeProfiles) string {
 	}
 	text := func(i int32) string { return dictionary.ValidString(pd.Dictionary().StringTable(), i) }
 	if derived := sampletypes.ProfileType(sp.Scope().Attributes(), sampletypes.Of(sp, text)); derived != "" {
-		return recordfile.GroupName(derived)
+		return layout.GroupName(derived)
 	}
-	return recordfile.Unset
+	return layout.Unset
 }
 
-// groupNames returns the names for the attributes of a resource. That for profile.type, which a scope has, is Unset.
+// groupNames returns the directories for the attributes of a resource. The value of that for profile.type, which a scope has, is Unset.
 func groupNames(attributes pcommon.Map, keys []string) []string {
 	names := make([]string, len(keys))
 	for i, key := range keys {
-		names[i] = recordfile.Unset
-		if key == sampletypes.ProfileTypeAttribute {
-			continue
+		name := layout.Unset
+		if value, found := attributes.Get(key); found && key != sampletypes.ProfileTypeAttribute {
+			name = groupNameOf(value)
 		}
-		if value, found := attributes.Get(key); found {
-			names[i] = groupNameOf(value)
-		}
+		names[i] = layout.GroupDir(key, name)
 	}
 	return names
 }
@@ -109,16 +107,16 @@ func groupNames(attributes pcommon.Map, keys []string) []string {
 func groupNameOf(value pcommon.Value) string {
 	switch value.Type() {
 	case pcommon.ValueTypeStr:
-		return recordfile.GroupName(value.Str())
+		return layout.GroupName(value.Str())
 	case pcommon.ValueTypeInt, pcommon.ValueTypeDouble, pcommon.ValueTypeBool:
-		return recordfile.TypedGroupName(strings.ToLower(value.Type().String()), value.AsString())
+		return layout.TypedGroupName(strings.ToLower(value.Type().String()), value.AsString())
 	case pcommon.ValueTypeBytes:
-		return recordfile.TypedGroupName("bytes", hex.EncodeToString(value.Bytes().AsRaw()))
+		return layout.TypedGroupName("bytes", hex.EncodeToString(value.Bytes().AsRaw()))
 	case pcommon.ValueTypeSlice, pcommon.ValueTypeMap:
 		// Their text does not tell 1 from "1".
 		exact := dictionary.AppendPdata(nil, value)
-		return recordfile.TypedGroupName(strings.ToLower(value.Type().String()), hex.EncodeToString(exact))
+		return layout.TypedGroupName(strings.ToLower(value.Type().String()), hex.EncodeToString(exact))
 	default:
-		return recordfile.TypedGroupName("null", "")
+		return layout.TypedGroupName("null", "")
 	}
 }

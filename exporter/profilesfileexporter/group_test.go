@@ -21,7 +21,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 )
 
 // generateGroups gives profiles of several resources in one dictionary, with values
@@ -86,11 +86,11 @@ func TestGrouped_E8(t *testing.T) {
 			}
 		}
 		require.NoError(t, e.Shutdown(t.Context()))
-		require.Len(t, list(t, cfg.Directory), len(want))
+		require.Len(t, listGroups(t, cfg.Directory), len(want))
 		acknowledged, readable := 0, 0
 		for directory, payloads := range want {
 			of := *cfg
-			of.Directory = filepath.Join(cfg.Directory, directory)
+			of.Directory = filepath.Join(cfg.Directory, layout.GroupDir("group", directory))
 			records := plainRecords(t, &of)
 			require.Len(t, records, len(payloads), directory)
 			for i, record := range records {
@@ -153,12 +153,12 @@ func TestMaxGroups(t *testing.T) {
 		assert.EqualValues(t, 2, sum(t, telemetry, "other_records", ""))
 		warnings := logs.Filter(func(entry observer.LoggedEntry) bool { return entry.Level >= zapcore.WarnLevel })
 		require.Equal(t, 1, warnings.Len())
-		assert.Equal(t, map[string]any{"directory": cfg.Directory, "max_groups": int64(2), "group": recordfile.GroupName("_other")}, warnings.All()[0].ContextMap())
+		assert.Equal(t, map[string]any{"directory": cfg.Directory, "max_groups": int64(2), "group": layout.GroupDir("service.name", layout.GroupName("_other"))}, warnings.All()[0].ContextMap())
 		require.NoError(t, e.shutdown(t.Context()))
 	}
-	assert.Equal(t, []string{"_other", "a", "b"}, list(t, cfg.Directory))
-	assert.Equal(t, map[string][]int{"_other": {0, 1}, "d": {0, 1}}, numbersIn(t, filepath.Join(cfg.Directory, "_other")))
-	assert.Equal(t, map[string][]int{"a": {0, 0, 1, 1}}, numbersIn(t, filepath.Join(cfg.Directory, "a")))
+	assert.Equal(t, []string{"service.name=_other", "service.name=a", "service.name=b"}, listGroups(t, cfg.Directory))
+	assert.Equal(t, map[string][]int{"_other": {0, 1}, "d": {0, 1}}, numbersIn(t, filepath.Join(cfg.Directory, "service.name=_other")))
+	assert.Equal(t, map[string][]int{"a": {0, 0, 1, 1}}, numbersIn(t, filepath.Join(cfg.Directory, "service.name=a")))
 }
 
 // TestGroupWithoutDirectory: where something else stands in the place of the directory
@@ -171,7 +171,7 @@ func TestGroupWithoutDirectory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cfg := newConfig(t, "service.name")
 			cfg.RetryOnFailure.MaxElapsedTime = 0
-			require.NoError(t, stand(filepath.Join(cfg.Directory, "a")))
+			require.NoError(t, stand(filepath.Join(cfg.Directory, "service.name=a")))
 			e, telemetry, logs := observed(t, cfg)
 			require.NoError(t, e.start(t.Context(), nil))
 			err := e.consume(t.Context(), numbered(1, "a", "b"))
@@ -180,7 +180,7 @@ func TestGroupWithoutDirectory(t *testing.T) {
 			assert.EqualValues(t, 1, sum(t, telemetry, "errors", "other"))
 			assert.Equal(t, 1, logs.FilterMessage("Rejected profiles permanently").Len())
 			require.NoError(t, e.shutdown(t.Context()))
-			require.NoError(t, os.Remove(filepath.Join(cfg.Directory, "a")))
+			require.NoError(t, os.Remove(filepath.Join(cfg.Directory, "service.name=a")))
 			assert.Equal(t, map[string][]int{"b": {1}}, numbersIn(t, cfg.Directory))
 		})
 	}

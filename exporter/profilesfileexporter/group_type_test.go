@@ -79,16 +79,16 @@ func TestErrorCarriesUnwrittenProfiles(t *testing.T) {
 	}
 	unblock[0]()
 	pd, err = consume(t.Context(), e.consume, pd)
-	require.ErrorContains(t, err, filepath.Join(cfg.Directory, "mutex"))
+	require.ErrorContains(t, err, filepath.Join(cfg.Directory, "profile.type=mutex"))
 	require.Equal(t, []int64{3, 13}, valuesIn(pd))
 	pd, err = consume(t.Context(), e.consume, pd)
-	require.ErrorContains(t, err, filepath.Join(cfg.Directory, "mutex"), "its strings are references now, of which the group is the same")
+	require.ErrorContains(t, err, filepath.Join(cfg.Directory, "profile.type=mutex"), "its strings are references now, of which the group is the same")
 	unblock[1]()
 	_, err = consume(t.Context(), e.consume, pd)
 	require.NoError(t, err)
 	require.NoError(t, e.shutdown(t.Context()))
 	for typ, want := range map[string][]int64{"cpu": {1, 11}, "heap": {2, 12}, "mutex": {3, 13}} {
-		assert.Equal(t, want, valuesOf(t, cfg, typ), typ)
+		assert.Equal(t, want, valuesOf(t, cfg, "profile.type="+typ), typ)
 	}
 }
 
@@ -109,8 +109,11 @@ func TestGroupsByProfileTypeAndResource(t *testing.T) {
 	last.ScopeProfiles().RemoveIf(func(pprofile.ScopeProfiles) bool { return true })
 	require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
 	require.NoError(t, e.Shutdown(t.Context()))
-	for dir, want := range map[string][]int64{"a/heap": {1}, "a/cpu": {2}, "b/_unset": {11}, "_other": {12}} {
+	for dir, want := range map[string][]int64{
+		"service.name=a/profile.type=heap": {1}, "service.name=a/profile.type=cpu": {2}, "service.name=b/profile.type=_unset": {11},
+		"service.name=_other/profile.type=_other": {12},
+	} {
 		assert.Equal(t, want, valuesOf(t, cfg, dir), dir)
 	}
-	assert.Equal(t, []string{"_other", "a", "b"}, list(t, cfg.Directory), "c has no scope, and is beyond max_groups")
+	assert.Equal(t, []string{"service.name=_other", "service.name=a", "service.name=b"}, listGroups(t, cfg.Directory), "c has no scope, and is beyond max_groups")
 }

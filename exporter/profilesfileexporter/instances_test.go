@@ -17,7 +17,8 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
 // TestMetricsTellExportersApart: exporters of one meter are counted by their ids.
@@ -28,9 +29,10 @@ func TestMetricsTellExportersApart(t *testing.T) {
 		set := exportertest.NewNopSettings(metadata.Type)
 		set.ID, set.TelemetrySettings = id, telemetry.NewTelemetrySettings()
 		cfg := createDefaultConfig().(*Config)
-		cfg.Directory, cfg.Compression, cfg.Rotation.MaxRecords, cfg.Retention.MaxFiles = t.TempDir(), compressionNone, 1, 1
-		incomplete := recordfile.Name{Sequence: 9, Format: recordfile.Format{Content: recordfile.OTLPProto}, Partial: true}.String()
-		require.NoError(t, os.WriteFile(filepath.Join(cfg.Directory, incomplete), []byte("torn"), 0o600))
+		cfg.Directory, cfg.Rotation.MaxRecords, cfg.Retention.MaxFiles = t.TempDir(), 1, 1
+		incomplete := filepath.Join(cfg.Directory, "2026/11/28/14", layout.PartialBase("20261128T140000.000Z-0123456789ab", segment.Proto))
+		require.NoError(t, os.MkdirAll(filepath.Dir(incomplete), 0o700))
+		require.NoError(t, os.WriteFile(incomplete, []byte("torn"), 0o600))
 		e, err := newFileExporter(cfg, set)
 		require.NoError(t, err)
 		require.NoError(t, e.start(t.Context(), nil))

@@ -24,7 +24,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 )
 
 // numbered gives profiles with a resource for each service, and a number in each.
@@ -39,47 +39,37 @@ func numbered(number int, services ...string) pprofile.Profiles {
 	return pd
 }
 
-// numbersIn gives the numbers of the finished records at and below a directory,
-// sorted, by service.
+// numbersIn gives the numbers of the records of a directory, sorted, by service.
 func numbersIn(t testing.TB, dir string) map[string][]int {
 	numbers := map[string][]int{}
-	require.NoError(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
-		require.NoError(t, err)
-		if entry.IsDir() {
-			return nil
+	for _, record := range readStore(t, dir) {
+		for _, rp := range profiletest.Unmarshal(t, record.data).ResourceProfiles().All() {
+			service, _ := rp.Resource().Attributes().Get("service.name")
+			number, _ := rp.Resource().Attributes().Get("number")
+			numbers[service.Str()] = append(numbers[service.Str()], int(number.Int()))
 		}
-		if name, ok := recordfile.ParseName(entry.Name()); !ok || name.Partial {
-			return nil
-		}
-		for _, record := range recordsOf(t, path) {
-			for _, rp := range profiletest.Unmarshal(t, record).ResourceProfiles().All() {
-				service, _ := rp.Resource().Attributes().Get("service.name")
-				number, _ := rp.Resource().Attributes().Get("number")
-				numbers[service.Str()] = append(numbers[service.Str()], int(number.Int()))
-			}
-		}
-		return nil
-	}))
+	}
 	for _, n := range numbers {
 		slices.Sort(n)
 	}
 	return numbers
 }
 
-// openUnblocked is recordfile.OpenDir, but fails for the groups that block names.
-func openUnblocked(path string, group ...string) (recordfile.Dir, error) {
-	place := filepath.Join(append([]string{path}, group...)...)
-	if _, err := os.Stat(place + blocked); err == nil {
-		return nil, &os.PathError{Op: "mkdir", Path: place, Err: syscall.EROFS}
+// openUnblocked is layout.OpenDir, but fails for the groups that block names.
+func openUnblocked(path string, inside ...string) (layout.Dir, error) {
+	if len(inside) > 0 {
+		if _, err := os.Stat(filepath.Join(path, blocked+inside[0])); err == nil {
+			return nil, &os.PathError{Op: "mkdir", Path: filepath.Join(path, inside[0]), Err: syscall.EROFS}
+		}
 	}
-	return recordfile.OpenDir(path, group...)
+	return layout.OpenDir(path, inside...)
 }
 
-const blocked = "+blocked"
+const blocked = ".blocked-"
 
 // block makes openUnblocked refuse a group, until what it returns is called.
 func block(t testing.TB, cfg *Config, group string) (unblock func()) {
-	mark := filepath.Join(cfg.Directory, group) + blocked
+	mark := filepath.Join(cfg.Directory, blocked+layout.GroupDir(cfg.GroupBy[0], group))
 	require.NoError(t, os.WriteFile(mark, nil, 0o600))
 	return func() { require.NoError(t, os.Remove(mark)) }
 }

@@ -6,9 +6,12 @@ package profilesfileexporter
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"math"
 	"strings"
 	"syscall"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -16,7 +19,8 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
 // count adds to a metric of this exporter.
@@ -38,7 +42,7 @@ func reasonOf(err error) string {
 		err    error
 		reason string
 	}{
-		{recordfile.ErrInvalidRecord, "invalid_record"},
+		{segment.ErrInvalidRecord, "invalid_record"},
 		{syscall.ENOSPC, "no_space"},
 		{syscall.EDQUOT, "no_space"},
 		{syscall.EROFS, "read_only"},
@@ -47,7 +51,7 @@ func reasonOf(err error) string {
 		{syscall.EIO, "io"},
 		{fs.ErrPermission, "permission"},
 		{fs.ErrNotExist, "removed"},
-		{recordfile.ErrGone, "removed"},
+		{store.ErrGone, "removed"},
 	} {
 		if errors.Is(err, known.err) {
 			return known.reason
@@ -80,7 +84,7 @@ func (e *fileExporter) countError(reason string) {
 }
 
 // countRecord counts a record. other is set if its group is beyond max_groups.
-func (e *fileExporter) countRecord(record recordfile.Record, stored int64, other bool) {
+func (e *fileExporter) countRecord(record store.Record, stored int64, other bool) {
 	e.count(e.telemetry.ExporterProfilesFileRecords, 1)
 	e.count(e.telemetry.ExporterProfilesFileUncompressedBytes, int64(len(record.Data)))
 	e.count(e.telemetry.ExporterProfilesFileWrittenBytes, stored)
@@ -89,15 +93,23 @@ func (e *fileExporter) countRecord(record recordfile.Record, stored int64, other
 	}
 	e.count(e.telemetry.ExporterProfilesFileOtherRecords, 1)
 	e.logOther.Do(func() {
-		e.logger.Warn("Reached max_groups; writing further groups to the directory _other",
+		e.logger.Warn("Reached max_groups; writing further groups to the group _other",
 			zap.String("directory", e.config.Directory), zap.Int("max_groups", e.config.MaxGroups),
 			zap.String("group", strings.Join(record.Group, "/")))
 	})
 }
 
+// countAhead counts a record whose time is not plausible: the clock of its sender may be wrong.
+func (e *fileExporter) countAhead(record store.Record) {
+	e.count(e.telemetry.ExporterProfilesFileAheadRecords, 1)
+	ends := time.Unix(0, int64(min(record.Entry.End, math.MaxInt64))).UTC()
+	e.trouble.Warn("Profiles end more than 24 hours ahead; queries of their time do not find them",
+		fmt.Errorf("profiles end at %s", ends.Format(time.RFC3339)), zap.String("group", strings.Join(record.Group, "/")))
+}
+
 // logFileClosed logs the first file at info, as a sign that files arrive, and the others at
 // debug.
-func (e *fileExporter) logFileClosed(f recordfile.ClosedFile) {
+func (e *fileExporter) logFileClosed(f store.ClosedFile) {
 	if e.uploader != nil {
 		e.uploader.FileClosed()
 	}
@@ -137,7 +149,7 @@ func stackOf(err error) []zap.Field {
 	return nil
 }
 
-func (e *fileExporter) logFileRecovered(f recordfile.RecoveredFile) {
+func (e *fileExporter) logFileRecovered(f store.RecoveredFile) {
 	outcome, message := "recovered", "Recovered incomplete file"
 	fields := []zap.Field{zap.String("partial", f.Partial), zap.Int64("truncated_bytes", f.Truncated)}
 	if f.Path == "" {
@@ -145,9 +157,15 @@ func (e *fileExporter) logFileRecovered(f recordfile.RecoveredFile) {
 	} else {
 		fields = append(fields, zap.String("path", f.Path), zap.Int("records", f.Records),
 			zap.Int64("bytes", f.Size))
+		if e.uploader != nil {
+			e.uploader.FileClosed()
+		}
 	}
 	e.count(e.telemetry.ExporterProfilesFileRecoveredFiles, 1, attribute.String("outcome", outcome))
 	e.logger.Info(message, fields...)
+	if f.IndexError != nil {
+		e.reportIndex(f.IndexError)
+	}
 }
 
 func (e *fileExporter) logFileRemoved(path string, size int64) {

@@ -18,7 +18,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
 // sum is that of a metric, for a reason or for all.
@@ -43,8 +44,8 @@ func TestReasons(t *testing.T) {
 		"permission":     syscall.EACCES,
 		"descriptors":    syscall.EMFILE,
 		"io":             &os.SyscallError{Syscall: "fsync", Err: syscall.EIO},
-		"removed":        fmt.Errorf("x: %w", recordfile.ErrGone),
-		"invalid_record": fmt.Errorf("%w: x", recordfile.ErrInvalidRecord),
+		"removed":        fmt.Errorf("x: %w", store.ErrGone),
+		"invalid_record": fmt.Errorf("%w: x", segment.ErrInvalidRecord),
 		"other":          errors.New("x"),
 	} {
 		assert.Equal(t, want, reasonOf(err))
@@ -66,7 +67,7 @@ func TestCopiesNothing(t *testing.T) {
 	record := profiletest.Proto(t, pd)
 	for _, groupBy := range [][]string{nil, {"service.name"}} {
 		cfg := createDefaultConfig().(*Config)
-		cfg.Directory, cfg.Compression, cfg.Sync, cfg.GroupBy = t.TempDir(), compressionNone, syncNone, groupBy
+		cfg.Directory, cfg.Sync, cfg.GroupBy = t.TempDir(), syncNone, groupBy
 		cfg.Rotation.MaxAge = time.Hour
 		e, _ := startExporter(t, cfg)
 		var fresh []pprofile.Profiles
@@ -91,7 +92,12 @@ func TestCopiesNothing(t *testing.T) {
 				}
 			})) / 19
 		}
-		marshal := allocated(func() { profiletest.Proto(t, next()) })
+		marshal := allocated(func() {
+			encoder := segment.NewEncoder()
+			defer encoder.Release()
+			_, err := encoder.Encode(segment.Proto, profiletest.Proto(t, next()))
+			require.NoError(t, err)
+		})
 		export := allocated(func() { require.NoError(t, e.ConsumeProfiles(t.Context(), next())) })
 		assert.Less(t, export, 2*marshal, "a copy takes as much again as marshalling, or more")
 		require.NoError(t, e.Shutdown(t.Context()))

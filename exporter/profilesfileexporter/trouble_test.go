@@ -18,16 +18,16 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 )
 
 // fullDir is a directory on a disk that may be full.
 type fullDir struct {
-	recordfile.Dir
+	layout.Dir
 	full *atomic.Bool
 }
 
-func (d fullDir) Create(name string) (recordfile.File, error) {
+func (d fullDir) Create(name string) (layout.Handle, error) {
 	if d.full.Load() {
 		return nil, &os.PathError{Op: "open", Path: name, Err: syscall.ENOSPC}
 	}
@@ -45,8 +45,8 @@ func TestAFullDiskIsOneWarning(t *testing.T) {
 	own, err := newFileExporter(cfg, set)
 	require.NoError(t, err)
 	var full atomic.Bool
-	own.options.OpenDir = func(path string, group ...string) (recordfile.Dir, error) {
-		dir, err := recordfile.OpenDir(path, group...)
+	own.options.OpenDir = func(path string, group ...string) (layout.Dir, error) {
+		dir, err := layout.OpenDir(path, group...)
 		return fullDir{dir, &full}, err
 	}
 	e := withRetries(t, own)

@@ -11,14 +11,15 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/objectstore"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/bucket"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/upload"
 )
 
 // openUploader makes the uploader. Retention then keeps files that wait for it longer than max_age.
 func (e *fileExporter) openUploader(s *ObjectStorageConfig) error {
-	uploader, err := objectstore.NewUploader(objectstore.UploadOptions{
-		Location:  objectstore.Location{Endpoint: s.Endpoint, Region: s.Region, Bucket: s.Bucket, Prefix: s.Prefix},
-		Directory: e.options.Directory, Levels: len(e.config.GroupBy), Timeout: s.Timeout, MaxAge: s.Retention.MaxAge, Interval: e.interval,
+	uploader, err := upload.New(upload.Options{
+		Location:  bucket.Location{Endpoint: s.Endpoint, Region: s.Region, Bucket: s.Bucket, Prefix: s.Prefix},
+		Directory: e.options.Directory, Timeout: s.Timeout, MaxAge: s.Retention.MaxAge, Interval: e.interval,
 		Uploaded: e.countUpload, Removed: e.countRemovedObject, Failed: e.reportUploadError, Waiting: func(n int) { e.waiting.Store(int64(n)) },
 	})
 	if err != nil {
@@ -48,7 +49,7 @@ const troubleUpload = "Upload failed; will retry"
 // reportUploadError logs a failure. The file stays in the directory.
 func (e *fileExporter) reportUploadError(err error, after time.Duration) {
 	e.count(e.telemetry.ExporterProfilesFileUploadFailures, 1)
-	if _, isConflict := errors.AsType[*objectstore.ConflictError](err); isConflict {
+	if _, isConflict := errors.AsType[*bucket.ConflictError](err); isConflict {
 		e.logger.Error("Cannot upload file", zap.Error(err))
 		return
 	}

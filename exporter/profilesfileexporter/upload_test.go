@@ -7,9 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"path"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,7 +20,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/s3test"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 )
 
 // uploading starts an exporter whose files have a record each.
@@ -52,7 +50,7 @@ func send(t *testing.T, e *fileExporter, n int) {
 func closedFiles(t *testing.T, e *fileExporter) map[string][]byte {
 	files := map[string][]byte{}
 	for name, data := range s3test.Files(t, e.config.Directory) {
-		if _, ours := recordfile.ParseName(strings.TrimSuffix(path.Base(name), recordfile.IndexSuffix)); ours && !strings.HasSuffix(name, recordfile.PartialSuffix) {
+		if f, ours := layout.ParsePath(name); ours && !f.Partial {
 			files["host-1/"+name] = data
 		}
 	}
@@ -106,12 +104,12 @@ func TestOutageOfTheObjectStore(t *testing.T) {
 	before := closedFiles(t, e)
 	e.writer.Maintain()
 	kept := closedFiles(t, e)
-	assert.Len(t, before, 10)
-	assert.Len(t, kept, 6, "three files and their indexes")
+	assert.Len(t, before, 5)
+	assert.Len(t, kept, 3)
 	assert.Equal(t, int64(2), sum(t, telemetry, "dropped_files", ""))
 	dropped := logs.FilterMessage("Removed a file before it was uploaded; raise retention::max_total_size or max_files").All()
 	require.Len(t, dropped, 2)
-	assert.Contains(t, before, "host-1/checkout/"+path.Base(dropped[0].ContextMap()["path"].(string)))
+	assert.Contains(t, before, "host-1/"+dropped[0].ContextMap()["path"].(string))
 	failures := logs.FilterMessage("Upload failed; will retry").All()
 	require.NotEmpty(t, failures)
 	assert.Contains(t, failures[0].ContextMap()["error"], "s3://profiles/host-1/: Please reduce your request rate. (SlowDown)")
@@ -147,9 +145,7 @@ func TestShutdownDoesNotWaitForUploads(t *testing.T) {
 	hang.Store(false)
 	want, taken := closedFiles(t, first), ""
 	for key := range want {
-		if !strings.HasSuffix(key, recordfile.IndexSuffix) {
-			taken = key
-		}
+		taken = key
 	}
 	want[taken] = []byte("of another Collector")
 	s.Put(taken, want[taken])
@@ -158,7 +154,7 @@ func TestShutdownDoesNotWaitForUploads(t *testing.T) {
 		return sum(t, telemetry, "uploaded_files", "") == 2 && logs.FilterMessage("Cannot upload file").Len() == 1
 	}, time.Minute, time.Millisecond)
 	assert.Contains(t, logs.FilterMessage("Cannot upload file").All()[0].ContextMap()["error"],
-		"put s3://profiles/"+taken+": there is another object of this name: give each Collector a prefix of its own, such as ${env:HOSTNAME}")
+		"put s3://profiles/"+taken+": there is another object of this name, which stays; move it away")
 	assert.Equal(t, int64(1), sum(t, telemetry, "waiting_uploads", ""))
 	assert.Equal(t, want, s.Objects())
 }

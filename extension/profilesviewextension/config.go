@@ -16,7 +16,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/page"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/objectstore"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/bucket"
 )
 
 // Config is the configuration of the extension: confighttp's server configuration with the
@@ -72,8 +72,8 @@ func (c *Config) Validate() error {
 	endpoint := c.HTTP.NetAddr.Endpoint
 	checks.That(endpoint != "", "endpoint", endpoint, "an address such as localhost:4041")
 	checks.That(c.Directory != "", "directory", c.Directory, "the directory of the profiles_file exporter")
-	if objectstore.IsURL(c.Directory) {
-		if _, err := objectstore.ParseURL(c.Directory); err != nil {
+	if bucket.IsURL(c.Directory) {
+		if _, err := bucket.ParseURL(c.Directory); err != nil {
 			checks.Add(fmt.Errorf("directory: %w", err))
 		}
 	} else {

@@ -43,13 +43,15 @@ type view struct {
 }
 
 func (v *view) Start(ctx context.Context, host component.Host) error {
-	v.page = page.New(page.Settings{
+	var err error
+	if v.page, err = page.New(page.Settings{
 		Directory: v.config.Directory,
 		MaxMemory: int64(v.config.MaxMemory),
 		Timeout:   v.config.HTTP.WriteTimeout * 9 / 10,
 		TraceURL:  v.config.TraceURL,
-	})
-	var err error
+	}); err != nil {
+		return err
+	}
 	if v.telemetry, err = newTelemetry(&v.settings, v.page); err != nil {
 		return err
 	}

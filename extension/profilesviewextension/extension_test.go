@@ -35,7 +35,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
 // load reads and validates a configuration as the Collector does.
@@ -300,8 +301,8 @@ func TestTakenPortIsNamed(t *testing.T) {
 // TestShutdownDuringQueries: clients leave, and the extension stops, at any point of a query.
 func TestShutdownDuringQueries_V8(t *testing.T) {
 	dir := t.TempDir()
-	writer, err := recordfile.OpenWriter(recordfile.Options{
-		Directory: dir, MaxOpen: 1, Format: recordfile.Format{Content: recordfile.OTLPProto},
+	writer, err := store.OpenWriter(store.Options{
+		Directory: dir, MaxOpen: 1, Format: segment.Proto,
 		Failed: func(err error) { assert.NoError(t, err) },
 	})
 	require.NoError(t, err)
@@ -310,7 +311,7 @@ func TestShutdownDuringQueries_V8(t *testing.T) {
 		for _, p := range pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().All() {
 			p.SetTime(pcommon.NewTimestampFromTime(time.Now()))
 		}
-		require.NoError(t, writer.Append(recordfile.Record{Data: profiletest.Proto(t, pd)}))
+		require.NoError(t, writer.Append(store.Record{Data: profiletest.Proto(t, pd)}))
 	}
 	require.NoError(t, writer.Close())
 	for range profiletest.Rounds(t, 5, 200) {

@@ -94,7 +94,7 @@ func (r *Record) decodePprof() (pprofile.Profiles, error) {
 		}
 		data = message
 	}
-	limits := pproftranslator.Limits{DecompressedSize: int(r.options.maxRecord())}
+	limits := pproftranslator.Limits{DecompressedSize: int(r.options.maxRecord()), Memory: r.options.MaxMemory}
 	return (&pproftranslator.Unmarshaler{Limits: limits}).UnmarshalProfiles(data)
 }
 

@@ -252,7 +252,7 @@ func (r *recordReader) readChunks(from io.ReaderAt, size int64) error {
 	u := jfrtranslator.Unmarshaler{ChunkSize: int(r.options.maxRecord()), NormalizeClassNames: true}
 	chunks := u.NewReader(from, size)
 	for !r.ended {
-		pd, report, err := chunks.Next(r.options.maxDecoded())
+		pd, report, err := chunks.Next(r.options.maxDecoded(), nil)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}

@@ -184,7 +184,7 @@ func (h *history) query(service string, from, to time.Time, step ...time.Duratio
 		return nil, err
 	}
 	samples := map[string]*expand.Sample{}
-	for _, p := range profiles {
+	for _, p := range expand.Normalize(profiles, expand.Options{SameCode: true}) {
 		p.Scope.Version = "" // a query leaves it out of scopes with snapshots
 		for _, s := range p.Samples {
 			key := fmt.Sprint(p.Resource, p.Scope, p.Type, p.Unit, p.PeriodType, p.PeriodUnit, p.Period, p.Attributes, p.Shape, s.Identity())

@@ -154,11 +154,11 @@ func (m *maker) addRecord(ctx context.Context, record *archive.Record) error {
 			return err
 		}
 	}
-	if err = m.window.Add(payload, nil); err != nil {
+	if err = m.window.Add(payload); err != nil {
 		if err := m.flush(ctx); err != nil {
 			return err
 		}
-		if err = m.window.Add(payload, nil); err != nil {
+		if err = m.window.Add(payload); err != nil {
 			return record.Fail(err)
 		}
 	}

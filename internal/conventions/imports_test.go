@@ -19,7 +19,7 @@ import (
 // and files as a whole; components and commands. A package imports only packages of lower layers, earlier ones of its own
 // layer, and those below its own directory. Components do not import each other. Add a new package here.
 var layers = [][]string{
-	{"internal/panics", "internal/config", "internal/sampletypes", "internal/wire", "internal/httpguard", "internal/regularfile", "internal/symbols", "internal/repeatlog"},
+	{"internal/budget", "internal/panics", "internal/config", "internal/sampletypes", "internal/wire", "internal/httpguard", "internal/regularfile", "internal/symbols", "internal/repeatlog"},
 	{"internal/dictionary", "internal/labels", "internal/webui", "internal/merge", "internal/recordfile", "translator/foldedtranslator", "translator/pproftranslator", "translator/jfrtranslator"},
 	{"internal/store", "internal/ingest", "internal/archive", "internal/compact", "internal/objectstore", "internal/query", "internal/symbolize"},
 	slices.Concat(components, commands),

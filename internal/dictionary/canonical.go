@@ -22,6 +22,8 @@ type Writer struct {
 	from *Tables
 
 	perTable[selection]
+	// images has mappings by address that are equal to an image in the output, and the image.
+	images map[int32]int32
 
 	// The entry of each table that is being read.
 	mapping   Mapping
@@ -104,6 +106,7 @@ func (w *Writer) Reset() {
 	for i, table := range w.from.all() {
 		w.all()[i].reset(table.len())
 	}
+	clear(w.images)
 }
 
 // UseSample uses a stack, an attribute set and a link.
@@ -137,7 +140,7 @@ func (w *Writer) useLocation(i int32) {
 	l.Decode(w.from.locations.at(i))
 	if w.mappings.use(l.Mapping) {
 		m := &w.mapping
-		m.Decode(w.from.mappings.at(l.Mapping))
+		w.from.readMapping(l.Mapping, m)
 		w.UseString(m.Filename)
 		for _, a := range m.Attributes {
 			w.useAttribute(a)
@@ -166,8 +169,9 @@ func (w *Writer) useAttribute(i int32) {
 	}
 }
 
-// Rank orders the used entries by content.
+// Rank orders the used entries by content. The addresses of images, which the first payload decides, do not count.
 func (w *Writer) Rank() {
+	w.joinImages()
 	w.strings.sort(func(a, b int32) int { return bytes.Compare(w.from.strings.at(a), w.from.strings.at(b)) })
 	w.links.sort(func(a, b int32) int { return bytes.Compare(w.from.links.at(a), w.from.links.at(b)) })
 	w.attributes.sort(func(x, y int32) int {
@@ -191,8 +195,9 @@ func (w *Writer) Rank() {
 	})
 	sortByKeys(&w.mappings, func(key []int64, i int32) []int64 {
 		m := &w.mapping
-		m.Decode(w.from.mappings.at(i))
-		key = append(key, int64(w.strings.rank[m.Filename]), int64(m.MemoryStart), int64(m.MemoryLimit), int64(m.FileOffset))
+		w.from.readMapping(i, m)
+		key = append(key, int64(w.strings.rank[m.Filename]), int64(m.MemoryStart), int64(m.MemoryLimit), int64(m.FileOffset),
+			int64(w.from.mappings.at(i)[0]))
 		return w.appendAttributeRanks(key, m.Attributes)
 	})
 	sortByKeys(&w.locations, func(key []int64, i int32) []int64 {
@@ -292,8 +297,44 @@ func (w *Writer) placeAttributes(attributes []int32) {
 	}
 }
 
+// joinImages finds the mappings by address that are equal to an image in the output.
+func (w *Writer) joinImages() {
+	t, m := w.from, &w.mapping
+	places := map[string]int32{} // of images in the output
+	var key []byte
+	for _, i := range w.mappings.used {
+		if image := t.imageOf(i); image != nil {
+			t.readMapping(i, m)
+			m.MemoryStart, m.MemoryLimit = image.start, image.start+m.MemoryLimit
+			key = m.AppendKey(key[:0])
+			places[string(key)] = i
+		}
+	}
+	if len(places) == 0 {
+		return
+	}
+	for _, i := range w.mappings.used {
+		if image, ok := places[string(t.mappings.at(i)[1:])]; ok && image != i && t.imageOf(i) == nil {
+			if w.images == nil {
+				w.images = map[int32]int32{}
+			}
+			w.images[i] = image
+		}
+	}
+}
+
+// placeMapping returns the new index of mapping i.
+func (w *Writer) placeMapping(i int32) int32 {
+	if len(w.images) > 0 {
+		if image, ok := w.images[i]; ok {
+			i = image
+		}
+	}
+	return w.mappings.placeOf(i)
+}
+
 // Write fills dst, which must be empty, with the used entries. Each entry is also
-// added to digest, in its binary form.
+// added to digest, in its binary form: an image, and the locations in it, without its start.
 func (w *Writer) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
 	var key []byte
 	add := func(table byte, k []byte) {
@@ -314,20 +355,30 @@ func (w *Writer) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
 	writeTable(&w.locations, dst.LocationTable(), func(i int32, to pprofile.Location) {
 		l := &w.location
 		l.Decode(w.from.locations.at(i))
-		l.Mapping = w.mappings.placeOf(l.Mapping)
+		image := w.from.imageOf(l.Mapping)
+		l.Mapping = w.placeMapping(l.Mapping)
 		for n := range l.Lines {
 			l.Lines[n].Function = w.functions.placeOf(l.Lines[n].Function)
 		}
 		w.placeAttributes(l.Attributes)
 		add('l', l.AppendKey(key[:0]))
+		if image != nil && l.Address != 0 {
+			l.Address += image.start - 1
+		}
 		l.Write(to)
 	})
 	writeTable(&w.mappings, dst.MappingTable(), func(i int32, to pprofile.Mapping) {
 		m := &w.mapping
-		m.Decode(w.from.mappings.at(i))
+		w.from.readMapping(i, m)
 		m.Filename = w.String(m.Filename)
 		w.placeAttributes(m.Attributes)
-		add('m', m.AppendKey(key[:0]))
+		table, start := byte('m'), uint64(0)
+		if image := w.from.imageOf(i); image != nil {
+			table, start = 'i', image.start
+		}
+		add(table, m.AppendKey(key[:0]))
+		m.MemoryStart += start
+		m.MemoryLimit += start
 		m.Write(to)
 	})
 	writeTable(&w.functions, dst.FunctionTable(), func(i int32, to pprofile.Function) {

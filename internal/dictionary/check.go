@@ -37,29 +37,21 @@ func Check(pd pprofile.Profiles) error {
 	return c.err
 }
 
-// Growth is the most that a payload can add to any of Tables: what it has in all of its tables, as one of ours may have
-// room for many times that.
-type Growth struct {
-	Entries int
-	Content int // bytes of their binary form
-}
-
-// CheckToMerge is Check and ResolveStrings. It also returns what the resolved payload can add to a table. It rejects a
-// sample, Profile, mapping or location that has two attributes of one key, apart from the attributes of
-// samples for which drop is true, by index.
-func CheckToMerge(pd pprofile.Profiles, drop []bool) (resolved pprofile.Profiles, growth Growth, err error) {
+// CheckToMerge is Check and ResolveStrings. It also rejects a sample, Profile, mapping or location that has two attributes of
+// one key, apart from the attributes of samples for which drop is true, by index.
+func CheckToMerge(pd pprofile.Profiles, drop []bool) (resolved pprofile.Profiles, err error) {
 	c := checker{lengths: lengthsOf(pd.Dictionary()), merges: true, drop: drop}
 	if c.profiles(pd); c.err != nil {
-		return pd, growth, c.err
+		return pd, c.err
 	}
 	if resolved, err = ResolveStrings(pd); err != nil {
-		return pd, growth, err
+		return pd, err
 	}
-	if resolved != pd { // text in place of references takes more, and is equal or not
+	if resolved != pd { // text in place of references is equal or not
 		c = checker{lengths: c.lengths, merges: true, drop: drop}
 		c.profiles(resolved)
 	}
-	return resolved, c.growth, cmp.Or(c.err, c.duplicate)
+	return resolved, cmp.Or(c.err, c.duplicate)
 }
 
 type checker struct {
@@ -69,16 +61,12 @@ type checker struct {
 	sets      SetChecker
 	err       error
 	duplicate error // of the first set with two attributes of one key
-	growth    Growth
 }
 
 func (c *checker) profiles(pd pprofile.Profiles) {
 	c.sets.Dictionary = pd.Dictionary()
 	c.values(pd) // before sets, which compare them
 	c.dictionary(pd.Dictionary())
-	for _, n := range c.lengths.all() {
-		c.growth.Entries += *n
-	}
 	for i, rp := range pd.ResourceProfiles().All() {
 		for j, sp := range rp.ScopeProfiles().All() {
 			for k, p := range sp.Profiles().All() {
@@ -86,19 +74,10 @@ func (c *checker) profiles(pd pprofile.Profiles) {
 					return
 				}
 				c.profile(p, i, j, k)
-				c.growth.Entries += 1 + p.Samples().Len() // attribute sets
 			}
 		}
 	}
-	c.growth.Content += maxFixed * c.growth.Entries
 }
-
-// The most bytes that the fixed fields of an entry, a line and an index take in binary form.
-const (
-	maxFixed = 35
-	maxLine  = 25
-	maxIndex = 5
-)
 
 // index checks one index. It formats the place only for an error. Where there are many indices, bad is asked first:
 // it is inlined.
@@ -129,15 +108,13 @@ func firstBad(s pcommon.Int32Slice, length int) int {
 	return -1
 }
 
-// mayBeBad returns false for none and for one valid attribute, as most samples and locations have: it is inlined. maxFixed
-// has room for one.
+// mayBeBad returns false for none and for one valid attribute, as most samples and locations have: it is inlined.
 func (c *checker) mayBeBad(s pcommon.Int32Slice) bool {
 	return s.Len() > 1 || s.Len() == 1 && bad(s.At(0), c.lengths.attributes)
 }
 
 // attributes checks the attribute_indices of what is at place.
 func (c *checker) attributes(s pcommon.Int32Slice, drop []bool, place string, args ...int) {
-	c.growth.Content += maxIndex * s.Len()
 	if n := firstBad(s, c.lengths.attributes); n >= 0 {
 		c.index(s.At(n), c.lengths.attributes, "attribute", place+".attribute_indices[%d]", append(args[:len(args):len(args)], n)...)
 	}
@@ -159,10 +136,7 @@ func (c *checker) dictionary(d pprofile.ProfilesDictionary) {
 		c.index(m.FilenameStrindex(), n.strings, "string", "mapping_table[%d].filename_strindex", i)
 		c.attributes(m.AttributeIndices(), nil, "mapping_table[%d]", i)
 	}
-	content := c.locations(d.LocationTable()) // and of strings and stacks
-	for _, s := range d.StringTable().All() {
-		content += maxText(s)
-	}
+	c.locations(d.LocationTable())
 	for i, f := range d.FunctionTable().All() {
 		if bad(f.NameStrindex(), n.strings) || bad(f.SystemNameStrindex(), n.strings) || bad(f.FilenameStrindex(), n.strings) {
 			c.index(f.NameStrindex(), n.strings, "string", "function_table[%d].name_strindex", i)
@@ -172,22 +146,19 @@ func (c *checker) dictionary(d pprofile.ProfilesDictionary) {
 	}
 	for i, s := range d.StackTable().All() {
 		indices := s.LocationIndices()
-		content += maxIndex * indices.Len()
 		if j := firstBad(indices, n.locations); j >= 0 {
 			c.index(indices.At(j), n.locations, "location", "stack_table[%d].location_indices[%d]", i, j)
 		}
 	}
-	c.growth.Content += content
 }
 
-// locations returns the most bytes that lines take. As a part of dictionary it takes 30 % more instructions.
-func (c *checker) locations(table pprofile.LocationSlice) (content int) {
+// locations is a function of its own, because as a part of dictionary it takes 30 % more instructions.
+func (c *checker) locations(table pprofile.LocationSlice) {
 	mappings, functions := c.lengths.mappings, c.lengths.functions
 	for i, l := range table.All() {
 		if m := l.MappingIndex(); bad(m, mappings) {
 			c.index(m, mappings, "mapping", "location_table[%d].mapping_index", i)
 		}
-		content += maxLine * l.Lines().Len()
 		for j, line := range l.Lines().All() {
 			if f := line.FunctionIndex(); bad(f, functions) {
 				c.index(f, functions, "function", "location_table[%d].lines[%d].function_index", i, j)
@@ -197,20 +168,11 @@ func (c *checker) locations(table pprofile.LocationSlice) (content int) {
 			c.attributes(attributes, nil, "location_table[%d]", i)
 		}
 	}
-	return content
 }
-
-// maxText is the most bytes that a string takes: each of its own may be escaped.
-func maxText(s string) int { return escapedByte*len(s) + maxIndex }
 
 // value reports whether v nests at most depth levels, of lists that are not too long.
 func (c *checker) value(v pcommon.Value, depth int) bool {
-	c.growth.Content += 10 // a tag, and a number or a length
 	switch v.Type() {
-	case pcommon.ValueTypeStr:
-		c.growth.Content += maxText(v.Str())
-	case pcommon.ValueTypeBytes:
-		c.growth.Content += v.Bytes().Len()
 	case pcommon.ValueTypeSlice:
 		ok := depth > 0
 		for i := 0; ok && i < v.Slice().Len(); i++ {
@@ -221,8 +183,8 @@ func (c *checker) value(v pcommon.Value, depth int) bool {
 		if depth == 0 || v.Map().Len() > MaxListEntries {
 			return false
 		}
-		for key, e := range v.Map().All() {
-			if c.growth.Content += maxText(key); !c.value(e, depth-1) {
+		for _, e := range v.Map().All() {
+			if !c.value(e, depth-1) {
 				return false
 			}
 		}

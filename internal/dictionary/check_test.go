@@ -4,7 +4,6 @@
 package dictionary
 
 import (
-	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -14,7 +13,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // Check names each index field that is outside its table.
@@ -83,42 +81,6 @@ func TestCheckCounts(t *testing.T) {
 	require.NoError(t, Check(pd))
 }
 
-// Growth is at least what the tables get.
-func TestGrowthIsEnough_P1(t *testing.T) {
-	crafted := profiletest.OneOfEach() // each pair of attributes is a set, and repairs make a text longer
-	samples := crafted.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples()
-	for i := range int32(20) {
-		crafted.Dictionary().StringTable().Append(fmt.Sprint("key", i))
-		a := crafted.Dictionary().AttributeTable().AppendEmpty()
-		a.SetKeyStrindex(i + 2)
-		a.Value().SetStr(strings.Repeat("\xffa", 1000))
-		for j := range i {
-			samples.AppendEmpty().AttributeIndices().Append(i+2, j+2)
-		}
-	}
-	payloads := []pprofile.Profiles{crafted}
-	for seed := range uint64(profiletest.Rounds(t, 50, 2000)) {
-		payloads = append(payloads, profiletest.GenerateProfiles(profiletest.NewRand(seed)))
-	}
-	for _, pd := range payloads {
-		_, growth, err := CheckToMerge(pd, nil)
-		require.NoError(t, err)
-		tables := New(0)
-		var r Remap
-		r.Reset(pd.Dictionary(), tables)
-		for p := range sampletypes.ProfilesOf(pd) {
-			r.AttributeSet(p.AttributeIndices(), nil)
-			for _, s := range p.Samples().All() {
-				r.Sample(s, nil)
-			}
-		}
-		for _, table := range tables.all() {
-			require.LessOrEqual(t, table.len()-1, growth.Entries)
-			require.LessOrEqual(t, len(table.content), growth.Content+100)
-		}
-	}
-}
-
 // Two different attributes of one key are rejected wherever they are; equal ones, zero values and dropped ones are not.
 func TestDuplicateKeysInSets_P1(t *testing.T) {
 	sets := map[string]func(pd pprofile.Profiles) pcommon.Int32Slice{
@@ -143,14 +105,14 @@ func TestDuplicateKeysInSets_P1(t *testing.T) {
 			a.Value().SetInt(value)
 		}
 		set(pd).FromRaw([]int32{n, n + 1, 0, n, 0})
-		_, _, err := CheckToMerge(pd, nil)
+		_, err := CheckToMerge(pd, nil)
 		require.NoError(t, err, "equal")
 		set(pd).Append(n + 2)
-		_, _, err = CheckToMerge(pd, nil)
+		_, err = CheckToMerge(pd, nil)
 		require.ErrorContains(t, err, place+`: attribute_indices refer to two attributes with the key "k`)
 		drop := make([]bool, n+3)
 		drop[n+2] = true
-		if _, _, err = CheckToMerge(pd, drop); strings.HasSuffix(place, "samples[0]") {
+		if _, err = CheckToMerge(pd, drop); strings.HasSuffix(place, "samples[0]") {
 			require.NoError(t, err, "dropped")
 		} else {
 			require.Error(t, err, "only samples lose attributes")

@@ -47,7 +47,7 @@ func TestCraftedEntriesDoNotCollide_P6(t *testing.T) {
 	const n = manyEntries
 	r := rand.New(rand.NewPCG(6, 6))
 	requireSpread(t, func() (*index, func(string)) {
-		tables := New(0)
+		tables := New()
 		return &tables.strings.index, func(s string) { tables.String(s) }
 	}, func(int) string { return fmt.Sprintf("%016x", r.Uint64()) }, map[string]func(int) string{
 		// "Aa" and "BB" are equal under a polynomial hash of base 31, so all of these are.
@@ -61,7 +61,7 @@ func TestCraftedEntriesDoNotCollide_P6(t *testing.T) {
 	})
 	requireSpread(t, func() (*index, func([]int32)) {
 		table := &table{}
-		return &table.index, func(stack []int32) { table.intern(n, bytesOf(stack)) }
+		return &table.index, func(stack []int32) { table.intern(bytesOf(stack)) }
 	}, func(int) []int32 { return []int32{r.Int32(), r.Int32(), r.Int32()} }, map[string]func(int) []int32{
 		"equal sums":  func(i int) []int32 { return []int32{int32(i), int32(n - i), 7} },
 		"equal xors":  func(i int) []int32 { return []int32{int32(i), int32(i), 7} },
@@ -70,7 +70,7 @@ func TestCraftedEntriesDoNotCollide_P6(t *testing.T) {
 		"consecutive": func(i int) []int32 { return []int32{int32(i), int32(i + 1)} },
 	})
 	requireSpread(t, func() (*index, func([]Line)) {
-		tables := New(0)
+		tables := New()
 		tables.StartWriting(pprofile.NewProfiles().Dictionary())
 		return &tables.locations.index, func(lines []Line) { tables.Location(&Location{Lines: lines}) }
 	}, func(int) []Line { return []Line{{Function: 1}, {Function: r.Int32(), Line: r.Int64()}} }, map[string]func(int) []Line{

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -53,7 +54,7 @@ func TestTableAgreesWithMap(t *testing.T) {
 					known[entry] = want
 					order = append(order, entry)
 				}
-				n, added := table.intern(math.MaxInt32, []byte(entry))
+				n, added := table.intern([]byte(entry))
 				require.Equal(t, want, n)
 				require.Equal(t, !ok, added)
 			}
@@ -92,7 +93,7 @@ func TestEqualValuesAreOneEntry(t *testing.T) {
 		{map[string]any{}}, {map[string]any{"a": int64(1), "b": 0.0}, list("ab", ab), list("ba", ab)}, {map[string]any{"a": "1", "b": 0.0}},
 		{"\xff", `\xff`}, {"\xfe"}, {"\xff\xfe"}, {"\uFFFD"},
 	}
-	tables := New(0)
+	tables := New()
 	seen := map[int32]int{}
 	for n, class := range classes {
 		for i, raw := range class {
@@ -117,7 +118,7 @@ func TestEqualValuesAreOneEntry(t *testing.T) {
 }
 
 func TestAttributesAreSets(t *testing.T) {
-	tables := New(0)
+	tables := New()
 	var attributes []int32
 	for _, key := range []string{"a", "b", "c"} {
 		attributes = append(attributes, tables.Attribute(tables.String(key), 0, Value(nil).AppendInt(1)))
@@ -133,6 +134,8 @@ func TestAttributesAreSets(t *testing.T) {
 }
 
 func TestFullTableIsAnError(t *testing.T) {
+	defer func(entries, content int) { maxEntries, maxContent = entries, content }(maxEntries, maxContent)
+	maxEntries, maxContent = 10, 1000
 	for _, intern := range []func(*Tables, int) int32{
 		func(t *Tables, i int) int32 { return t.String(fmt.Sprint(i)) },
 		func(t *Tables, i int) int32 { return t.Mapping(Mapping{MemoryStart: uint64(i)}) },
@@ -142,26 +145,25 @@ func TestFullTableIsAnError(t *testing.T) {
 		func(t *Tables, i int) int32 { return t.Attribute(0, 0, Value(nil).AppendInt(int64(i))) },
 		func(t *Tables, i int) int32 { return t.Stack(make([]int32, i)) },
 	} {
-		tables := New(10)
+		tables := New()
 		for i := 1; i < 10; i++ {
 			require.EqualValues(t, i, intern(tables, i))
 		}
 		require.NoError(t, tables.Err())
-		require.NoError(t, tables.HasRoom(Growth{Content: 100}))
-		require.ErrorContains(t, tables.HasRoom(Growth{Entries: 1}), "s: more than the limit of 10 entries")
-		require.ErrorContains(t, tables.HasRoom(Growth{Content: math.MaxUint32 + 1}), "table of strings: more than the limit of 4294967295 bytes")
 		require.EqualValues(t, 5, intern(tables, 5), "what is there is found in a full table")
 		require.Zero(t, intern(tables, 10))
-		var overflow *OverflowError
-		require.ErrorAs(t, tables.Err(), &overflow)
-		require.Equal(t, 10, overflow.Limit)
+		require.ErrorIs(t, tables.Err(), ErrFull)
+		tables.Reset()
+		require.NoError(t, tables.Err())
+		require.Zero(t, tables.String(strings.Repeat("x", 1001)))
+		require.ErrorIs(t, tables.Err(), ErrFull)
 	}
 }
 
 // Tables that write each entry at once find the same entries as those that keep them.
 func TestWrittenEntriesAreFoundAgain(t *testing.T) {
 	for seed := range uint64(profiletest.Rounds(t, 10, 1000)) {
-		kept, at := New(0), New(0)
+		kept, at := New(), New()
 		dst := pprofile.NewProfiles().Dictionary()
 		at.StartWriting(dst)
 		for n := range uint64(3) {
@@ -222,7 +224,7 @@ func TestSamplesAgreeWithMap(t *testing.T) {
 
 // A recording may have thousands of small chunks after a large one, and Grow is called for each.
 func TestGrowingOftenTakesLittleMemory(t *testing.T) {
-	tables := New(0)
+	tables := New()
 	add := func(n int) {
 		tables.Grow(Room{Strings: n, Functions: n, Locations: n, Stacks: n})
 		for range n {

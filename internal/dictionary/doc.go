@@ -16,6 +16,7 @@
 //   - An entry is found by its whole value, never by a hash alone. Attribute indices are
 //     a set; lines and the locations of a stack keep their order; int 1 is not "1";
 //     key-value lists compare without order; -0.0 equals 0.0; NaN equals NaN by bits.
+//   - With [Remap.Relocate], locations of one program are equal at the same distance from the start of their mapping.
 //   - Hashes are keyed anew in each process, so that no input can be made to collide.
 //   - An entry takes a few bytes of one large slice, not an object of the heap.
 //   - Strings are valid UTF-8: other bytes are escaped as \xff, and repairs are counted.

@@ -29,6 +29,8 @@ const (
 type Remap struct {
 	// Granularity says which fields of locations are left out, so that more of them are equal.
 	Granularity Granularity
+	// Relocate makes one location of those that are the same code at other addresses. The tables may not be writing.
+	Relocate bool
 	// KeepPartialLinks keeps links that have only one of the two ids.
 	KeepPartialLinks bool
 
@@ -37,7 +39,8 @@ type Remap struct {
 	// By index in the source: the index in the tables plus one, 0 before it is asked for. That of sets is by
 	// attribute, and has the set of it alone. All are parts of indices.
 	perTable[memo]
-	indices memo
+	indices    memo
+	placements []placement // by mapping of the source, if Relocate is set
 
 	// The entry that is being read.
 	ofLocation Location
@@ -63,6 +66,11 @@ func (r *Remap) Reset(from pprofile.ProfilesDictionary, to *Tables) {
 			indices[0] = 1 // index 0 of an empty table is the zero value
 		}
 		*r.all()[i], rest = indices, rest[len(indices):]
+	}
+	r.placements = r.placements[:0]
+	if r.Relocate {
+		r.placements = slices.Grow(r.placements, len(r.mappings))[:len(r.mappings)]
+		clear(r.placements)
 	}
 }
 
@@ -114,11 +122,16 @@ func (r *Remap) Mapping(i int32) int32 {
 }
 
 func (r *Remap) internMapping(i int32) int32 {
+	return r.mappings.set(i, r.to.Mapping(*r.readMapping(i)))
+}
+
+// readMapping returns mapping i with indices of the tables, in memory that the next call overwrites.
+func (r *Remap) readMapping(i int32) *Mapping {
 	from, m := r.from.MappingTable().At(int(i)), &r.ofMapping
 	m.MemoryStart, m.MemoryLimit, m.FileOffset = from.MemoryStart(), from.MemoryLimit(), from.FileOffset()
 	m.Filename = r.String(from.FilenameStrindex())
 	m.Attributes = r.appendAttributes(m.Attributes[:0], from.AttributeIndices(), nil)
-	return r.mappings.set(i, r.to.Mapping(*m))
+	return m
 }
 
 // Location returns the index in the tables of location i.
@@ -132,9 +145,14 @@ func (r *Remap) Location(i int32) int32 {
 func (r *Remap) internLocation(i int32) int32 {
 	from, l := r.from.LocationTable().At(int(i)), &r.ofLocation
 	lines := from.Lines()
-	l.Mapping, l.Address = r.Mapping(from.MappingIndex()), from.Address()
+	l.Address = from.Address()
 	if r.Granularity != ByAddress && lines.Len() > 0 {
 		l.Address = 0
+	}
+	if m := from.MappingIndex(); int(m) < len(r.placements) && r.placements[m].moves != movesNone {
+		l.Mapping, l.Address = r.place(m, l.Address, lines.Len() > 0)
+	} else {
+		l.Mapping = r.Mapping(m)
 	}
 	l.Lines = l.Lines[:0]
 	for _, from := range lines.All() {

@@ -18,7 +18,7 @@ func TestRemapWithoutZeroValues(t *testing.T) {
 	pd.Dictionary().LocationTable().AppendEmpty().SetAddress(7)
 	pd.Dictionary().StackTable().AppendEmpty().LocationIndices().Append(0)
 	require.NoError(t, Check(pd))
-	tables := New(0)
+	tables := New()
 	var r Remap
 	r.Reset(pd.Dictionary(), tables)
 	require.Equal(t, "first", tables.StringAt(r.String(0)))

@@ -19,7 +19,7 @@ type Splitter struct {
 
 // NewSplitter returns a Splitter of pd.
 func NewSplitter(pd pprofile.Profiles) *Splitter {
-	s := &Splitter{from: pd, tables: New(0)}
+	s := &Splitter{from: pd, tables: New()}
 	s.remap.KeepPartialLinks = true
 	return s
 }

@@ -5,6 +5,7 @@ package dictionary
 
 import (
 	"bytes"
+	"math"
 	"slices"
 	"unsafe"
 )
@@ -24,7 +25,11 @@ type entries struct {
 	ends    []uint32 // where each entry ends in content
 }
 
-const maxContent = 1<<32 - 1
+// What a table has room for: as int32 and uint32 can number. They are variables for tests.
+var (
+	maxEntries = math.MaxInt32
+	maxContent = math.MaxUint32
+)
 
 // at returns entry i.
 func (t *entries) at(i int32) []byte {
@@ -57,10 +62,10 @@ func (t *table) likely(entry []byte) (n int32, ok bool) {
 	return 0, false
 }
 
-// intern returns the number of an entry, of which it keeps a copy if it is new. If the table is full (limit entries, or
-// 2^32 bytes), intern returns -1. Ask likely first.
-func (t *table) intern(limit int, entry []byte) (n int32, added bool) {
-	n, added = t.number(limit, hashOf(entry), entry, func(n int32) bool { return bytes.Equal(t.at(n), entry) })
+// intern returns the number of an entry, of which it keeps a copy if it is new. If the table is full, intern returns -1. Ask
+// likely first.
+func (t *table) intern(entry []byte) (n int32, added bool) {
+	n, added = t.number(hashOf(entry), entry, func(n int32) bool { return bytes.Equal(t.at(n), entry) })
 	if n != 0 { // the zero value may come anywhere
 		t.next = n + 1
 	}
@@ -68,12 +73,12 @@ func (t *table) intern(limit int, entry []byte) (n int32, added bool) {
 }
 
 // number is intern for an entry with this content, which is empty if the caller keeps the entry.
-func (t *table) number(limit int, hash uint32, content []byte, equals func(n int32) bool) (n int32, added bool) {
+func (t *table) number(hash uint32, content []byte, equals func(n int32) bool) (n int32, added bool) {
 	n, slot := t.index.Find(hash, equals)
 	if n >= 0 {
 		return n, false
 	}
-	if t.len() >= limit || len(t.content)+len(content) > maxContent {
+	if t.len() >= maxEntries || len(t.content)+len(content) > maxContent {
 		return -1, false
 	}
 	n = int32(t.len())

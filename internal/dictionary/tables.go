@@ -4,8 +4,7 @@
 package dictionary
 
 import (
-	"fmt"
-	"math"
+	"errors"
 	"slices"
 	"unicode/utf8"
 	"unsafe"
@@ -17,15 +16,15 @@ import (
 // for concurrent use.
 //
 // A method that interns an entry returns its index. If a table is full the method
-// returns 0, and Err returns an error until Reset. Callers add all of a payload and look once.
+// returns 0, and Err returns ErrFull until Reset. Callers add all of a payload and look once.
 type Tables struct {
-	limit int
 	perTable[table]
+	images     []image                     // by mapping, as far as there are images
 	dst        pprofile.ProfilesDictionary // see StartWriting
 	writes     bool
 	outputSize int
 	repaired   int
-	err        error
+	full       bool
 
 	key     []byte  // of the entry that is being interned
 	indices []int32 // of the set that is being interned
@@ -42,26 +41,12 @@ func (p *perTable[T]) all() [8]*T {
 	return [...]*T{&p.strings, &p.attributes, &p.mappings, &p.functions, &p.locations, &p.links, &p.stacks, &p.sets}
 }
 
-var tableNames = [8]string{"string", "attribute", "mapping", "function", "location", "link", "stack", "attribute set"}
+// ErrFull says that a table has no room for another entry.
+var ErrFull = errors.New("a dictionary has no room: its tables have at most 2^31 entries and 4 GiB of content each")
 
-// OverflowError says that a table has no room for another entry.
-type OverflowError struct {
-	Table string
-	Limit int
-	Of    string // that the limit counts: entries or bytes
-}
-
-func (e *OverflowError) Error() string {
-	return fmt.Sprintf("table of %ss: more than the limit of %d %s", e.Table, e.Limit, e.Of)
-}
-
-// New returns tables that hold the zero values alone. limit is how many entries a
-// table may have, 0 for as many as an int32 can number.
-func New(limit int) *Tables {
-	if limit <= 0 {
-		limit = math.MaxInt32
-	}
-	t := &Tables{limit: limit}
+// New returns tables that hold the zero values alone.
+func New() *Tables {
+	t := &Tables{}
 	t.addZeroValues()
 	return t
 }
@@ -83,7 +68,8 @@ func (t *Tables) Reset() {
 	for _, table := range t.all() {
 		table.reset()
 	}
-	t.err, t.repaired = nil, 0
+	t.images = t.images[:0]
+	t.full, t.repaired = false, 0
 	t.addZeroValues()
 }
 
@@ -123,39 +109,22 @@ func (t *Tables) Grow(n Room) {
 	}
 }
 
-// HasRoom returns an *OverflowError if this growth could fill a table.
-func (t *Tables) HasRoom(g Growth) error {
-	for _, table := range t.all() {
-		if table.len()+g.Entries > t.limit || len(table.content)+g.Content > maxContent {
-			return t.overflow(table, g.Entries)
-		}
+// Err returns ErrFull if an entry could not be added.
+func (t *Tables) Err() error {
+	if t.full {
+		return ErrFull
 	}
 	return nil
 }
-
-// overflow returns the error of a table without room for so many more entries, or if it has that, for their content.
-func (t *Tables) overflow(full *table, entries int) error {
-	tables := t.all()
-	e := &OverflowError{Table: tableNames[slices.Index(tables[:], full)], Limit: t.limit, Of: "entries"}
-	if full.len()+entries <= t.limit {
-		e.Limit, e.Of = maxContent, "bytes"
-	}
-	return e
-}
-
-// Err returns the *OverflowError of the first entry that could not be added, or nil.
-func (t *Tables) Err() error { return t.err }
 
 // Repaired is the number of strings so far in which bytes that were not UTF-8 were
 // replaced.
 func (t *Tables) Repaired() int { return t.repaired }
 
-// Mappings is the number of mappings, the zero value included.
-func (t *Tables) Mappings() int { return t.mappings.len() }
-
 // Retained is the memory that the tables hold on to, in bytes.
 func (t *Tables) Retained() int {
-	size := cap(t.key) + 4*cap(t.indices)
+	const imageSize = 16
+	size := cap(t.key) + 4*cap(t.indices) + imageSize*cap(t.images)
 	for _, table := range t.all() {
 		size += table.retained()
 	}
@@ -189,19 +158,17 @@ func (t *Tables) intern(table *table, entry []byte, size int) (i int32, write bo
 	if i, ok := table.likely(entry); ok {
 		return i, false
 	}
-	i, added := table.intern(t.limit, entry)
-	return t.index(i, added, table, size), added && t.writes
+	i, added := table.intern(entry)
+	return t.index(i, added, size), added && t.writes
 }
 
 // index returns i, the number of an entry in a table, or 0 if the table is full.
-func (t *Tables) index(i int32, added bool, table *table, size int) int32 {
+func (t *Tables) index(i int32, added bool, size int) int32 {
 	if added {
 		t.outputSize += size
 	}
 	if i < 0 {
-		if t.err == nil {
-			t.err = t.overflow(table, 1)
-		}
+		t.full = true
 		return 0
 	}
 	return i
@@ -217,8 +184,8 @@ func (t *Tables) StringBytes(s []byte) int32 {
 	if i, ok := t.strings.likely(s); ok {
 		return i
 	}
-	i, added := t.strings.intern(t.limit, t.Valid(s))
-	return t.index(i, added, &t.strings, 0)
+	i, added := t.strings.intern(t.Valid(s))
+	return t.index(i, added, 0)
 }
 
 // StringAt returns string i.
@@ -232,17 +199,19 @@ func (t *Tables) Function(f Function) int32 {
 		return i
 	}
 	table := t.dst.FunctionTable()
-	i, added := t.functions.number(t.limit, hashFunction(&f), nil, func(n int32) bool { return equalFunctions(&f, table.At(int(n))) })
+	i, added := t.functions.number(hashFunction(&f), nil, func(n int32) bool { return equalFunctions(&f, table.At(int(n))) })
 	if added {
 		f.Write(table.AppendEmpty())
 	}
-	return t.index(i, added, &t.functions, functionSize)
+	return t.index(i, added, functionSize)
 }
 
 // Mapping interns m, whose attributes it takes as a set.
-func (t *Tables) Mapping(m Mapping) int32 {
+func (t *Tables) Mapping(m Mapping) int32 { return t.internMapping(keyOfMapping, &m) }
+
+func (t *Tables) internMapping(kind byte, m *Mapping) int32 {
 	m.Attributes = t.set(m.Attributes)
-	t.key = m.AppendKey(t.key[:0])
+	t.key = m.AppendKey(append(t.key[:0], kind))
 	i, write := t.intern(&t.mappings, t.key, mappingSize)
 	if write {
 		m.Write(t.dst.MappingTable().AppendEmpty())
@@ -262,11 +231,11 @@ func (t *Tables) Location(l *Location) int32 {
 		return i
 	}
 	table := t.dst.LocationTable()
-	i, added := t.locations.number(t.limit, hashLocation(l), nil, func(n int32) bool { return equalLocations(l, table.At(int(n))) })
+	i, added := t.locations.number(hashLocation(l), nil, func(n int32) bool { return equalLocations(l, table.At(int(n))) })
 	if added {
 		l.Write(table.AppendEmpty())
 	}
-	return t.index(i, added, &t.locations, size)
+	return t.index(i, added, size)
 }
 
 // Link interns a link. Both ids all zero is no link, index 0.
@@ -299,11 +268,11 @@ func (t *Tables) Stack(locations []int32) int32 {
 		return i
 	}
 	table := t.dst.StackTable()
-	i, added := t.stacks.number(t.limit, hashOf(bytesOf(locations)), nil, func(n int32) bool { return equalIndices(table.At(int(n)).LocationIndices(), locations) })
+	i, added := t.stacks.number(hashOf(bytesOf(locations)), nil, func(n int32) bool { return equalIndices(table.At(int(n)).LocationIndices(), locations) })
 	if added {
 		writeStack(table.AppendEmpty(), locations)
 	}
-	return t.index(i, added, &t.stacks, size)
+	return t.index(i, added, size)
 }
 
 // AttributeSet interns a set of indices into the attribute table and returns its

@@ -78,7 +78,7 @@ func answer(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "
 
 func TestStayOnHost_A3(t *testing.T) {
 	thief := serve(t, answer)
-	var own *server
+	var own *server //nolint:staticcheck // the handler refers to it
 	own = serve(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/here":

@@ -6,7 +6,7 @@ package ingest
 import (
 	"context"
 	"errors"
-	"io"
+	"maps"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -15,15 +15,17 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
-// Batch translates the payloads of one request. An error of a payload is in its Result and does not concern the others.
+// Batch translates the payloads of one request. An error of a payload is in its Result and does not concern the others. After an
+// error of the Batch, which may wrap budget.ErrFull, the same payloads can be translated again.
 type Batch struct {
 	in      *Ingester
-	held    *Reservation
+	lease   *budget.Lease
 	arrived time.Time
 	seen    occurrences
 }
@@ -35,9 +37,12 @@ type Result struct {
 	Empty    int   // Profiles without samples, which are left out
 	Err      error // that ended the way of the payload
 
-	payload Payload
-	format  format
-	memory  int64  // bytes for the work on it
+	lease        *budget.Lease // that holds Bytes, and while it is translated work and result
+	payload      Payload
+	format       format
+	work, result int64 // bytes of the translation, and of what it may make
+	took         time.Duration
+
 	size    int    // of the payload in bytes, decompressed
 	service string // its service.name
 	unnamed bool   // the sender has not stated that
@@ -51,12 +56,12 @@ func (r *Result) fields() []zap.Field {
 	return []zap.Field{zap.String("service", r.service), zap.String("profile", r.payload.ProfileType)}
 }
 
-// NewBatch returns a Batch that uses a reservation.
-func (in *Ingester) NewBatch(held *Reservation) *Batch {
-	return &Batch{in: in, held: held, arrived: time.Now(), seen: occurrences{}}
+// NewBatch returns a Batch that uses a lease.
+func (in *Ingester) NewBatch(lease *budget.Lease) *Batch {
+	return &Batch{in: in, lease: lease, arrived: time.Now(), seen: occurrences{}}
 }
 
-// TranslateOne translates a payload. After an error the reservation may hold its work until it is released.
+// TranslateOne translates a payload. After an error the lease may hold its work until it is released.
 func (b *Batch) TranslateOne(ctx context.Context, p Payload) (*Result, error) {
 	results, err := b.Translate(ctx, b.in.limit(), []Payload{p})
 	if err != nil {
@@ -65,7 +70,16 @@ func (b *Batch) TranslateOne(ctx context.Context, p Payload) (*Result, error) {
 	return results[0], results[0].Err
 }
 
-// Translate decompresses payloads to at most limit bytes in total, and translates them. The reservation keeps the results,
+// TranslateWithin translates a payload as soon as the lease, which holds no work yet, gets all that it needs.
+func (in *Ingester) TranslateWithin(ctx context.Context, lease *budget.Lease, p Payload) (r *Result, err error) {
+	err = lease.Within(ctx, func() error {
+		r, err = in.NewBatch(lease).TranslateOne(ctx, p)
+		return err
+	})
+	return r, err
+}
+
+// Translate decompresses payloads to at most limit bytes in total, and translates them. The lease keeps the Bytes of the results,
 // which are in the order of the payloads. The error is one of memory or of ctx, and concerns all of them.
 func (b *Batch) Translate(ctx context.Context, limit int, payloads []Payload) ([]*Result, error) {
 	results := make([]*Result, len(payloads))
@@ -73,70 +87,76 @@ func (b *Batch) Translate(ctx context.Context, limit int, payloads []Payload) ([
 		if p.Arrived.IsZero() {
 			p.Arrived = b.arrived
 		}
-		results[i] = &Result{payload: p, service: dictionary.TextOf(p.Resource, AttributeServiceName)}
-		payloads[i].Data = nil // its Result has it
+		results[i] = &Result{lease: b.lease, payload: p, service: dictionary.TextOf(p.Resource, AttributeServiceName)}
 	}
-	return results, b.translateAll(ctx, results, limit)
-}
-
-func (b *Batch) translateAll(ctx context.Context, results []*Result, limit int) error {
+	before, seen := b.lease.Used(), maps.Clone(b.seen)
 	if err := b.decompress(ctx, results, limit); err != nil {
-		return err
+		return nil, err
 	}
-	before := b.held.held[Work]
-	total := before
-	for _, r := range results {
-		if r.Err == nil {
-			r.format = b.in.formatOf(&r.payload)
-			r.memory = b.in.memory(r, b.held.limit.MaxWork()-total)
-			if r.Err = b.held.limit.most[Work].check(total + r.memory); r.Err == nil {
-				total += r.memory
-			}
-		}
+	if err := b.takeWork(results); err != nil {
+		return nil, err
 	}
-	if err := b.held.Take(ctx, Work, total-before); err != nil {
-		return err
-	}
-	keep := before
+	kept := int64(0)
 	for _, r := range results {
 		if r.Err == nil {
 			start := time.Now()
-			b.in.guard(r, func() error { return b.in.translate(r, b.seen, b.held) })
-			b.in.measure(ctx, r, time.Since(start))
+			b.in.guard(r, func() error { return b.in.translate(r, seen) })
+			r.took = time.Since(start)
 		}
 		switch {
 		case ctx.Err() != nil:
-			return ctx.Err()
-		case errors.Is(r.Err, ErrInFlightLimit):
-			return r.Err
-		case errors.Is(r.Err, io.EOF): // the recording has no more chunks
-		case r.Err != nil:
-			_, end := b.in.observe(ctx)
-			end(0, r.Err)
-		default:
-			keep += int64(r.Bytes)
+			return nil, ctx.Err()
+		case errors.Is(r.Err, budget.ErrFull):
+			return nil, r.Err
+		case r.Err == nil:
+			kept += int64(r.Bytes)
 		}
 	}
-	b.held.Shrink(Work, keep)
-	return nil
+	b.lease.Free(b.lease.Used() - before - kept)
+	b.seen = seen
+	clear(payloads) // nobody needs them now
+	for _, r := range results {
+		r.payload = r.payload.described()
+		b.in.measure(ctx, r)
+	}
+	return results, nil
 }
 
-// decompress decompresses payloads to at most limit bytes in total, and the labels of each recording to so many. It takes the
-// sizes that they state at once, so that a request does not wait for more while it holds some.
+// takeWork takes the bytes of the translations at once: one that needs more than there is does not concern the others.
+func (b *Batch) takeWork(results []*Result) error {
+	total, left := int64(0), b.lease.MaxWork()-b.lease.Used()
+	for _, r := range results {
+		if r.Err != nil {
+			continue
+		}
+		r.format = b.in.formatOf(&r.payload)
+		b.in.estimate(r, left-total)
+		needed := r.work + r.result
+		if needed > left-total {
+			if r.Err = b.lease.Reserve(total + needed); isTooLarge(r.Err) {
+				continue
+			}
+			r.Err = nil
+		}
+		total += needed
+	}
+	return b.lease.Take(total)
+}
+
+// decompress decompresses payloads to at most limit bytes in total, and the labels of each recording to so many. It reserves the
+// sizes that they state at once.
 func (b *Batch) decompress(ctx context.Context, results []*Result, limit int) error {
-	sizes, total := make([]int64, len(results)), int64(0)
-	for i, r := range results {
-		size, err := expansion(r.payload.Data, limit)
-		if err == nil && b.held.limit.most[Decompressed].check(b.held.held[Decompressed]+total+size) == nil {
-			sizes[i] = size
-			total += size
+	total := int64(0)
+	for _, r := range results {
+		if size, err := expansion(r.payload.Data, limit); err == nil {
+			total += size.total()
 		}
 	}
-	if err := b.held.Take(ctx, Decompressed, total); err != nil {
+	if err := b.lease.Reserve(total); err != nil && !isTooLarge(err) {
 		return err
 	}
 	left, wasted := limit, 0 // by payloads that are rejected
-	for i, r := range results {
+	for _, r := range results {
 		ofAll := &pproftranslator.LimitError{What: DecompressedSize + " of all profiles of the request", Limit: int64(limit)}
 		if wasted > limit {
 			r.Err = ofAll
@@ -144,11 +164,11 @@ func (b *Batch) decompress(ctx context.Context, results []*Result, limit int) er
 		}
 		b.in.guard(r, func() (err error) {
 			p := &r.payload
-			if p.Data, err = b.held.decompressWithin(ctx, p.Data, left, sizes[i]); err == nil {
-				p.Recording.Labels, err = b.held.decompressWithin(ctx, p.Recording.Labels, limit, 0)
+			if p.Data, err = Decompress(b.lease, p.Data, left); err == nil {
+				p.Recording.Labels, err = Decompress(b.lease, p.Recording.Labels, limit)
 			}
-			exceeded, tooLarge := err.(*pproftranslator.LimitError) //nolint:errorlint // those of max_in_flight are wrapped
-			if tooLarge && left < limit && exceeded.Limit == int64(left) {
+			exceeded, isLimit := errors.AsType[*pproftranslator.LimitError](err)
+			if isLimit && left < limit && exceeded.Limit == int64(left) {
 				return ofAll
 			}
 			return err
@@ -156,14 +176,14 @@ func (b *Batch) decompress(ctx context.Context, results []*Result, limit int) er
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.Is(r.Err, ErrInFlightLimit):
+		case errors.Is(r.Err, budget.ErrFull):
 			return r.Err
 		case r.Err == nil:
 			left -= len(r.payload.Data)
 			continue
 		}
 		wasted += len(r.payload.Data)
-		r.payload.Data = nil // which the reservation does not hold
+		r.payload.Data = nil // which the lease does not hold
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -23,6 +24,9 @@ const (
 	// maxLayers is how often a payload may be compressed: by the profiler, by the HTTP
 	// library and by a proxy.
 	maxLayers = 3
+
+	// firstBuffer is the size of the first buffer for a body of unknown length, in bytes.
+	firstBuffer = 64 << 10
 
 	// minBuffer is the size of the smallest buffer, in bytes.
 	minBuffer = 4 << 10
@@ -38,33 +42,30 @@ const (
 	maxZstdBlock = 128 << 10
 )
 
-// ReadAll reads body to its end, within bytes that it takes before. expected is its length in bytes, negative if
-// unknown: then a body that is not small takes as many as a body may have.
-func ReadAll(ctx context.Context, from io.Reader, expected int64, r *Reservation) ([]byte, error) {
-	most, small := r.limit.most[body].bytes, r.limit.most[smallBody].bytes
-	size := expected
+// ReadAll reads body to its end, within bytes of the lease that it takes before. expected is its length in bytes, negative if
+// unknown: then the lease takes more on the way.
+func ReadAll(ctx context.Context, from io.Reader, expected int64, lease *budget.Lease) ([]byte, error) {
+	taken, size := expected, expected+1
 	if expected < 0 {
-		size = small
+		taken = lease.FirstBody()
+		size = min(taken, firstBuffer)
 	}
-	if err := r.TakeBody(ctx, size); err != nil {
+	if err := lease.TakeBody(ctx, taken); err != nil {
 		return nil, err
 	}
-	buf, err := readUpTo(from, make([]byte, 0, size+1))
-	if err == nil && expected < 0 && int64(len(buf)) > small {
-		r.Shrink(smallBody, 0)
-		if err := r.Take(ctx, body, most); err != nil {
-			return nil, err
+	buf, err := readUpTo(from, make([]byte, 0, size))
+	for expected < 0 && err == nil && len(buf) == cap(buf) {
+		// A growing buffer has a copy of half of its size beside it.
+		larger := 2 * int64(cap(buf))
+		if needed := larger + int64(cap(buf)); needed > taken {
+			if err := lease.TakeBody(ctx, needed-taken); err != nil {
+				return nil, err
+			}
+			taken = needed
 		}
-		// A growing buffer has a copy of at most half of its size beside it.
-		size = most / 3 * 2
-		for n := 2 * small; err == nil && len(buf) == cap(buf) && int64(len(buf)) <= size; n *= 2 {
-			buf, err = readUpTo(from, append(make([]byte, 0, min(n, size)+1), buf...))
-		}
-		r.Shrink(body, int64(cap(buf)))
+		buf, err = readUpTo(from, append(make([]byte, 0, larger), buf...))
 	}
-	if err == nil && expected < 0 {
-		err = (&limit{size, "size of a body of unknown length in bytes", "a twenty-fourth"}).check(int64(len(buf)))
-	}
+	lease.ShrinkBody(max(expected, int64(cap(buf))))
 	return buf, err
 }
 
@@ -101,56 +102,52 @@ func Compression(buf []byte) string {
 	return ""
 }
 
-// expansion is how many bytes it takes to remove the outer layer of compression: as many as the payload states, or as can
-// be expected. It is 0 without compression. A payload that states more than the limit is rejected.
-func expansion(buf []byte, limit int) (int64, error) {
+// layerSize is what it takes to remove a layer of compression, in bytes.
+type layerSize struct{ buffer, decoder int64 }
+
+func (s layerSize) total() int64 { return s.buffer + s.decoder }
+
+// expansion is what it takes to remove the outer layer of compression: a buffer for as many bytes as the payload states, or as
+// can be expected. Without compression it is 0. A payload that states more than the limit is rejected.
+func expansion(buf []byte, limit int) (layerSize, error) {
 	stated, size, extra := int64(0), int64(0), int64(1) // one byte more, to see the end without growing
+	decoder := int64(0)
 	switch Compression(buf) {
 	case "":
-		return 0, nil
+		return layerSize{}, nil
 	case "gzip":
 		stated = int64(pproftranslator.GzipSize(buf))
-		size, extra = max(stated, minBuffer), 1+gzipMemory
+		size, decoder = max(stated, minBuffer), gzipMemory
 	case "zstd":
 		var err error
 		if stated, size, err = zstdSize(buf); err != nil {
-			return 0, err
+			return layerSize{}, err
 		}
 		// The decoder has no error of its own for output that does not fit. With room for
 		// one block more than limit, it has exceeded limit by then.
 		extra = maxZstdBlock
 	case "lz4":
-		size = max(4*int64(len(buf)), minBuffer)
+		size, decoder = max(4*int64(len(buf)), minBuffer), 2<<22 // a compressed and a plain block, of the largest size
+		if len(buf) > 5 {
+			decoder = 2 << (8 + 2*min(buf[5]>>4&7, 7)) // as the header states it
+		}
 	}
 	if stated > int64(limit) {
-		return 0, &pproftranslator.LimitError{What: DecompressedSize, Limit: int64(limit)}
+		return layerSize{}, &pproftranslator.LimitError{What: DecompressedSize, Limit: int64(limit)}
 	}
-	return min(size, int64(limit)) + extra, nil
+	return layerSize{min(size, int64(limit)) + extra, decoder}, nil
 }
 
 // Decompress removes all layers of compression. The result has at most limit bytes; otherwise the error is a
-// *pproftranslator.LimitError. r holds it, unless it is buf itself, as if that is not compressed.
-func (r *Reservation) Decompress(ctx context.Context, buf []byte, limit int) ([]byte, error) {
-	size, err := expansion(buf, limit)
-	if err == nil {
-		err = r.Take(ctx, Decompressed, size)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return r.decompressWithin(ctx, buf, limit, size)
-}
-
-// decompressWithin is Decompress with so many bytes that r has taken for it. It takes what more it needs if that is free.
-// With an error, the result is what was decompressed before it, which r does not hold.
-func (r *Reservation) decompressWithin(ctx context.Context, buf []byte, limit int, taken int64) (_ []byte, err error) {
-	others := r.held[Decompressed] - taken
+// *pproftranslator.LimitError. The lease holds it, unless it is buf itself, as if that is not compressed. With an error, the result
+// is what was decompressed before it, which the lease does not hold.
+func Decompress(lease *budget.Lease, buf []byte, limit int) (_ []byte, err error) {
+	before := lease.Used()
 	defer func() {
 		if err != nil {
-			r.Shrink(Decompressed, others)
+			lease.Free(lease.Used() - before)
 		}
 	}()
-	outer := int64(0) // bytes of buf, once it is the content of a layer
 	for layer := 1; ; layer++ {
 		compression := Compression(buf)
 		if compression == "" {
@@ -164,49 +161,34 @@ func (r *Reservation) decompressWithin(ctx context.Context, buf []byte, limit in
 		}
 		size, err := expansion(buf, limit)
 		if err == nil {
-			err = r.resize(Decompressed, others+outer+size)
+			err = lease.Take(size.total())
 		}
 		if err != nil {
 			return nil, err
 		}
 		switch compression {
 		case "gzip":
-			buf, err = r.gunzip(buf, limit, size)
+			buf, err = gunzip(lease, buf, limit, size.buffer)
 		case "zstd":
-			buf, err = unzstd(buf, limit, size)
+			buf, err = unzstd(buf, limit, size.buffer)
 		case "lz4":
-			buf, err = r.unlz4(ctx, buf, limit, size)
+			buf, err = readGrowing(lease, "lz4", lz4.NewReader(bytes.NewReader(buf)), limit, size.buffer)
 		}
 		if err != nil {
 			return buf, err
 		}
-		outer = int64(cap(buf))
-		r.Shrink(Decompressed, others+outer)
+		lease.Free(lease.Used() - before - int64(cap(buf)))
 	}
 }
 
-// gunzip decompresses all members within size bytes that r holds.
-func (r *Reservation) gunzip(buf []byte, limit int, size int64) ([]byte, error) {
+// gunzip decompresses all members within size bytes, or more.
+func gunzip(lease *budget.Lease, buf []byte, limit int, size int64) ([]byte, error) {
 	reader := gzipReaders.Get().(*gzip.Reader)
 	defer gzipReaders.Put(reader)
 	if err := reader.Reset(bytes.NewReader(buf)); err != nil {
 		return nil, errors.New("gzip: the header is malformed")
 	}
-	return r.readGrowing("gzip", reader, limit, size-gzipMemory)
-}
-
-// unlz4 decompresses all frames. The blocks of the decoder count as work.
-func (r *Reservation) unlz4(ctx context.Context, buf []byte, limit int, size int64) ([]byte, error) {
-	blocks := int64(2) << 22 // a compressed and a plain one, of the largest size
-	if len(buf) > 5 {
-		blocks = 2 << (8 + 2*min(buf[5]>>4&7, 7)) // as the header states it
-	}
-	free, err := r.TakeWork(ctx, blocks)
-	if err != nil {
-		return nil, err
-	}
-	defer free()
-	return r.readGrowing("lz4", lz4.NewReader(bytes.NewReader(buf)), limit, size)
+	return readGrowing(lease, "gzip", reader, limit, size)
 }
 
 // unzstd decompresses all frames within size bytes.
@@ -226,24 +208,17 @@ func unzstd(buf []byte, limit int, size int64) ([]byte, error) {
 	return plain, nil
 }
 
-// readGrowing reads a stream to its end, first into size bytes that r holds. A stream that is longer than it states takes
-// more if that is free.
-func (r *Reservation) readGrowing(name string, from io.Reader, limit int, size int64) ([]byte, error) {
+// readGrowing reads a stream to its end, first into size bytes that the lease holds. A stream that is longer than it states takes
+// more, besides what it has until that is copied.
+func readGrowing(lease *budget.Lease, name string, from io.Reader, limit int, size int64) ([]byte, error) {
 	out, err := readUpTo(from, make([]byte, 0, size))
 	for err == nil && len(out) == cap(out) && len(out) <= limit {
-		larger := min(2*cap(out), limit+1)
-		old := int64(cap(out))
-		tooMuch := r.TryTake(Work, old) // until it is copied
-		if tooMuch != nil {
-			return out, tooMuch
+		larger, copied := min(2*cap(out), limit+1), int64(cap(out))
+		if err := lease.Take(int64(larger)); err != nil {
+			return out, err
 		}
-		if tooMuch = r.TryTake(Decompressed, int64(larger)-old); tooMuch == nil {
-			out, err = readUpTo(from, append(make([]byte, 0, larger), out...))
-		}
-		r.Shrink(Work, r.held[Work]-old)
-		if tooMuch != nil {
-			return out, tooMuch
-		}
+		out, err = readUpTo(from, append(make([]byte, 0, larger), out...))
+		lease.Free(copied)
 	}
 	switch {
 	case err != nil:

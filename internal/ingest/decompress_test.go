@@ -9,11 +9,13 @@ import (
 	"io"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -26,32 +28,44 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A body may have a sixteenth of the limit, of unknown length two thirds of that. It is rejected at once if its length is
-// known.
+const size = 32 << 20 // bytes: 8 MiB for bodies, of which one has 4 MiB, and 24 MiB for work
+
+func requireTooLarge(t *testing.T, err error) {
+	t.Helper()
+	var tooLarge *budget.TooLargeError
+	require.ErrorAs(t, err, &tooLarge)
+	require.ErrorContains(t, err, "max_in_flight")
+}
+
+// The lease holds a body, and while it grows what is beside it. It is rejected at once if its length is known.
 func TestReadAllTakesTheBody_M1(t *testing.T) {
-	f := NewInFlight(size)
-	for _, test := range []struct{ length, expected, held int64 }{
-		{0, 0, 0}, {100, 100, 100}, {100, -1, size / 1024}, {size / 1024, -1, size / 1024},
-		{100_000, -1, 128<<10 + 1}, {1_000_000, -1, 1<<20 + 1}, {2 << 20, 2 << 20, 2 << 20}, {1_398_100, -1, 1_398_101},
+	b := budget.New(size)
+	for _, test := range []struct{ length, expected, most int64 }{
+		{0, 0, 0}, {100, 100, 100}, {100, -1, 64 << 10}, {64 << 10, -1, 128 << 10},
+		{100_000, -1, 128 << 10}, {1_000_000, -1, 1 << 20}, {4 << 20, 4 << 20, 4 << 20}, {2_000_000, -1, 2 << 20},
 	} {
-		r := f.Reserve(0)
-		got, err := ReadAll(t.Context(), io.LimitReader(zeros{}, test.length), test.expected, r)
-		require.NoError(t, err)
-		assert.Len(t, got, int(test.length))
-		assert.Equal(t, test.held, f.InUse(), test)
-		r.Release()
+		for _, wait := range []time.Duration{0, -1} {
+			lease := b.Lease(wait)
+			got, err := ReadAll(t.Context(), io.LimitReader(zeros{}, test.length), test.expected, lease)
+			require.NoError(t, err)
+			assert.Len(t, got, int(test.length))
+			assert.LessOrEqual(t, test.length, b.InUse(), test)
+			assert.LessOrEqual(t, b.InUse(), test.most, test)
+			lease.Release()
+			assert.Zero(t, b.InUse())
+		}
 	}
 	read := &io.LimitedReader{R: zeros{}, N: size}
-	_, err := ReadAll(t.Context(), read, 2<<20+1, f.Reserve(0))
+	_, err := ReadAll(t.Context(), read, 4<<20+1, b.Lease(0))
 	requireTooLarge(t, err)
 	assert.EqualValues(t, size, read.N)
 
-	allocated := profiletest.AllocatedBy(func() { _, err = ReadAll(t.Context(), zeros{}, -1, f.Reserve(0)) })
+	allocated := profiletest.AllocatedBy(func() { _, err = ReadAll(t.Context(), zeros{}, -1, b.Lease(0)) })
 	requireTooLarge(t, err)
-	assert.Less(t, allocated, uint64(5<<20), "all buffers in turn")
+	assert.Less(t, allocated, uint64(8<<20), "all buffers in turn")
 }
 
-// Limits are exact: the last byte that fits, and the first that does not. The reservation holds the result.
+// Limits are exact: the last byte that fits, and the first that does not. The lease holds the result.
 func TestDecompressLimitIsExact_R2(t *testing.T) {
 	random := make([]byte, 200_000)
 	for r, i := profiletest.NewRand(1), 0; i < len(random); i++ {
@@ -69,22 +83,23 @@ func TestDecompressLimitIsExact_R2(t *testing.T) {
 			"lz4":           profiletest.LZ4(t, data),
 			"zstd and gzip": profiletest.Gzip(t, profiletest.Zstd(t, data[:len(data)-1000])), // not larger in between
 		} {
-			r := NewInFlight(512 << 20).Reserve(0)
+			b := budget.New(512 << 20)
+			lease := b.Lease(0)
 			want := data
 			if name == "zstd and gzip" {
 				want = data[:len(data)-1000]
 			}
-			got, err := r.Decompress(t.Context(), body, len(data))
+			got, err := Decompress(lease, body, len(data))
 			require.NoError(t, err, name)
 			require.True(t, bytes.Equal(want, got), name)
 			if name != "plain" {
-				assert.EqualValues(t, cap(got), r.limit.InUse(), name)
+				assert.EqualValues(t, cap(got), b.InUse(), name)
 			}
-			r.Release()
-			_, err = r.Decompress(t.Context(), body, len(want)-1)
+			lease.Release()
+			_, err = Decompress(lease, body, len(want)-1)
 			var tooLarge *pproftranslator.LimitError
 			require.ErrorAs(t, err, &tooLarge, name)
-			assert.Zero(t, r.limit.InUse(), name)
+			assert.Zero(t, b.InUse(), name)
 		}
 	}
 }
@@ -95,27 +110,25 @@ func TestDecompressOfPayloadsThatLie_R2(t *testing.T) {
 	data := bytes.Repeat([]byte("a"), 1<<20)
 	small := profiletest.Gzip(t, data)
 	binary.LittleEndian.PutUint32(small[len(small)-4:], 1)
-	r := NewInFlight(size).Reserve(0)
-	_, err := r.Decompress(t.Context(), small, 4<<20)
+	b := budget.New(size)
+	lease := b.Lease(0)
+	_, err := Decompress(lease, small, 4<<20)
 	require.ErrorContains(t, err, "gzip: after ")
-	_, err = r.Decompress(t.Context(), slices.Concat(profiletest.Gzip(t, data), profiletest.Gzip(t, nil)), 4<<20)
+	_, err = Decompress(lease, slices.Concat(profiletest.Gzip(t, data), profiletest.Gzip(t, nil)), 4<<20)
 	require.NoError(t, err)
-	r.Release()
-	require.NoError(t, r.limit.Reserve(0).Take(t.Context(), Decompressed, 4<<20))
-	_, err = r.Decompress(t.Context(), small, 4<<20)
-	require.ErrorIs(t, err, ErrInFlightLimit)
-	assert.EqualValues(t, 4<<20, r.limit.InUse())
-
-	files := NewInFlight(size)
-	require.NoError(t, files.Reserve(0).Take(t.Context(), Work, 14<<20))
-	_, err = files.Reserve(-1).Decompress(t.Context(), profiletest.LZ4(t, data), 4<<20)
-	require.ErrorIs(t, err, ErrInFlightLimit, "what holds work does not wait for more")
+	lease.Release()
+	others := b.Lease(0)
+	require.NoError(t, others.Take(23<<20))
+	_, err = Decompress(lease, small, 4<<20)
+	require.ErrorIs(t, err, budget.ErrFull)
+	assert.EqualValues(t, 23<<20, b.InUse())
+	others.Release()
 
 	binary.LittleEndian.PutUint32(small[len(small)-4:], 4<<20+1)
 	for range 2 {
 		small = slices.Concat(small, small) // so that so many bytes are possible
 	}
-	allocated := profiletest.AllocatedBy(func() { _, err = r.Decompress(t.Context(), small, 4<<20) })
+	allocated := profiletest.AllocatedBy(func() { _, err = Decompress(lease, small, 4<<20) })
 	var tooLarge *pproftranslator.LimitError
 	require.ErrorAs(t, err, &tooLarge)
 	assert.Less(t, allocated, uint64(64<<10))

@@ -6,20 +6,21 @@
 //
 // An Ingester takes a payload through these steps:
 //
-//  1. ReadAll reads the body. The Reservation of the request holds these and all later bytes within the limit of
-//     InFlight: what a stage needs is taken before it begins (inflight.go).
+//  1. ReadAll reads the body within a lease of internal/budget, which all later bytes count in, too: what a step needs is taken
+//     before it begins. The lease holds no work while it waits for some: Lease.Within repeats the next step then.
 //  2. Batch.Translate decompresses the payloads of a request (decompress.go), estimates the work and takes it,
 //     translates them (translate.go, jfr.go), and describes them with the sender's information: resource,
-//     profile type, temporality, time, profile IDs (describe.go). The reservation then keeps the results.
+//     profile type, temporality, time, profile IDs (describe.go). The lease then keeps the results.
 //     Batch.TranslateOne does so for one payload.
-//  3. Pass calls the next consumer and returns its answer; PassAll does so for all payloads. The caller then calls Release.
+//  3. Pass calls the next consumer and returns its answer; PassAll does so for all payloads. It keeps no reference to the
+//     Profiles, and frees their bytes.
 //
 // It promises:
 //
 //   - If Pass returns nil, the next consumer has accepted the profile, or it held no
 //     Profiles to pass on. Profiles without samples are left out and counted.
 //   - A *PipelineError means that the next consumer rejected the profile, a *PanicError that a component panicked.
-//     ErrInFlightLimit is temporary. Other errors: that of ctx, or a payload that could
+//     budget.ErrFull is temporary. Other errors: that of ctx, or a payload that could
 //     not be translated. Outcome names them in metrics.
 //   - The same payload with the same resource, scope, time and duration gets the same
 //     profile IDs, so that a processor can drop duplicates. Two resources never share an

@@ -6,6 +6,7 @@ package ingest
 import (
 	"context"
 	"errors"
+	"io"
 	"time"
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
@@ -18,6 +19,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -65,7 +67,7 @@ func (e *PipelineError) Unwrap() error { return e.Err }
 // held the memory.
 func IsRetryable(err error) bool {
 	rejected, pipeline := errors.AsType[*PipelineError](err)
-	return pipeline && !consumererror.IsPermanent(rejected) || errors.Is(err, ErrInFlightLimit)
+	return pipeline && !consumererror.IsPermanent(rejected) || errors.Is(err, budget.ErrFull)
 }
 
 // Outcomes of a payload that was not accepted, as values of an attribute of metrics.
@@ -82,20 +84,25 @@ const (
 func Outcome(err error) string {
 	_, panicked := errors.AsType[*PanicError](err)
 	_, pipeline := errors.AsType[*PipelineError](err)
-	_, tooLarge := errors.AsType[*pproftranslator.LimitError](err)
+	_, overLimit := errors.AsType[*pproftranslator.LimitError](err)
 	switch {
 	case panicked:
 		return OutcomePanic
-	case errors.Is(err, ErrInFlightLimit):
+	case errors.Is(err, budget.ErrFull):
 		return OutcomeInFlight
 	case IsRetryable(err):
 		return OutcomeRetryable
 	case pipeline:
 		return OutcomeRejected
-	case tooLarge:
+	case overLimit, isTooLarge(err):
 		return OutcomeTooLarge
 	}
 	return OutcomeMalformed
+}
+
+func isTooLarge(err error) bool {
+	_, tooLarge := errors.AsType[*budget.TooLargeError](err)
+	return tooLarge
 }
 
 // Settings are those of an Ingester.
@@ -148,27 +155,23 @@ func (in *Ingester) observe(ctx context.Context) (context.Context, func(samples 
 func (in *Ingester) limit() int { return in.settings.Unmarshaler.Limits.DecompressedSize }
 
 // measure counts a payload whose translation has ended.
-func (in *Ingester) measure(ctx context.Context, r *Result, duration time.Duration) {
+func (in *Ingester) measure(ctx context.Context, r *Result) {
 	if metrics := in.settings.Metrics; r.size > 0 {
 		metrics.PayloadSize.Add(ctx, int64(r.size), metrics.Attributes)
-		metrics.TranslationDuration.Record(ctx, duration.Seconds(), metrics.Attributes)
+		metrics.TranslationDuration.Record(ctx, r.took.Seconds(), metrics.Attributes)
+	}
+	if r.Err != nil && !errors.Is(r.Err, io.EOF) { // the recording has no more chunks
+		_, end := in.observe(ctx)
+		end(0, r.Err)
 	}
 }
 
-// Pass calls the next consumer. If that rejects the payload, the error is a *PipelineError, and a *PanicError if it
-// panics.
+// Pass calls the next consumer, and frees the bytes of the payload afterwards. If that rejects the payload, the error is a
+// *PipelineError, and a *PanicError if it panics. The Result has no Profiles then.
 func (in *Ingester) Pass(ctx context.Context, r *Result) error {
 	ctx, end := in.observe(ctx)
 	samples, count := r.Profiles.SampleCount(), r.Profiles.ProfileCount()
-	in.guard(r, func() error {
-		if count == 0 {
-			return nil
-		}
-		if err := in.next.ConsumeProfiles(ctx, r.Profiles); err != nil {
-			return &PipelineError{ForCaller(err)}
-		}
-		return nil
-	})
+	in.guard(r, func() error { return in.consume(ctx, r) })
 	end(samples, r.Err)
 	switch {
 	case r.Err != nil:
@@ -192,6 +195,21 @@ func (in *Ingester) Pass(ctx context.Context, r *Result) error {
 		metrics.EmptyProfiles.Add(ctx, int64(r.Empty), metrics.Attributes)
 	}
 	in.announce(r, samples)
+	return nil
+}
+
+// consume calls the next consumer, which has the only reference to the Profiles then.
+func (in *Ingester) consume(ctx context.Context, r *Result) error {
+	profiles := r.Profiles
+	r.Profiles = pprofile.Profiles{}
+	ctx, end := r.lease.Call(ctx, int64(r.Bytes))
+	defer end()
+	if profiles.ProfileCount() == 0 {
+		return nil
+	}
+	if err := in.next.ConsumeProfiles(ctx, profiles); err != nil {
+		return &PipelineError{ForCaller(err)}
+	}
 	return nil
 }
 

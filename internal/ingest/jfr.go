@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -50,12 +51,14 @@ func (in *Ingester) translateJFR(r *Result) (err error) {
 	p := &r.payload
 	var report jfrtranslator.Report
 	if chunks := p.Recording.Chunks; chunks != nil {
-		r.Profiles, report, err = chunks.Next(r.memory)
+		if r.Profiles, report, err = chunks.Next(r.result, r.more); errors.Is(err, budget.ErrFull) {
+			chunks.Back() // the next attempt translates it
+		}
 		p.Data, _ = chunks.Chunk()
 	} else {
 		u := in.unmarshaler()
 		u.Labels, u.SampleRate = p.Recording.Labels, p.Recording.SampleRate
-		r.Profiles, report, err = u.UnmarshalReport(p.Data, r.memory)
+		r.Profiles, report, err = u.UnmarshalWithin(p.Data, r.result, r.more)
 	}
 	if over, isLimit := errors.AsType[*jfrtranslator.LimitError](err); isLimit {
 		return &pproftranslator.LimitError{What: over.What, Limit: over.Limit}

@@ -6,9 +6,7 @@ package ingest
 import (
 	"maps"
 	"slices"
-	"sync"
 	"unicode/utf8"
-	"weak"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 )
@@ -37,25 +35,4 @@ func CheckResourceAttributes(checks *config.Checks, key string, attributes map[s
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {
 		checks.That(name != "" && utf8.ValidString(name) && utf8.ValidString(attributes[name]), key, name, "a name that is not empty, with a value, both in UTF-8")
 	}
-}
-
-// inFlight are the limits of SharedInFlight by size. A limit is there for as long as a
-// receiver holds it.
-var (
-	inFlightMu sync.Mutex
-	inFlight   = map[int64]weak.Pointer[InFlight]{}
-)
-
-// SharedInFlight returns the limit of this many bytes that all receivers of the process
-// share. Without it, each receiver that receiver_creator starts would have a share of
-// the memory of its own.
-func SharedInFlight(size int64) *InFlight {
-	inFlightMu.Lock()
-	defer inFlightMu.Unlock()
-	if shared := inFlight[size].Value(); shared != nil {
-		return shared
-	}
-	shared := NewInFlight(size)
-	inFlight[size] = weak.Make(shared)
-	return shared
 }

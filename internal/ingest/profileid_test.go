@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
@@ -44,7 +45,7 @@ func newTestIngester(t *testing.T, next xconsumer.Profiles) *Ingester {
 // the order of the payloads.
 func ids(t *testing.T, payloads ...Payload) (all []pprofile.ProfileID) {
 	t.Helper()
-	batch := newTestIngester(t, consumertest.NewNop()).NewBatch(NewInFlight(1 << 30).Reserve(0))
+	batch := newTestIngester(t, consumertest.NewNop()).NewBatch(budget.New(1 << 30).Lease(0))
 	results, err := batch.Translate(t.Context(), 1<<30, slices.Clone(payloads))
 	require.NoError(t, err)
 	for _, translated := range results {

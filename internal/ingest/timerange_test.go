@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
@@ -86,7 +87,7 @@ func TestMissingTimesAreFilledIn(t *testing.T) {
 		{name: "a time in 1970", at: 5, wantAt: arrived},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			translated, err := newTestIngester(t, consumertest.NewNop()).NewBatch(NewInFlight(64<<20).Reserve(0)).TranslateOne(t.Context(), Payload{
+			translated, err := newTestIngester(t, consumertest.NewNop()).NewBatch(budget.New(64<<20).Lease(0)).TranslateOne(t.Context(), Payload{
 				Data: timed(t, row.at, row.duration, append(row.timestamps, 0)...), Resource: pcommon.NewMap(),
 				TimeRange: row.given, Temporality: row.temporality, Modified: pcommon.Timestamp(row.modified), Arrived: time.Unix(0, arrived),
 			})

@@ -10,20 +10,16 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
-	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
+// About how many bytes of memory a byte of a recording or of folded stacks takes at first, and what each takes besides. If it is more,
+// they take more on the way.
 const (
-	// recordingWork is how many bytes of memory a byte of a recording may take.
 	recordingWork = 16
-
-	// foldedWork is how many bytes of memory a byte of folded stacks may take.
-	foldedWork = 64
-
-	// minWork is what every recording and all folded stacks may take, in bytes.
-	minWork = 1 << 20
+	foldedWork    = 64
+	minWork       = 1 << 20
 )
 
 // format is how the data of a payload are written.
@@ -49,27 +45,46 @@ func (in *Ingester) formatOf(p *Payload) format {
 	return formatPprof
 }
 
-// memory is how many bytes the work on a decompressed payload takes at most. The translators of recordings and folded
-// stacks end before they take more.
-func (in *Ingester) memory(r *Result, left int64) int64 {
+// estimate sets how many bytes the translation of a decompressed payload takes, of a recording or folded stacks
+// no more than are left: their translators find out whether that is enough.
+func (in *Ingester) estimate(r *Result, left int64) {
 	data, size := r.payload.Data, int64(len(r.payload.Data))
+	most := max(left, minWork)
 	switch r.format {
 	case formatJFR:
 		if recording := r.payload.Recording; recording.Chunks != nil {
 			size = min(recording.Size, int64(in.limit()))
 		}
-		return min(recordingWork*size+minWork, left)
+		r.result = min(recordingWork*size+minWork, most)
 	case formatFolded:
-		return min(foldedWork*size+minWork, left)
+		r.result = min(foldedWork*size+minWork, most)
 	case formatLegacy:
-		return pproftranslator.LegacyMemory(data)
+		r.work = pproftranslator.LegacyMemory(data)
+	default:
+		r.work, r.result = in.settings.Unmarshaler.Memory(data)
 	}
-	return in.settings.Unmarshaler.Memory(data)
+}
+
+// more lets the translation of a payload take more for its result than was estimated, if that is free: half as much again, or
+// what it needs at least.
+func (r *Result) more(needed int64) (allowed int64, err error) {
+	generous := max(needed, r.result+r.result/2)
+	if err = r.lease.Take(generous - r.result); err == nil {
+		r.result = generous
+		return r.result, nil
+	}
+	if least := r.lease.Take(needed - r.result); least == nil {
+		r.result = needed
+		return r.result, nil
+	} else if isTooLarge(err) {
+		err = least // it may be only too large with that much more
+	}
+	return 0, err
 }
 
 // translate translates a payload within its memory, describes it with the sender's information and leaves out Profiles
 // without samples.
-func (in *Ingester) translate(r *Result, seen occurrences, held *Reservation) (err error) {
+func (in *Ingester) translate(r *Result, seen occurrences) (err error) {
 	p := &r.payload
 	r.size = len(p.Data)
 	if r.size == 0 && p.Recording.Chunks == nil {
@@ -85,7 +100,7 @@ func (in *Ingester) translate(r *Result, seen occurrences, held *Reservation) (e
 	default:
 		u := *in.settings.Unmarshaler
 		u.FunctionsOfLocations = p.FunctionsOfLocations
-		r.Profiles, r.report, err = u.UnmarshalReport(p.Data)
+		r.Profiles, r.report, err = u.UnmarshalWithin(p.Data, r.result, r.more)
 	}
 	if err != nil {
 		return err
@@ -94,16 +109,20 @@ func (in *Ingester) translate(r *Result, seen occurrences, held *Reservation) (e
 	if err := in.describe(r, seen); err != nil {
 		return err
 	}
-	p.Data = nil // it is no longer needed
+	keepEmpty := p.KeepEmpty
+	*p = p.described()
 	if r.Profiles.ProfileCount() == 0 {
 		r.Empty = 1 // a pprof without sample types
 		return nil
 	}
-	if p.KeepEmpty {
+	if keepEmpty {
 		return nil
 	}
-	return r.LeaveOutEmpty(held)
+	return r.LeaveOutEmpty()
 }
+
+// described is what is needed of a payload after its translation. Functions of the rest may refer to the body.
+func (p *Payload) described() Payload { return Payload{ProfileType: p.ProfileType, Sender: p.Sender} }
 
 // translateLegacy translates a profile from before protobuf.
 func (in *Ingester) translateLegacy(r *Result) error {
@@ -111,20 +130,22 @@ func (in *Ingester) translateLegacy(r *Result) error {
 	if err != nil {
 		return err
 	}
-	if memory := int64(len(message)) + in.settings.Unmarshaler.Memory(message); memory > max(r.memory, minWork) {
-		return &pproftranslator.LimitError{What: "memory of a profile from before protobuf in bytes", Limit: r.memory, Got: memory}
+	work, result := in.settings.Unmarshaler.Memory(message)
+	taken, needed := r.work, int64(len(message))+work+result
+	if needed > taken {
+		if err := r.lease.Take(needed - taken); err != nil {
+			return err
+		}
 	}
-	r.Profiles, r.report, err = in.settings.Unmarshaler.UnmarshalReport(message)
+	r.work, r.result = max(taken, needed)-result, result
+	r.Profiles, r.report, err = in.settings.Unmarshaler.UnmarshalWithin(message, result, r.more)
 	return err
 }
 
 // translateFolded translates the folded stacks r.payload.Data.
 func translateFolded(r *Result) error {
 	folded := r.payload.Folded
-	profiles, size, err := folded.UnmarshalSize(r.payload.Data, r.memory)
-	if errors.Is(err, foldedtranslator.ErrMemory) {
-		return &pproftranslator.LimitError{What: "memory of folded stacks in bytes", Limit: r.memory}
-	}
+	profiles, size, err := folded.UnmarshalWithin(r.payload.Data, r.result, r.more)
 	if err != nil {
 		return err
 	}
@@ -141,7 +162,7 @@ func translateFolded(r *Result) error {
 
 // LeaveOutEmpty leaves out the Profiles without samples, and counts them. OTLP wants at
 // least one sample in each.
-func (r *Result) LeaveOutEmpty(held *Reservation) error {
+func (r *Result) LeaveOutEmpty() error {
 	empty := 0
 	for profile := range sampletypes.ProfilesOf(r.Profiles) {
 		if profile.Samples().Len() == 0 {
@@ -152,5 +173,5 @@ func (r *Result) LeaveOutEmpty(held *Reservation) error {
 	if empty == 0 {
 		return nil
 	}
-	return r.Keep(func(p pprofile.Profile) bool { return p.Samples().Len() > 0 }, &merge.Options{}, held)
+	return r.Keep(func(p pprofile.Profile) bool { return p.Samples().Len() > 0 }, &merge.Options{})
 }

@@ -16,35 +16,31 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 )
 
-// Add merges p, without the Profiles for whose indices in p.Profiles skip returns true; nil skips none. The error is a
-// *dictionary.OverflowError, if a table of w could become full, or ErrTypes. Then w is unchanged. If Add panics, w is only
-// good for its counts, which are without p.
-func (w *Window) Add(p *Payload, skip func(i int) bool) error { return w.add(p, skip, false) }
+// maxTables is the size of tables from which nothing is added: as much again fits into each. It is a variable for tests.
+var maxTables = 2 << 30
+
+// Add merges p. The error is dictionary.ErrFull, if the tables of w have no room for another payload, or ErrTypes. Then w is
+// unchanged. If Add panics, w is only good for its counts, which are without p.
+func (w *Window) Add(p *Payload) error { return w.add(p, false) }
 
 // add merges or subtracts p. Each entry of its dictionary is interned when a sample or a Profile first refers to it.
-func (w *Window) add(p *Payload, skip func(i int) bool, subtract bool) error {
-	if err := w.tables.HasRoom(p.growth); err != nil {
-		return err
+func (w *Window) add(p *Payload, subtract bool) error {
+	if w.tables.Retained() > maxTables {
+		return dictionary.ErrFull
 	}
-	if skip == nil {
-		skip = func(int) bool { return false }
-	}
-	if err := w.addTypes(p, skip); err != nil {
+	if err := w.addTypes(p); err != nil {
 		return err
 	}
 	w.emitter = nil
 	remap := remaps.Get().(*dictionary.Remap)
-	remap.Granularity = w.options.Granularity
+	remap.Granularity, remap.Relocate = w.options.Granularity, !w.options.keepAddresses
 	remap.Reset(p.pd.Dictionary(), w.tables)
-	a := addition{Window: w, payload: p, skip: skip, subtract: subtract, remap: remap}
+	a := addition{Window: w, payload: p, subtract: subtract, remap: remap}
 	var before *Profile
 	var of *resource // of before
 	var into *scope
 	for i := range p.Profiles {
 		profile := &p.Profiles[i]
-		if skip(i) {
-			continue
-		}
 		if before == nil || before.scope != profile.scope {
 			w.scopes++
 		}
@@ -58,7 +54,7 @@ func (w *Window) add(p *Payload, skip func(i int) bool, subtract bool) error {
 		a.profile(into, profile)
 	}
 	if err := w.tables.Err(); err != nil {
-		panic(err) // HasRoom was wrong: what had no room has become the zero value
+		panic(err) // the payload alone fills a table: what had no room has become the zero value
 	}
 	a.count()
 	remap.Forget()
@@ -73,7 +69,7 @@ var remaps = sync.Pool{New: func() any { return &dictionary.Remap{} }}
 var ErrTypes = errors.New("too many sample types")
 
 // addTypes adds the types of p that w does not have, or none of them if there would be too many of a service.
-func (w *Window) addTypes(p *Payload, skip func(i int) bool) error {
+func (w *Window) addTypes(p *Payload) error {
 	if w.options.MaxTypes <= 0 {
 		return nil
 	}
@@ -82,7 +78,7 @@ func (w *Window) addTypes(p *Payload, skip func(i int) bool) error {
 		profile := &p.Profiles[i]
 		_, known := w.types[profile.typeHash]
 		_, again := added[profile.typeHash]
-		if known || again || skip(i) {
+		if known || again {
 			continue
 		}
 		added[profile.typeHash] = struct{}{}
@@ -107,7 +103,6 @@ func (w *Window) addTypes(p *Payload, skip func(i int) bool) error {
 type addition struct {
 	*Window
 	payload    *Payload
-	skip       func(i int) bool // Profiles of payload
 	subtract   bool
 	remap      *dictionary.Remap
 	superseded []superseded
@@ -126,9 +121,6 @@ func (a *addition) count() {
 	a.counts.Saturated += a.saturated
 	for i := range a.payload.Profiles {
 		profile := &a.payload.Profiles[i]
-		if a.skip(i) {
-			continue
-		}
 		a.counts.Profiles++
 		a.counts.Samples += profile.Samples
 		in := a.partitions[profile.Partition]

@@ -16,16 +16,12 @@
 // of attributes, link}; a sum beyond int64 stays at the largest or smallest int64, and is counted. Timestamps and
 // their values are appended. [Snapshots] says how snapshots merge. Original payloads are left out.
 //
+// Locations that are the same code of one program in several processes are equal: see internal/dictionary. The output has
+// the addresses of the first process.
+//
 // A payload that Check or Add rejects leaves the window unchanged. The same intervals
-// give the same bytes, in any order and any split into payloads that keeps the Profiles of a scope together, unless
+// give the same bytes apart from these addresses, in any order and any split into payloads that keeps the Profiles of a scope together, unless
 // a sum is beyond int64: merged Profiles are in the order of their sources in their scopes.
 //
-// For the delta of two snapshots of one process, make a window without a rule for
-// snapshots, add the later snapshot and subtract the earlier one, the baseline:
-//
-//	options := &merge.Options{DropZeroSamples: true}
-//	w := merge.NewWindow(options)
-//	err := w.Add(current, nil)                    // from Check(pd, options)
-//	err = w.Subtract(baseline, isCumulative)      // ErrRestarted: no delta, a new baseline
-//	delta := w.Emit("")
+// [Delta] takes one snapshot of a process off a later one.
 package merge

@@ -195,7 +195,7 @@ func (m *model) frame(f expand.Frame, out bool) *expand.Frame {
 
 func (m *model) normalize(all []expand.Profile) []expand.Profile {
 	all = expand.Normalize(all, expand.Options{
-		Merge: true, IgnoreProfileID: true, IgnoreZeroSamples: m.options.DropZeroSamples,
+		Merge: true, SameCode: !m.options.keepAddresses, IgnoreProfileID: true, IgnoreZeroSamples: m.options.DropZeroSamples,
 	})
 	for i := range all {
 		all[i].Duration = 0 // depends on the shapes: see TestTimeRange_P4
@@ -240,6 +240,7 @@ func randomOptions(r *rand.Rand) *Options {
 		DropTimestamps:         r.IntN(3) == 0,
 		DropZeroSamples:        r.IntN(2) == 0,
 		DropEmptyProfiles:      r.IntN(2) == 0,
+		keepAddresses:          r.IntN(4) == 0,
 		Granularity:            dictionary.Granularity(r.IntN(3)),
 		DropSampleAttributes:   some("key-0", "key-1", "key-2"),
 		DropResourceAttributes: some("key-0", "key-1", "service.name"),

@@ -56,6 +56,9 @@ type Options struct {
 	MaxTypes int
 	// ProfileKeys makes Check compute the Key of each Profile.
 	ProfileKeys bool
+
+	// keepAddresses keeps locations at different addresses apart, also if they are the same code of several processes.
+	keepAddresses bool
 }
 
 // partition returns the key of the partition of a resource with the attributes m: for

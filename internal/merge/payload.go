@@ -32,8 +32,7 @@ type Payload struct {
 
 	pd      pprofile.Profiles // references are resolved; it is only read
 	dropped []bool            // by attribute: samples lose it
-	growth  dictionary.Growth
-	scratch dictionary.Value // what is hashed
+	scratch dictionary.Value  // what is hashed
 }
 
 // Profile describes a Profile of a payload.
@@ -96,7 +95,7 @@ func (p *Payload) check(pd pprofile.Profiles, options *Options) (err error) {
 			p.dropped[i] = slices.Contains(options.DropSampleAttributes, key)
 		}
 	}
-	if p.pd, p.growth, err = dictionary.CheckToMerge(pd, p.dropped); err != nil {
+	if p.pd, err = dictionary.CheckToMerge(pd, p.dropped); err != nil {
 		return err
 	}
 	p.Profiles = make([]Profile, 0, p.pd.ProfileCount())
@@ -189,6 +188,21 @@ func (p *Payload) profileKey(content [sha256.Size]byte, from pprofile.Profile) K
 	p.scratch = key.AppendKey(p.text(sampleType.TypeStrindex())).AppendKey(p.text(sampleType.UnitStrindex()))
 	sum := sha256.Sum256(p.scratch)
 	return Key(sum[:])
+}
+
+// Without returns p without the Profiles for whose indices skip is true.
+func (p *Payload) Without(skip []bool) *Payload {
+	if !slices.Contains(skip, true) {
+		return p
+	}
+	kept := *p
+	kept.Profiles = make([]Profile, 0, len(p.Profiles))
+	for i := range p.Profiles {
+		if !skip[i] {
+			kept.Profiles = append(kept.Profiles, p.Profiles[i])
+		}
+	}
+	return &kept
 }
 
 // Samples returns the number of samples of all Profiles.

@@ -87,7 +87,7 @@ type profileKey struct {
 // NewWindow returns an empty window. Payloads to add must be checked with these options.
 func NewWindow(options *Options) *Window {
 	return &Window{
-		options: options, tables: dictionary.New(0),
+		options: options, tables: dictionary.New(),
 		resources: map[string]*resource{}, partitions: map[string]*partition{}, slots: map[slot]struct{}{},
 		types: map[uint64]struct{}{}, typesOf: map[string]int{},
 	}

@@ -39,7 +39,7 @@ func add(w *Window, pd pprofile.Profiles) error {
 	if err != nil {
 		return err
 	}
-	return w.Add(p, nil)
+	return w.Add(p)
 }
 
 func merged(t testing.TB, options *Options, payloads ...pprofile.Profiles) pprofile.Profiles {
@@ -99,7 +99,8 @@ func asIntervals(pd pprofile.Profiles) pprofile.Profiles {
 }
 
 // Output does not depend on the order of payloads, nor on what is in one payload: under all options, with everything that
-// Profiles may hold, such as links, several shapes, binaries at several addresses.
+// Profiles may hold, such as links, several shapes, binaries at several addresses. The first payload decides the addresses of
+// one program in several processes, and nothing else.
 func TestAnyOrderAnySplit_P15(t *testing.T) {
 	seed := profiletest.Seed(t)
 	for round := range uint64(profiletest.Rounds(t, 30, 20_000)) {
@@ -111,22 +112,29 @@ func TestAnyOrderAnySplit_P15(t *testing.T) {
 			expanded := randomProfiles(r, seed+round*2+r.Uint64N(2), round, options)
 			payloads = append(payloads, asIntervals(profiletest.Build(t, expanded...)))
 		}
-		out := func(payloads ...pprofile.Profiles) (all [][]byte) {
+		out := func(payloads ...pprofile.Profiles) (all [][]byte, expanded []expand.Profile) {
 			w := NewWindow(options)
 			for _, pd := range payloads {
 				require.NoError(t, add(w, pd))
 			}
 			for _, key := range partitionsOf(w) {
-				all = append(all, profiletest.ProtoOfCopy(t, w.Emit(key)))
+				pd := w.Emit(key)
+				expanded = append(expanded, profiletest.Expand(t, pd)...)
+				all = append(all, profiletest.ProtoOfCopy(t, pd))
 			}
-			return all
+			return all, expand.Normalize(expanded, expand.Options{SameCode: true, IgnoreProfileID: true})
 		}
-		want := out(payloads...)
+		want, wanted := out(payloads...)
+		requireSame := func(payloads ...pprofile.Profiles) {
+			got, expanded := out(payloads...)
+			require.Empty(t, expand.Diff(wanted, expanded), "round %d, %+v", round, options)
+			require.True(t, !options.keepAddresses || slices.EqualFunc(want, got, bytes.Equal), "round %d, %+v", round, options)
+		}
 		for range 3 {
 			r.Shuffle(len(payloads), func(i, j int) { payloads[i], payloads[j] = payloads[j], payloads[i] })
 			joined := payloadtest.InOne(t, payloads[0], payloads[1])
-			require.True(t, slices.EqualFunc(want, out(payloads...), bytes.Equal), "round %d, %+v", round, options)
-			require.True(t, slices.EqualFunc(want, out(append(payloads[2:5:5], joined)...), bytes.Equal), "round %d, %+v", round, options)
+			requireSame(payloads...)
+			requireSame(append(payloads[2:5:5], joined)...)
 		}
 	}
 }
@@ -198,28 +206,18 @@ func TestOriginalPayloadIsLeftOut(t *testing.T) {
 	require.Zero(t, p.OriginalPayload().Len())
 }
 
-// A full table is an error that leaves the window as it was.
-func TestFullTable_P1(t *testing.T) {
+// Full tables are an error that leaves the window as it was.
+func TestFullTables_P1(t *testing.T) {
+	defer func(most int) { maxTables = most }(maxTables)
 	w := NewWindow(defaultOptions())
-	w.tables = dictionary.New(200)
 	require.NoError(t, add(w, payloadtest.ManyStacks(10, 0)))
-	want, size := profiletest.ProtoOfCopy(t, w.Emit("")), w.Size()
-	err := add(w, payloadtest.ManyStacks(100, 0))
-	var overflow *dictionary.OverflowError
-	require.ErrorAs(t, err, &overflow)
+	maxTables = w.tables.Retained()
+	require.NoError(t, add(w, payloadtest.ManyStacks(1000, 0)))
+	want, size, counts := profiletest.ProtoOfCopy(t, w.Emit("")), w.Size(), w.Counts()
+	require.ErrorIs(t, add(w, payloadtest.ManyStacks(1, 0)), dictionary.ErrFull)
 	require.Equal(t, size, w.Size())
+	require.Equal(t, counts, w.Counts())
 	require.Equal(t, want, profiletest.ProtoOfCopy(t, w.Emit("")))
-}
-
-// Should a payload ever add more than its check has found, Add panics before it counts the payload.
-func TestFullTableDespiteTheCheck_P1(t *testing.T) {
-	w := NewWindow(defaultOptions())
-	w.tables = dictionary.New(200)
-	p, err := Check(payloadtest.ManyStacks(300, 0), w.options)
-	require.NoError(t, err)
-	p.growth = dictionary.Growth{}
-	require.Panics(t, func() { _ = w.Add(p, nil) })
-	require.Zero(t, w.Counts())
 }
 
 func TestWindowProfileIDs(t *testing.T) {

@@ -181,10 +181,16 @@ func (g *generator) frame() *expand.Frame {
 			Start:      0x400000,
 			Limit:      0x400000 + uint64(1+r.IntN(2))*0x100000,
 			Offset:     uint64(r.IntN(2)) * 0x1000,
-			File:       pick(r, "", "/usr/bin/app", "[vdso]"),
-			Attributes: expand.AttributeSet(g.attributes(1, 2)),
+			File:       pick(r, "", "/usr/bin/app", "/usr/bin/app", "[vdso]", "/memfd:jit (deleted)"),
+			Attributes: expand.AttributeSet(append(g.attributes(1, 2), g.buildID()...)),
 		}
 		f.Address += f.Mapping.Start
+		if oneIn(r, 4) { // sizes differ within a page
+			end := f.Mapping.Limit
+			f.Address, f.Mapping.Limit = end-0x400, end-pick[uint64](r, 0, 0x200, 0x800)
+		} else if oneIn(r, 6) {
+			f.Mapping.Start, f.Mapping.Limit = 0, 0 // addresses of the file
+		}
 	}
 	for range r.IntN(4) {
 		l := expand.Line{
@@ -203,6 +209,15 @@ func (g *generator) frame() *expand.Frame {
 		f.Attributes = expand.AttributeSet(g.attributes(2, 3))
 	}
 	return f
+}
+
+// buildID is one of few, or none.
+func (g *generator) buildID() []expand.Attribute {
+	if oneIn(g.r, 2) {
+		return nil
+	}
+	key := pick(g.r, "process.executable.build_id.gnu", "process.executable.build_id.htlhash")
+	return []expand.Attribute{{Key: key, Value: pick[any](g.r, "abcdef", "abcdef", "123456", "", int64(1))}}
 }
 
 // attributes returns at most limit attributes with different ones of keys keys.

@@ -129,7 +129,7 @@ func writeDay(b *testing.B, directory string) {
 			for _, heap := range []bool{false, true} {
 				payload, err := merge.Check(p.window(b, 100, heap, at.Add(time.Duration(i)*time.Second)), options)
 				require.NoError(b, err)
-				require.NoError(b, window.Add(payload, nil))
+				require.NoError(b, window.Add(payload))
 			}
 		}
 		windows = append(windows, profiletest.Proto(b, window.Emit("")))

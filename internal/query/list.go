@@ -96,13 +96,7 @@ func (s *Source) list(ctx context.Context, sel *Selection) ([]Row, error) {
 		}
 		return ctx.Err()
 	}
-	err := s.read(ctx, sel, &reading{entry: add, filter: &rest, record: func(record *archive.Record, pd pprofile.Profiles) error {
-		summaries, err := contents.Summarize(pd)
-		if err != nil {
-			return record.Fail(err)
-		}
-		return add(summaries)
-	}})
+	err := s.read(ctx, sel, &reading{entry: add, filter: &rest, record: summarizing(add)})
 	if err != nil {
 		return nil, err
 	}

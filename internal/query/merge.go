@@ -59,7 +59,7 @@ func (s *Source) merge(ctx context.Context, sel *Selection, total bool) (*Result
 	}))
 	group.Go(panics.Guarded(func() error {
 		for payload := range payloads {
-			if err := window.Add(payload, nil); err != nil {
+			if err := window.Add(payload); err != nil {
 				return fmt.Errorf("the selection does not fit into one profile: %w; %s", err, narrow)
 			}
 			if int64(window.Size()) > limit {

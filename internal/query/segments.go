@@ -99,13 +99,16 @@ func (s *Source) readStore(ctx context.Context, lister Lister, sel *Selection, r
 	if err := s.reportListing(err); err != nil {
 		return err
 	}
-	for some := range slices.Chunk(segments, ahead) {
-		plans, err := planAll(ctx, some, sel, r)
+	for at := 0; at < len(segments); at += ahead {
+		plans, err := planAll(ctx, segments[at:min(len(segments), at+ahead)], sel, r)
 		if err != nil {
 			return err
 		}
 		s.fetch(ctx, plans)
-		for _, p := range plans {
+		for i, p := range plans {
+			if r.segment != nil {
+				r.segment(at + i)
+			}
 			if err := s.readSegment(ctx, p, sel, r); err != nil {
 				return err
 			}
@@ -124,7 +127,7 @@ func (s *Source) reportListing(err error) error {
 		}
 		return nil
 	}
-	if err == nil || endsReading(err) {
+	if err == nil || errors.Is(err, store.ErrGone) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return s.Failed(err)
@@ -168,7 +171,7 @@ func (p *plan) make(ctx context.Context, sel *Selection, r *reading) {
 			}
 			continue
 		}
-		selected, whole := sel.selectedOf(ctx, of.entry.Summaries)
+		selected, whole := sel.selectedOf(ctx, of.entry.Summaries, r.parts)
 		p.allLabels = p.allLabels && whole && len(selected) == len(of.entry.Summaries)
 		if !mayMatchLabels || whole && len(selected) == 0 {
 			continue
@@ -305,13 +308,13 @@ func (s *Selection) timeOf(of *contents.Summary) (all, none bool) {
 }
 
 // selectedOf returns those summaries of a record that are selected. all is false if the time range has a part of one: then the
-// record must be read.
-func (s *Selection) selectedOf(ctx context.Context, summaries []contents.Summary) (selected []contents.Summary, all bool) {
+// record must be read, unless parts count as selected.
+func (s *Selection) selectedOf(ctx context.Context, summaries []contents.Summary, parts bool) (selected []contents.Summary, all bool) {
 	for i := range summaries {
 		whole, none := s.timeOf(&summaries[i])
 		switch {
 		case none || !s.MatchesKey(ctx, &summaries[i].Key):
-		case !whole:
+		case !whole && !parts:
 			return nil, false
 		default:
 			selected = append(selected, summaries[i])

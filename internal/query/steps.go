@@ -59,18 +59,14 @@ func (s *Source) EachSummary(ctx context.Context, sel *Selection, by []string, v
 	if len(by) > 0 {
 		return s.read(ctx, sel, s.division(by, nil, func(_ int, values []string, of *contents.Summary) error { return visit(values, of) }))
 	}
-	return s.Each(ctx, sel, func(record *archive.Record, pd pprofile.Profiles) error {
-		summaries, err := contents.Summarize(pd)
-		if err != nil {
-			return record.Fail(err)
-		}
+	return s.Each(ctx, sel, summarizing(func(summaries []contents.Summary) error {
 		for i := range summaries {
 			if err := visit(nil, &summaries[i]); err != nil {
 				return err
 			}
 		}
 		return nil
-	})
+	}))
 }
 
 // division calls visit with the summaries of the parts of each payload that differ in the labels by, or in their step if there are

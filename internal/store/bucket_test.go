@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -161,8 +162,8 @@ func TestAnUploadEndsAnywhere(t *testing.T) {
 	}
 }
 
-// TestReadersOfABucketThatChanges: readers see each record that was in the bucket before they listed, once.
-func TestReadersOfABucketThatChanges(t *testing.T) {
+// TestReadersOfABucketThatChanges_A4: readers see each record that was in the bucket before they listed, once.
+func TestReadersOfABucketThatChanges_A4(t *testing.T) {
 	server := s3test.New(t)
 	server.PageSize = 3
 	d := newDirectory(t)
@@ -209,7 +210,7 @@ func TestReadersOfABucketThatChanges(t *testing.T) {
 }
 
 // An object of another content with a file's name stays, and what the file would replace counts.
-func TestAForeignObject(t *testing.T) {
+func TestAForeignObject_A5(t *testing.T) {
 	server := s3test.New(t)
 	d := newDirectory(t)
 	u, failed := d.uploader(server)
@@ -305,4 +306,48 @@ func TestADayWaitsForTheBucket(t *testing.T) {
 	require.NoError(t, u.Upload(t.Context()))
 	require.Equal(t, once(1), readAll(t, openStore(t, server.Path("prod"))))
 	require.Len(t, server.Objects(), 1)
+}
+
+// TestCredentialsStayWithTheServer_A3: neither signed requests of a store nor those for credentials follow a redirect to another host.
+func TestCredentialsStayWithTheServer_A3(t *testing.T) {
+	thief, stolen := profiletest.Thief(t)
+	redirecting := s3test.New(t)
+	redirecting.Fault = func(w http.ResponseWriter, r *http.Request) bool {
+		assert.NotEmpty(t, r.Header.Get("Authorization"))
+		http.Redirect(w, r, thief+r.URL.RequestURI(), http.StatusTemporaryRedirect)
+		return true
+	}
+	list := func(location string) error {
+		_, err := openStore(t, location).Live(t.Context(), time.Time{}, begin, nil)
+		return err
+	}
+	err := list(redirecting.Path("p"))
+	require.Error(t, err)
+	require.NotContains(t, err.Error(), s3test.Secret)
+	d := newDirectory(t)
+	d.write(1)
+	u, _ := d.uploader(redirecting)
+	require.Error(t, u.Upload(t.Context()))
+
+	plain := s3test.New(t)
+	plain.Fault = func(w http.ResponseWriter, _ *http.Request) bool {
+		http.Error(w, "no", http.StatusForbidden)
+		return true
+	}
+	asked := 0
+	metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		assert.Equal(t, s3test.Secret, r.Header.Get("Authorization"))
+		http.Redirect(w, r, thief, http.StatusTemporaryRedirect)
+	}))
+	defer metadata.Close()
+	for key, value := range map[string]string{
+		"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_SHARED_CREDENTIALS_FILE": filepath.Join(t.TempDir(), "none"), "AWS_EC2_METADATA_DISABLED": "",
+		"AWS_CONTAINER_CREDENTIALS_FULL_URI": metadata.URL, "AWS_CONTAINER_AUTHORIZATION_TOKEN": s3test.Secret,
+	} {
+		t.Setenv(key, value)
+	}
+	require.Error(t, list("s3://"+s3test.Bucket+"/p?endpoint="+plain.URL))
+	require.Positive(t, asked)
+	require.Empty(t, stolen())
 }

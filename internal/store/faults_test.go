@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/compact"
@@ -23,8 +24,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
-// TestMoreGroupsThanOpenFiles: a file of each group is written, whatever is open.
-func TestMoreGroupsThanOpenFiles(t *testing.T) {
+// TestMoreGroupsThanOpenFiles_A10: a file of each group is written, whatever is open.
+func TestMoreGroupsThanOpenFiles_A10(t *testing.T) {
 	d := newDirectory(t)
 	w := d.open(func(o *store.Options) { o.MaxOpen, o.Sync = 5, store.SyncRecord })
 	want := map[int]int{}
@@ -40,7 +41,7 @@ func TestMoreGroupsThanOpenFiles(t *testing.T) {
 	require.Equal(t, want, d.counts())
 }
 
-func TestGroupsDoNotWaitForEachOthersSync(t *testing.T) {
+func TestGroupsDoNotWaitForEachOthersSync_A10(t *testing.T) {
 	d := newDirectory(t)
 	w := d.open(func(o *store.Options) { o.MaxOpen, o.Sync = 2, store.SyncRecord })
 	syncing, proceed := make(chan struct{}), make(chan struct{})
@@ -136,7 +137,7 @@ func TestFailingCalls_E1(t *testing.T) {
 	}
 }
 
-func TestAFullDiskCostsTheIndexOnly(t *testing.T) {
+func TestAFullDiskCostsTheIndexOnly_E1(t *testing.T) {
 	d := newDirectory(t)
 	var closed store.ClosedFile
 	w := d.open(func(o *store.Options) { o.FileClosed = func(f store.ClosedFile) { closed = f } })
@@ -154,7 +155,7 @@ func TestAFullDiskCostsTheIndexOnly(t *testing.T) {
 }
 
 // A file or directory that another process moves or removes costs nothing that comes after.
-func TestMovedAndRemovedDirectories(t *testing.T) {
+func TestMovedAndRemovedDirectories_E6(t *testing.T) {
 	d := newDirectory(t)
 	failures := 0
 	w := d.open(func(o *store.Options) { o.Failed = func(error) { failures++ } })
@@ -280,7 +281,7 @@ func TestAppendRejectsWhatNoFileCanHold(t *testing.T) {
 	require.Empty(t, paths(t, d.dir))
 }
 
-func TestPanicsOfTheBackgroundAreErrors(t *testing.T) {
+func TestPanicsOfTheBackgroundAreErrors_A11(t *testing.T) {
 	d := newDirectory(t)
 	d.write(1)
 	d.now = begin.Add(2 * time.Hour)
@@ -292,12 +293,43 @@ func TestPanicsOfTheBackgroundAreErrors(t *testing.T) {
 			}
 		}
 	})
-	require.ErrorContains(t, c.Run(t.Context()), "a fault")
+	var panicked *panics.Error
+	require.ErrorAs(t, c.Run(t.Context()), &panicked)
+	require.Contains(t, string(panicked.Stack), "faults_test.go")
 	faulty = false
 	d.now = d.now.Add(time.Hour)
 	require.NoError(t, c.Run(t.Context()))
 	require.Equal(t, once(1), d.counts())
 	require.Equal(t, [3]int{0, 1, 0}, d.levels())
+}
+
+// TestAPanicOfOneGroupLeavesTheOthers_A11: neither Tick nor Close ends, or leaves a lock.
+func TestAPanicOfOneGroupLeavesTheOthers_A11(t *testing.T) {
+	d := newDirectory(t)
+	faulty, failed := "", []error{}
+	w := d.open(func(o *store.Options) {
+		o.Rotation.MaxAge, o.Failed = time.Minute, func(err error) { failed = append(failed, err) }
+		o.FileClosed = func(f store.ClosedFile) {
+			if faulty != "" && strings.Contains(f.Path, faulty) {
+				panic("a fault")
+			}
+		}
+	})
+	write := func(id int) {
+		for i, service := range []string{"a", "b", "c"} {
+			require.NoError(t, w.Append(newRecord(t, d.format, service, id+i, d.now, d.now)))
+		}
+	}
+	write(0)
+	faulty, d.now = "=b/", d.now.Add(2*time.Minute)
+	w.Tick()
+	var panicked *panics.Error
+	require.Len(t, failed, 1)
+	require.ErrorAs(t, failed[0], &panicked)
+	write(3)
+	require.ErrorAs(t, w.Close(), &panicked)
+	require.Len(t, closedIn(t, d.dir), 6)
+	require.Equal(t, once(0, 1, 2, 3, 4, 5), d.counts())
 }
 
 // A clock that is set back by more than a file's age does not keep the file open, or its records off the disk.

@@ -4,6 +4,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,6 +17,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
@@ -180,7 +182,12 @@ func (f *partialFile) accept(record *Record, size int64, now time.Time) {
 		start, end = record.Entry.Start, record.Entry.End
 	}
 	f.bounds.Add(start, end, now)
-	f.records = append(f.records, segment.Record{Offset: f.Size, Length: size, Entry: f.index.Add(record.Entry)})
+	if err := panics.Guarded(func() error {
+		f.records = append(f.records, segment.Record{Offset: f.Size, Length: size, Entry: f.index.Add(record.Entry)})
+		return nil
+	})(); err != nil {
+		f.IndexError = err // the record is safe, and the file gets no index
+	}
 	f.add(record, size)
 }
 
@@ -240,7 +247,7 @@ func (f *partialFile) finish() error {
 	if err := f.syncContent(); err != nil {
 		return err
 	}
-	f.IndexError = f.writeIndex()
+	f.IndexError = cmp.Or(f.IndexError, f.writeIndex())
 	name := layout.WrittenBase(f.stem, &f.bounds, f.format)
 	if err := f.dir.Rename(f.base(), name); err != nil {
 		return err
@@ -253,11 +260,12 @@ func (f *partialFile) finish() error {
 	return nil
 }
 
-// writeIndex writes the index after the records. If it fails, the file has none.
-func (f *partialFile) writeIndex() error {
-	if f.format != segment.Proto {
+// writeIndex writes the index after the records. The error is why the file has none, or an incomplete one.
+func (f *partialFile) writeIndex() (err error) {
+	if f.format != segment.Proto || f.IndexError != nil {
 		return nil
 	}
+	defer panics.Catch(&err)
 	frame, err := segment.AppendIndex(nil, &segment.Index{Records: f.records, Tables: f.index.Tables()}, f.Size)
 	if err == nil {
 		f.torn = true
@@ -267,7 +275,7 @@ func (f *partialFile) writeIndex() error {
 		}
 	}
 	if err == nil {
-		return nil
+		return f.index.Incomplete()
 	}
 	if truncateErr := f.truncate(); truncateErr != nil {
 		err = errors.Join(err, truncateErr) // readers see that it is damaged

@@ -178,6 +178,7 @@ func (g *groupWriter) close(reason Reason) {
 		return
 	}
 	g.file = nil
+	defer f.index.Release()
 	f.Reason = cmp.Or(f.Reason, reason)
 	err := f.reopen(g.writer.options.OpenDir)
 	if err == nil {
@@ -201,7 +202,14 @@ func (g *groupWriter) close(reason Reason) {
 		g.writer.abandon(f)
 		g.fail("close", f, err)
 	}
-	f.index.Release()
+}
+
+// shutdown closes the file. There will be no other one.
+func (g *groupWriter) shutdown() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.dropped = true
+	g.close(ByShutdown)
 }
 
 // tick closes a file that is due, syncs, and retries failed writes.

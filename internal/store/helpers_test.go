@@ -31,7 +31,12 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(killDir) != "" {
+		writeUntilKilled()
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // begin is the start of a day.
 var begin = time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
@@ -193,6 +198,7 @@ func paths(t testing.TB, dir string) (names []string) {
 // and its locks are free.
 type process struct {
 	before func(call string) error
+	syncs  bool // really
 
 	mu     sync.Mutex
 	killed bool
@@ -217,6 +223,13 @@ func (p *process) call(name string) error {
 		p.killLocked()
 	}
 	return err
+}
+
+func (p *process) sync(call string, sync func() error) error {
+	if err := p.call(call); err != nil || !p.syncs {
+		return err
+	}
+	return sync()
 }
 
 func (p *process) kill() {
@@ -345,7 +358,7 @@ func (d *processDir) TryLock(shared bool) (bool, error) {
 	return d.Dir.TryLock(shared)
 }
 
-func (d *processDir) Sync() error  { return d.p.call("Sync") }
+func (d *processDir) Sync() error  { return d.p.sync("Sync", d.Dir.Sync) }
 func (d *processDir) Close() error { return d.p.close(d.Dir) }
 
 type processHandle struct {
@@ -371,7 +384,7 @@ func (h *processHandle) Truncate(size int64) error {
 	return h.Handle.Truncate(size)
 }
 
-func (h *processHandle) Sync() error { return h.p.call("SyncFile") }
+func (h *processHandle) Sync() error { return h.p.sync("SyncFile", h.Handle.Sync) }
 
 func (h *processHandle) Stat() (fs.FileInfo, error) {
 	if err := h.p.call("Stat"); err != nil {

@@ -27,8 +27,18 @@ const (
 //
 // An error may come with the files that were found: it says what could not be listed, or what may count twice.
 func (s *Store) Live(ctx context.Context, from, to time.Time, accepts func(group string) bool) ([]*Segment, error) {
+	from = from.Add(-lookBack)
+	return s.segments(ctx, from, accepts, func(f *layout.File) bool { return f.Overlaps(from, to) })
+}
+
+// Since is Live for all partitions that end after a time, whenever the Profiles of their files are.
+func (s *Store) Since(ctx context.Context, since time.Time, accepts func(group string) bool) ([]*Segment, error) {
+	return s.segments(ctx, since, accepts, func(*layout.File) bool { return true })
+}
+
+func (s *Store) segments(ctx context.Context, since time.Time, accepts func(string) bool, selects func(*layout.File) bool) ([]*Segment, error) {
 	for range maxLists {
-		files, err := s.live(ctx, from.Add(-lookBack), to, accepts)
+		files, err := s.live(ctx, since, accepts, selects)
 		if errors.Is(err, ErrGone) && ctx.Err() == nil {
 			continue
 		}
@@ -41,13 +51,12 @@ func (s *Store) Live(ctx context.Context, from, to time.Time, accepts func(group
 	return nil, fmt.Errorf("files were removed during each of %d listings: %w", maxLists, ErrGone)
 }
 
-func (s *Store) live(ctx context.Context, from, to time.Time, accepts func(string) bool) ([]layout.File, error) {
+func (s *Store) live(ctx context.Context, since time.Time, accepts func(string) bool, selects func(*layout.File) bool) ([]layout.File, error) {
 	if accepts == nil {
 		accepts = func(string) bool { return true }
 	}
-	selects := func(f *layout.File) bool { return f.Overlaps(from, to) }
-	first, firstErr := s.source.list(ctx, from, accepts, selects, nil)
-	second, err := s.source.list(ctx, from, accepts, selects, first)
+	first, firstErr := s.source.list(ctx, since, accepts, selects, nil)
+	second, err := s.source.list(ctx, since, accepts, selects, first)
 	files := unite(first, second)
 	garbage, inputsErr := s.garbage(ctx, files)
 	if errors.Is(inputsErr, ErrGone) {

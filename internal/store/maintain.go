@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 )
@@ -26,14 +27,17 @@ func (w *Writer) Maintain() { w.maintain(w.options.Retention, false) }
 func (w *Writer) maintain(retention Retention, idle bool) {
 	w.maintaining.Lock()
 	defer w.maintaining.Unlock()
-	err := NoPanic(func() error {
+	err := panics.Guarded(func() error {
 		err := w.recoverAbandoned()
 		if !w.recovered.Load() || retention != (Retention{}) || w.options.MaxGroups > 0 {
 			err = errors.Join(err, w.visit(retention, idle))
 		}
 		return err
-	})
+	})()
 	if err != nil {
+		if _, panicked := errors.AsType[*panics.Error](err); panicked {
+			w.recovered.Store(false) // some files may be left
+		}
 		w.options.Failed(err)
 	}
 }
@@ -96,13 +100,13 @@ func (w *Writer) recoverPartition(b *layout.Branch, idle bool) (done bool, err e
 	}
 	files, err = b.Files(isPartial) // that are still there
 	for i := range files {
-		err = errors.Join(err, w.recoverIn(b, &files[i]))
+		err = errors.Join(err, w.recoverIn(b, &files[i], files[i].Size))
 	}
 	return true, err
 }
 
-func (w *Writer) recoverIn(b *layout.Branch, f *layout.File) error {
-	recovered, err := RecoverFile(b, f, f.Size, w.options.Now())
+func (w *Writer) recoverIn(b *layout.Branch, f *layout.File, size int64) error {
+	recovered, err := RecoverFile(b, f, size, w.options.Now())
 	if err == nil && w.options.FileRecovered != nil {
 		w.options.FileRecovered(recovered)
 	}
@@ -116,38 +120,27 @@ func (w *Writer) recoverAbandoned() (err error) {
 	w.abandoned = nil
 	w.mu.Unlock()
 	for _, f := range abandoned {
-		name, relErr := filepath.Rel(w.options.Directory, f.Path)
-		file, ok := layout.ParsePath(filepath.ToSlash(name))
-		if relErr != nil || !ok {
+		failed := panics.Guarded(func() error { return w.recoverOwn(f) })()
+		if failed == nil || errors.Is(failed, ErrGone) || errors.Is(failed, fs.ErrNotExist) {
 			f.release()
 			continue
 		}
-		reopenErr := f.reopen(w.options.OpenDir)
-		if errors.Is(reopenErr, ErrGone) {
-			f.release()
-			continue
-		}
-		if reopenErr != nil {
-			w.abandon(f)
-			err = errors.Join(err, reopenErr)
-			continue
-		}
-		b := &layout.Branch{Dir: f.dir, Root: w.options.Directory, Path: file.Dir()}
-		recovered, recoverErr := RecoverFile(b, &file, f.Size, w.options.Now())
-		switch {
-		case recoverErr == nil:
-			f.release()
-			if w.options.FileRecovered != nil {
-				w.options.FileRecovered(recovered)
-			}
-		case errors.Is(recoverErr, fs.ErrNotExist):
-			f.release()
-		default:
-			w.abandon(f)
-			err = errors.Join(err, recoverErr)
-		}
+		w.abandon(f)
+		err = errors.Join(err, failed)
 	}
 	return err
+}
+
+func (w *Writer) recoverOwn(f *partialFile) error {
+	name, err := filepath.Rel(w.options.Directory, f.Path)
+	file, ok := layout.ParsePath(filepath.ToSlash(name))
+	if err != nil || !ok {
+		return ErrGone
+	}
+	if err := f.reopen(w.options.OpenDir); err != nil {
+		return err
+	}
+	return w.recoverIn(&layout.Branch{Dir: f.dir, Root: w.options.Directory, Path: file.Dir()}, &file, f.Size)
 }
 
 // setAdmitted takes over the groups whose directories were found. Retention and other processes remove some, and other Writers create

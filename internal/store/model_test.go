@@ -263,9 +263,9 @@ func TestACrashAtAnyStepOfCompaction_E3(t *testing.T) {
 	t.Logf("%d points", points)
 }
 
-// TestReadersOfAWorkingStore: readers that list all the time, while files are written, closed, compacted and removed, see each record that was
+// TestReadersOfAWorkingStore_A4: readers that list all the time, while files are written, closed, compacted and removed, see each record that was
 // acknowledged before they listed, once.
-func TestReadersOfAWorkingStore(t *testing.T) {
+func TestReadersOfAWorkingStore_A4(t *testing.T) {
 	w := newWorld(t, 3)
 	var mu sync.Mutex
 	acknowledged, now := map[int]int{}, w.now

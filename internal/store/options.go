@@ -53,7 +53,8 @@ type Options struct {
 
 	// RecordWritten gets a record that was written, its bytes on disk, and whether it is in the group Other.
 	RecordWritten func(record Record, stored int64, other bool)
-	// RecordAhead gets a record that ends more than 24 hours ahead of the clock, so that queries of its time do not find it.
+	// RecordAhead gets a record that was written and ends more than 24 hours ahead of the clock, so that queries of its time do not
+	// find it.
 	RecordAhead   func(record Record)
 	FileClosed    func(ClosedFile)
 	FileRecovered func(RecoveredFile)
@@ -111,7 +112,7 @@ type ClosedFile struct {
 	Services, ProfileTypes, SampleTypes []string
 	// Size is the number of bytes of the records on disk, Raw that of the records before framing and compression.
 	Size, Raw int64
-	// IndexError is why the file has no index. It is not retried: readers make one.
+	// IndexError is why the file has no index, or an incomplete one. It is not retried: readers read the records.
 	IndexError error
 }
 

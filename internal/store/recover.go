@@ -194,13 +194,3 @@ func isClosed(b *layout.Branch, partial *layout.File) (bool, error) {
 	}
 	return true, nil
 }
-
-// NoPanic returns the error of a call, or its panic as an error: what works in the background goes on later.
-func NoPanic(call func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		}
-	}()
-	return call()
-}

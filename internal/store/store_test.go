@@ -244,8 +244,8 @@ func TestDamagedInputsGoToTheirDirectory(t *testing.T) {
 	require.Equal(t, [3]int{0, 1, 0}, d.levels())
 }
 
-// TestADamagedListOfInputsDoublesNothing: a byte of a compacted file is damaged before its inputs are removed.
-func TestADamagedListOfInputsDoublesNothing(t *testing.T) {
+// TestADamagedListOfInputsDoublesNothing_A5: a byte of a compacted file is damaged before its inputs are removed.
+func TestADamagedListOfInputsDoublesNothing_A5(t *testing.T) {
 	d := newDirectory(t)
 	d.write(1)
 	d.write(2)
@@ -322,8 +322,8 @@ func TestInputsThatCannotBeReadStay(t *testing.T) {
 	require.Equal(t, [3]int{1, 0, 1}, d.levels(), "the sum still does not fit")
 }
 
-// TestAForeignFileOfACompactedName: it is not replaced, and nothing that it does not name is removed.
-func TestAForeignFileOfACompactedName(t *testing.T) {
+// TestAForeignFileOfACompactedName_A5: it is not replaced, and nothing that it does not name is removed.
+func TestAForeignFileOfACompactedName_A5(t *testing.T) {
 	d := newDirectory(t)
 	d.write(1)
 	id := ""

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
@@ -120,7 +121,7 @@ func (w *Writer) Append(record Record) error {
 	if err != nil {
 		return err
 	}
-	hour := w.hourOf(&record)
+	hour, ahead := w.hourOf(&record)
 	const most = 72 // hours that were compacted already, one after the other
 	for range most {
 		g, err := w.groupWriter(record.Group, hour)
@@ -132,36 +133,38 @@ func (w *Writer) Append(record Record) error {
 			hour = taken.next
 			continue
 		}
-		if !errors.Is(err, errDropped) {
-			return err
+		if errors.Is(err, errDropped) {
+			continue
 		}
+		if err == nil && ahead && w.options.RecordAhead != nil {
+			w.options.RecordAhead(record)
+		}
+		return err
 	}
 	return &fs.PathError{Op: "open file in", Path: w.options.Directory, Err: errors.New("the hours to write to have been compacted or are locked by another process")}
 }
 
-// hourOf returns the hour to which a record belongs: that of the clock or of the record's end, whichever is later.
-func (w *Writer) hourOf(record *Record) time.Time {
+// hourOf returns the hour to which a record belongs: that of the clock or of the record's end, whichever is later. ahead is set if the
+// record's end is too far ahead for that.
+func (w *Writer) hourOf(record *Record) (hour time.Time, ahead bool) {
 	now := w.options.Now().UTC()
 	w.mu.Lock()
 	if hour := now.Truncate(time.Hour); hour.After(w.clock) {
 		w.clock = hour
 	}
-	hour := w.clock
+	hour = w.clock
 	w.mu.Unlock()
 	if record.Entry == nil || record.Entry.End == 0 {
-		return hour
+		return hour, false
 	}
 	end := time.Unix(0, int64(min(record.Entry.End, 1<<63-1))).UTC()
 	if most := now.Add(maxAhead); end.After(most) {
-		if w.options.RecordAhead != nil {
-			w.options.RecordAhead(*record)
-		}
-		end = most
+		end, ahead = most, true
 	}
 	if ends := end.Truncate(time.Hour); ends.After(hour) {
-		return ends
+		hour = ends
 	}
-	return hour
+	return hour, ahead
 }
 
 // groupWriter returns that of a group and hour.
@@ -268,7 +271,7 @@ func (w *Writer) Tick() {
 	ticks.SetLimit(concurrentTicks)
 	for _, g := range groups {
 		ticks.Go(func() error {
-			if err := NoPanic(func() error { g.tick(now); return nil }); err != nil {
+			if err := panics.Guarded(func() error { g.tick(now); return nil })(); err != nil {
 				w.options.Failed(err)
 			}
 			return nil
@@ -309,16 +312,15 @@ func (w *Writer) Close() error {
 	groups := w.groups
 	w.groups = map[string]*groupWriter{}
 	w.mu.Unlock()
+	var errs []error
 	for _, g := range groups {
-		g.mu.Lock()
-		g.dropped = true
-		g.close(ByShutdown)
-		g.mu.Unlock()
+		if err := panics.Guarded(func() error { g.shutdown(); return nil })(); err != nil {
+			errs = append(errs, err)
+		}
 	}
 	w.maintain(Retention{}, true)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var errs []error
 	for _, f := range w.abandoned {
 		f.release()
 		errs = append(errs, &fs.PathError{Op: "close", Path: f.Path, Err: errors.New("the file could not be closed; the next start recovers it")})

@@ -26,6 +26,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/goleak"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
@@ -114,6 +115,12 @@ const base = 0x7f00_0000_0000
 // payload returns samples of each build ID in leaf, called by walk, and in walk itself at the address after the call.
 func (n *native) payload(t *testing.T, buildIDs ...string) pprofile.Profiles {
 	t.Helper()
+	return n.payloadAt(t, base, buildIDs...)
+}
+
+// payloadAt is payload of a process in which the program starts at base.
+func (n *native) payloadAt(t *testing.T, base uint64, buildIDs ...string) pprofile.Profiles {
+	t.Helper()
 	p := expand.Profile{Type: "cpu", Unit: "nanoseconds", Shape: expand.ShapeValues}
 	for _, id := range buildIDs {
 		mapping := expand.Mapping{Start: base, Limit: base + 0x100000}
@@ -188,6 +195,37 @@ func requireSymbolized(t *testing.T, pd pprofile.Profiles) {
 		"process.executable.build_id.gnu": false, "pprof.mapping.has_functions": true, "pprof.mapping.has_filenames": true,
 		"pprof.mapping.has_line_numbers": true, "pprof.mapping.has_inline_frames": true,
 	}, flags)
+}
+
+// Processes with the program at other addresses are merged first, whichever was first and shortest: there is one of each
+// location, and it is in the right function.
+func TestMergedProcessesGetTheSameFunctions(t *testing.T) {
+	n := compile(t)
+	store, _ := newStore(t, func(o *symbolize.Options) { o.Directories = []string{n.dir} })
+	options := &merge.Options{}
+	for _, starts := range [][]uint64{{base, base + 0x5000}, {base + 0x7000_0000, base, 0x1000}, {0, base}} {
+		window := merge.NewWindow(options)
+		for i, start := range starts {
+			pd := n.payloadAt(t, start, n.buildID)
+			m := pd.Dictionary().MappingTable().At(1)
+			m.SetMemoryLimit(m.MemoryLimit() - uint64(len(starts)-i)) // it grows
+			payload, err := merge.Check(pd, options)
+			require.NoError(t, err)
+			require.NoError(t, window.Add(payload))
+		}
+		pd := window.Emit("")
+		require.Equal(t, 1+1, pd.Dictionary().MappingTable().Len())
+		require.Equal(t, 1+2, pd.Dictionary().LocationTable().Len())
+		require.Equal(t, starts[0], pd.Dictionary().MappingTable().At(1).MemoryStart())
+		assert.Equal(t, map[symbolize.Outcome]int{symbolize.Symbolized: 2}, symbolize.Profiles(t.Context(), store, pd, symbolize.DemangleShort))
+		alone := n.payload(t, n.buildID)
+		symbolize.Profiles(t.Context(), store, alone, symbolize.DemangleShort)
+		requireSymbolized(t, alone)
+		assert.ElementsMatch(t, stacks(alone), stacks(pd))
+		for _, s := range pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().All() {
+			assert.Equal(t, []int64{int64(len(starts))}, s.Values().AsRaw())
+		}
+	}
 }
 
 func TestLocationsGetFunctionsOfFilesInDirectories(t *testing.T) {

@@ -128,8 +128,8 @@ func (a *admission) grant() {
 	}
 }
 
-// nextQueue returns the queue of the next permit. What was not sent yet comes first, so that a backlog does not delay it; but
-// one place is for the backlog, or every second permit if there is only one place.
+// nextQueue returns the queue of the next permit. What was not sent yet comes first, so that a backlog does not delay it.
+// But one place is for the backlog, or every second permit if there is only one place.
 func (a *admission) nextQueue() *[]*permit {
 	first := len(a.first) > 0 && a.hasRoom()
 	switch {

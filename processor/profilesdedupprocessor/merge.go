@@ -11,6 +11,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 )
 
@@ -39,6 +40,7 @@ func (p *dedupProcessor) ConsumeProfiles(ctx context.Context, pd pprofile.Profil
 	if err != nil {
 		return p.reject(err)
 	}
+	budget.Merged(ctx) // the window has a copy, which counts in memory_limit
 	return await(ctx, waits)
 }
 
@@ -57,7 +59,7 @@ func (p *dedupProcessor) check(pd pprofile.Profiles) (payload *merge.Payload, er
 
 func (p *dedupProcessor) merge(w *openWindow, payload *merge.Payload, skip []bool) (err error) {
 	defer p.recoverTo(&err, errMergePanicked)
-	if err := w.merged.Add(payload, func(i int) bool { return skip[i] }); err != nil {
+	if err := w.merged.Add(payload.Without(skip)); err != nil {
 		return fmt.Errorf("profiles_dedup: %w", err)
 	}
 	return nil

@@ -151,8 +151,8 @@ func (p *dedupProcessor) awaitPermit(part *partition) (*permit, error) {
 	return nil, p.ctx.Err()
 }
 
-// keepUnsent keeps the payload of a partition that is delayed, so that its window does not wait for it: the window takes more
-// memory, also for partitions that are not delayed.
+// keepUnsent keeps the payload of a partition that is delayed, so that its window, which takes more memory, also of other
+// partitions, does not wait for it.
 func (p *dedupProcessor) keepUnsent(part *partition, allowed *permit) error {
 	defer p.endPermit(allowed)
 	return p.keepAll(part, func(size int) { p.measure(part, allowed, size) })
@@ -181,20 +181,18 @@ func delayOf(err error) (delay time.Duration) {
 			}
 		}
 	}
-	switch of := err.(type) {
-	case interface{ Unwrap() []error }:
-		for _, e := range of.Unwrap() {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
 			delay = max(delay, delayOf(e))
 		}
-	case interface{ Unwrap() error }:
-		if wrapped := of.Unwrap(); wrapped != nil {
-			text, found := strings.CutSuffix(err.Error(), "), error: "+wrapped.Error())
-			text, prefixed := strings.CutPrefix(text, "Throttle (")
-			if d, err := time.ParseDuration(text); found && prefixed && err == nil {
-				delay = max(delay, d)
-			}
-			delay = max(delay, delayOf(wrapped))
+	}
+	if wrapped := errors.Unwrap(err); wrapped != nil {
+		text, found := strings.CutSuffix(err.Error(), "), error: "+wrapped.Error())
+		text, prefixed := strings.CutPrefix(text, "Throttle (")
+		if d, failed := time.ParseDuration(text); found && prefixed && failed == nil {
+			delay = max(delay, d)
 		}
+		delay = max(delay, delayOf(wrapped))
 	}
 	return delay
 }

@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/xreceiver"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
 
@@ -27,5 +27,5 @@ func NewFactory() receiver.Factory {
 
 func createProfiles(_ context.Context, set receiver.Settings, cfg component.Config, next xconsumer.Profiles) (xreceiver.Profiles, error) {
 	config := cfg.(*Config)
-	return newReceiver(set, config, ingest.SharedInFlight(int64(config.MaxInFlight)), next)
+	return newReceiver(set, config, budget.Shared(int64(config.MaxInFlight)), next)
 }

@@ -24,8 +24,8 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadatatest"
@@ -63,7 +63,7 @@ func newTestReceiver(t testing.TB, yaml string, next xconsumer.Profiles) *testRe
 	observed, telemetry, logs := profiletest.Observe(t)
 	set := settings(telemetry)
 	set.Logger = observed.Logger
-	r, err := newReceiver(set, cfg, ingest.NewInFlight(int64(cfg.MaxInFlight)), next)
+	r, err := newReceiver(set, cfg, budget.New(int64(cfg.MaxInFlight)), next)
 	require.NoError(t, err)
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
 	t.Cleanup(client.CloseIdleConnections)

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.opentelemetry.io/otel/attribute"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
@@ -27,7 +28,7 @@ import (
 // pprofReceiver is the component.
 type pprofReceiver struct {
 	sections  []section // in the order of their start
-	inFlight  *ingest.InFlight
+	inFlight  *budget.Budget
 	telemetry *metadata.Telemetry
 }
 
@@ -37,7 +38,7 @@ type section struct {
 	component.Component
 }
 
-func newReceiver(set receiver.Settings, cfg *Config, inFlight *ingest.InFlight, next xconsumer.Profiles) (*pprofReceiver, error) {
+func newReceiver(set receiver.Settings, cfg *Config, inFlight *budget.Budget, next xconsumer.Profiles) (*pprofReceiver, error) {
 	telemetry, err := metadata.NewTelemetry(set.TelemetrySettings, set.ID)
 	if err != nil {
 		return nil, err

@@ -29,7 +29,7 @@ import (
 	"go.opentelemetry.io/collector/receiver/xreceiver"
 	"google.golang.org/grpc/codes"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
@@ -77,11 +77,9 @@ func TestInFlightLimit(t *testing.T) {
 	go func() { first <- b.push("", body) }()
 	<-slow.entered
 	assert.Greater(t, b.inFlight.InUse(), int64(300<<10))
-	for range 2 {
-		other := b.inFlight.Reserve(0)
-		defer other.Release()
-		require.NoError(t, other.TryTake(ingest.Work, b.inFlight.MaxWork()/14*9))
-	}
+	others := b.inFlight.Lease(0)
+	defer others.Release()
+	require.NoError(t, others.Take(others.MaxWork()-b.inFlight.InUse()-100<<10))
 
 	got := b.push("", body)
 	assert.Equal(t, http.StatusTooManyRequests, got.status)
@@ -152,7 +150,7 @@ var doormanID = component.MustNewID("doorman")
 
 // The receivers that receiver_creator starts, one for each target, share one limit.
 func TestReceiversShareMaxInFlight(t *testing.T) {
-	create := func(yaml string) *ingest.InFlight {
+	create := func(yaml string) *budget.Budget {
 		cfg, err := loadConfig(yaml)
 		require.NoError(t, err)
 		r, err := NewFactory().(xreceiver.Factory).CreateProfiles(t.Context(), receivertest.NewNopSettings(metadata.Type), cfg, consumertest.NewNop())

@@ -161,14 +161,23 @@ func (r *fileReceiver) sendRecords(ctx context.Context, f *openFile) error {
 			r.damaged(f, fmt.Errorf("record %d: %w", record.Number, err))
 			continue
 		}
-		if r.slots.Acquire(ctx, 1) != nil || r.memory.Acquire(ctx, size) != nil { // Shutdown: both are used no more
+		if r.slots.Acquire(ctx, 1) != nil { // Shutdown: they are used no more
 			return errShutdown
+		}
+		lease := r.inFlight.Lease(-1)
+		if err := lease.Within(ctx, func() error { return lease.Take(size) }); err != nil {
+			r.slots.Release(1)
+			if ctx.Err() != nil {
+				return errShutdown
+			}
+			r.damaged(f, fmt.Errorf("record %d: %w", record.Number, err))
+			continue
 		}
 		own := *record
 		own.Data = bytes.Clone(record.Data)
 		f.sending.Go(func() error {
 			defer r.slots.Release(1)
-			defer r.memory.Release(size)
+			defer lease.Release()
 			return r.guard(f, func() error { return r.send(ctx, f, &own) })
 		})
 	}

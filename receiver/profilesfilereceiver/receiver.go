@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilesfilereceiver/internal/filewatch"
 )
@@ -41,10 +42,8 @@ type fileReceiver struct {
 	watcher  *filewatch.Watcher
 	archive  archive.Options
 	slots    *semaphore.Weighted // records in progress
-	memory   *semaphore.Weighted // their bytes
-	capacity int64               // of memory
-	// translating bounds the translation of records in other formats, of which there is one at a time. Its memory is reserved in memory.
-	translating    *ingest.InFlight
+	inFlight *budget.Budget      // their bytes, and those of the record that is translated
+	// ingester translates records in other formats.
 	ingester       *ingest.Ingester
 	pathAttributes pathAttributes
 	rejected       rejected
@@ -53,14 +52,14 @@ type fileReceiver struct {
 }
 
 func newReceiver(set receiver.Settings, config *Config, next xconsumer.Profiles) (*fileReceiver, error) {
-	capacity := int64(config.MaxInFlight) / 4 * 3
 	r := &fileReceiver{
 		config: config, id: set.ID, logger: set.Logger, next: next,
-		slots: semaphore.NewWeighted(int64(config.Concurrency)), memory: semaphore.NewWeighted(capacity), capacity: capacity,
-		// A reader takes up to three times the size of a record. Records in progress are counted in memory.
-		archive: archive.Options{MaxMemory: 4 * capacity, MaxRecord: int64(config.MaxInFlight) / 8, Setting: "max_in_flight"},
+		slots: semaphore.NewWeighted(int64(config.Concurrency)), inFlight: budget.New(int64(config.MaxInFlight)),
+		// A reader takes up to three times the size of a record. Records in progress are counted in inFlight, which may decode one
+		// that takes all of it.
+		archive: archive.Options{MaxMemory: 4 * int64(config.MaxInFlight), MaxRecord: int64(config.MaxInFlight) / 8, Setting: "max_in_flight"},
 	}
-	r.translating, r.ingester = ingest.NewInFlight(capacity), r.newIngester(set)
+	r.ingester = r.newIngester(set)
 	r.pathAttributes = pathAttributes{expression: regexp.MustCompile(config.PathAttributes), logger: set.Logger}
 	var reportErr, telemetryErr error
 	r.obsreport, reportErr = receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{ReceiverID: set.ID, Transport: "file", ReceiverCreateSettings: set})

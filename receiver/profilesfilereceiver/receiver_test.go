@@ -287,7 +287,7 @@ func TestDamagedFilesAreKept(t *testing.T) {
 		assert.Equal(t, map[string]int64{"damaged": 6}, r.counts("files"))
 		skipped := r.logs.FilterMessage("Skipped an unreadable part of the file")
 		for path, text := range map[string]string{
-			damaged: "record 2 at byte", empty: "the file is empty", at("other"): "", at("large"): "has 3.1 MiB, more than 2.0 MiB: raise max_in_flight", at("much"): "three quarters of max_in_flight",
+			damaged: "record 2 at byte", empty: "the file is empty", at("other"): "", at("large"): "has 3.1 MiB, more than 2.0 MiB: raise max_in_flight", at("much"): "raise max_in_flight",
 		} {
 			logged := skipped.FilterField(zap.String("path", path)).All()
 			require.Len(t, logged, 1, path)

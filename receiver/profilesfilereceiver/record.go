@@ -22,11 +22,7 @@ import (
 // Profiles.
 func (r *fileReceiver) sizeOf(record *archive.Record) (int64, error) {
 	size, err := record.DecodedSize()
-	size += 2 * int64(len(record.Data))
-	if err == nil && size > r.capacity {
-		err = fmt.Errorf("the record takes about %d bytes of memory, more than %d, three quarters of max_in_flight: raise it", size, r.capacity)
-	}
-	return size, err
+	return size + 2*int64(len(record.Data)), err
 }
 
 // send sends a record until it is accepted or kept as rejected, or until Shutdown: errShutdown. A record that cannot be kept

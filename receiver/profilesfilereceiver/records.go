@@ -141,19 +141,11 @@ func (r *fileReceiver) chunks(ctx context.Context, f *openFile) iter.Seq2[*archi
 	}
 }
 
-// translateShare is the part of the memory, in eighths, that one translation reserves. It is that of translating, work and decompressed
-// bytes, and of the result.
-const translateShare = 5
-
 // translate returns a payload in another format as a record of OTLP. Its Profiles have the IDs that the pprof receiver gives them.
 func (r *fileReceiver) translate(ctx context.Context, f *openFile, number int, payload ingest.Payload) (*archive.Record, error) {
-	if r.memory.Acquire(ctx, r.capacity/8*translateShare) != nil {
-		return nil, errShutdown
-	}
-	defer r.memory.Release(r.capacity / 8 * translateShare)
-	held := r.translating.Reserve(-1)
-	defer held.Release()
-	translated, err := r.ingester.NewBatch(held).TranslateOne(ctx, payload)
+	lease := r.inFlight.Lease(-1)
+	defer lease.Release()
+	translated, err := r.ingester.TranslateWithin(ctx, lease, payload)
 	var data []byte
 	if err == nil {
 		data, err = (&pprofile.ProtoMarshaler{}).MarshalProfiles(translated.Profiles)

@@ -34,18 +34,17 @@ var _ pprofile.Unmarshaler = (*Unmarshaler)(nil)
 // UnmarshalProfiles translates buf. The error names the line that is not a stack and a
 // value.
 func (u *Unmarshaler) UnmarshalProfiles(buf []byte) (pprofile.Profiles, error) {
-	pd, _, err := u.UnmarshalSize(buf, math.MaxInt64)
+	pd, _, err := u.UnmarshalWithin(buf, math.MaxInt64, nil)
 	return pd, err
 }
 
-// ErrMemory means that a translation takes more memory than it may.
-var ErrMemory = errors.New("folded stacks take more memory than they may")
-
-// UnmarshalSize is UnmarshalProfiles that also returns about the memory that the result takes. The
-// translation takes at most so many bytes of memory, or ends with ErrMemory.
-func (u *Unmarshaler) UnmarshalSize(buf []byte, memory int64) (pd pprofile.Profiles, size int, err error) {
+// UnmarshalWithin is UnmarshalProfiles that also returns about the memory that the result takes. The translation may
+// take so many bytes of memory. Before it takes more, it calls more with how many it needs; an error of that ends the translation.
+func (u *Unmarshaler) UnmarshalWithin(
+	buf []byte, memory int64, more func(needed int64) (allowed int64, err error),
+) (pd pprofile.Profiles, size int, err error) {
 	pd = pprofile.NewProfiles()
-	d := decoder{tables: dictionary.New(0), lines: u.Lines, period: cmp.Or(u.Period, 1)}
+	d := decoder{tables: dictionary.New(), lines: u.Lines, period: cmp.Or(u.Period, 1)}
 	d.tables.StartWriting(pd.Dictionary())
 	if IsUTF16(buf) {
 		return pd, 0, ErrUTF16
@@ -56,8 +55,10 @@ func (u *Unmarshaler) UnmarshalSize(buf []byte, memory int64) (pd pprofile.Profi
 		if line = d.trim(line); len(line) == 0 {
 			continue
 		}
-		if int64(d.size()+maxPerByte*len(line)) > memory {
-			return pprofile.NewProfiles(), 0, ErrMemory
+		if needed := int64(d.size() + mostOf(line)); needed > memory {
+			if memory, err = more(needed); err != nil {
+				return pprofile.NewProfiles(), 0, err
+			}
 		}
 		if err := d.add(line); err != nil {
 			return pprofile.NewProfiles(), 0, fmt.Errorf("line %d: %w", number, err)
@@ -81,9 +82,15 @@ func (u *Unmarshaler) UnmarshalSize(buf []byte, memory int64) (pd pprofile.Profi
 }
 
 const (
-	maxPerByte = 256 // the most that a byte of a line takes, in bytes
-	sampleSize = 160 // of a sample in pdata, with its value, in bytes
+	lineSize   = 1 << 10 // the most that a line takes besides its frames, in bytes
+	frameSize  = 512     // the most that a frame takes besides its text, in bytes
+	sampleSize = 160     // of a sample in pdata, with its value, in bytes
 )
+
+// mostOf is the most memory that a line takes, in bytes. Its text is also in tables, which grow, and in the result.
+func mostOf(line []byte) int {
+	return lineSize + frameSize*(1+bytes.Count(line, []byte(";"))) + 8*len(line)
+}
 
 // decoder interns frames and sums values by stack.
 type decoder struct {

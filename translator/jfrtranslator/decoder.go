@@ -32,10 +32,11 @@ type decoder struct {
 	replaced    replacement
 	tables      *dictionary.Tables
 	translated  map[chunk]bool
-	sampleBytes int // of the result
-	limit       int // of the result, in bytes
-	texts       int // bytes of text that were read for attributes and methods
-	nextCheck   int // how many of these there may be before the size of the result is checked
+	sampleBytes int  // of the result
+	maxTexts    int  // bytes of text that may be read
+	noted       bool // that the last chunk was translated, in translated
+	texts       int  // bytes of text that were read for attributes and methods
+	nextCheck   int  // how many of these there may be before the size of the result is checked
 
 	// Of the metadata.
 	bound      bool
@@ -73,7 +74,7 @@ type decoder struct {
 }
 
 func newDecoder() *decoder {
-	return &decoder{tables: dictionary.New(0), translated: map[chunk]bool{}}
+	return &decoder{tables: dictionary.New(), translated: map[chunk]bool{}}
 }
 
 // start prepares d for a recording.
@@ -94,22 +95,25 @@ type chunk struct {
 // the same file again.
 func (d *decoder) repeated() bool {
 	const most = 1024 // chunks to remember: a JVM's have 12 MB
-	c := chunk{d.Header, xxhash.Sum64(d.Data)}
+	c := d.chunk()
 	if d.translated[c] {
 		return true
 	}
-	if len(d.translated) < most {
+	if d.noted = len(d.translated) < most; d.noted {
 		d.translated[c] = true
 	}
 	return false
 }
+
+func (d *decoder) chunk() chunk { return chunk{d.Header, xxhash.Sum64(d.Data)} }
 
 // translate translates the next chunk, or all that are left, into one dictionary. It returns io.EOF if there is none.
 func (d *decoder) translate(one bool) (pprofile.Profiles, error) {
 	pd := pprofile.NewProfiles()
 	d.tables.StartWriting(pd.Dictionary())
 	d.kindAttributes = [frameKinds]int32{}
-	d.sampleBytes, d.limit, d.texts, d.nextCheck = 0, 1<<20, 0, 0
+	d.sampleBytes, d.maxTexts, d.texts, d.nextCheck = 0, 16<<20, 0, 0
+	d.noted = false
 	var err error
 	if !d.prepared {
 		if err = d.readLabels(d.options.Labels); err == nil {
@@ -172,7 +176,7 @@ func (d *decoder) translateChunk(to pprofile.ScopeProfilesSlice) error {
 	if d.repeated() {
 		return nil
 	}
-	d.limit += expansion * len(d.Data)
+	d.maxTexts += maxRereads * len(d.Data)
 	d.rowNumbers.Reset()
 	d.locationOf.Reset()
 	d.rows, d.timedValues, d.settingsAt = d.rows[:0], d.timedValues[:0], d.settingsAt[:0]
@@ -209,11 +213,8 @@ func (d *decoder) release() {
 func (d *decoder) check(text int) {
 	const mostTexts = 64 << 10 // bytes of text without a check
 	d.nextCheck = d.texts + mostTexts
-	if d.sampleBytes+d.tables.OutputSize()+d.tables.StringsOutputSize() > d.limit {
-		d.Fail(fmt.Sprintf("bytes as OTLP of chunk %d", d.Chunk), int64(d.limit))
-	}
-	if limit := maxRereads * d.limit; d.texts > limit {
-		d.Fail(fmt.Sprintf("bytes of repeated texts up to chunk %d", d.Chunk), int64(limit))
+	if d.texts > d.maxTexts {
+		d.Fail(fmt.Sprintf("bytes of repeated texts up to chunk %d", d.Chunk), int64(d.maxTexts))
 	}
 	const copies = 4 // in the tables, which grow, and in the result
 	d.Count(d.tables.Retained() + d.resultSize() + copies*text)
@@ -235,9 +236,9 @@ func (d *decoder) resultSize() int {
 	return size + size/8 + d.tables.StringsOutputSize() + 2*profileSize*int(families)
 }
 
-// maxRereads is how often the result at its limit could be written before a recording is rejected for the text
-// of its attributes and methods: one string may be that of many.
-const maxRereads = 16
+// maxRereads is how many bytes of text may be read for each byte of a chunk, besides 16 MiB, for attributes and methods: one
+// string may be that of many.
+const maxRereads = 256
 
 // Pools of constants. More follow for the types of attributes.
 const (

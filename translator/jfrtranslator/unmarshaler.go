@@ -18,7 +18,6 @@ package jfrtranslator
 import (
 	"errors"
 	"io"
-	"math"
 	"sync"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -76,9 +75,7 @@ const maxPooled = 4 << 20
 const (
 	defaultChunkSize = 64 << 20
 	maxChunkSize     = 1<<31 - 1
-	// expansion is how many times its own size, beyond a first MiB, a chunk may take in
-	// memory as OTLP. It stops small chunks made of tiny events.
-	expansion = 16
+	defaultMemory    = 1 << 30 // bytes; it stops small chunks made of tiny events
 )
 
 // LimitError says that a recording is over a limit.
@@ -90,16 +87,19 @@ var decoders = sync.Pool{New: func() any { return newDecoder() }}
 // error is or wraps a *LimitError if buf exceeds a limit; any other names the chunk, the byte of
 // it and the event that are malformed.
 func (u *Unmarshaler) UnmarshalProfiles(buf []byte) (pprofile.Profiles, error) {
-	pd, _, err := u.UnmarshalReport(buf, math.MaxInt64)
+	pd, _, err := u.UnmarshalWithin(buf, defaultMemory, nil)
 	return pd, err
 }
 
-// UnmarshalReport is UnmarshalProfiles with a Report. The translation takes at most so many bytes of
-// memory, except for those of buf, or ends with a *LimitError.
-func (u *Unmarshaler) UnmarshalReport(buf []byte, memory int64) (pprofile.Profiles, Report, error) {
+// UnmarshalWithin is UnmarshalProfiles with a Report. The translation may take so many bytes of memory, besides those of
+// buf. Before it takes more, it calls more with how many it needs; an error of that ends the translation, as does a
+// *LimitError if more is nil.
+func (u *Unmarshaler) UnmarshalWithin(
+	buf []byte, memory int64, more func(needed int64) (allowed int64, err error),
+) (pprofile.Profiles, Report, error) {
 	d := decoders.Get().(*decoder)
 	d.start(u)
-	d.Begin(memory, false)
+	d.Begin(memory, more, false)
 	d.Open(buf, nil, int64(len(buf)))
 	pd, err := d.translate(false)
 	report := d.report
@@ -125,10 +125,10 @@ func (u *Unmarshaler) NewReader(from io.ReaderAt, size int64) *Reader {
 	return &Reader{d: d}
 }
 
-// Next is UnmarshalReport for the next chunk, which may have no samples. It returns io.EOF after
+// Next is UnmarshalWithin for the next chunk, which may have no samples. It returns io.EOF after
 // the last one. After an error, it goes on with the following chunk, if the header says where that is.
-func (r *Reader) Next(memory int64) (pprofile.Profiles, Report, error) {
-	r.d.Begin(memory, true)
+func (r *Reader) Next(memory int64, more func(needed int64) (allowed int64, err error)) (pprofile.Profiles, Report, error) {
+	r.d.Begin(memory, more, true)
 	r.d.Count(r.d.tables.Retained())
 	r.d.report = Report{}
 	pd, err := r.d.translate(true)
@@ -136,6 +136,13 @@ func (r *Reader) Next(memory int64) (pprofile.Profiles, Report, error) {
 		return pprofile.Profiles{}, Report{}, err
 	}
 	return pd, r.d.report, nil
+}
+
+// Back makes Next translate the last chunk again, as if it had not before.
+func (r *Reader) Back() {
+	if r.d.Back(); r.d.noted {
+		delete(r.d.translated, r.d.chunk())
+	}
 }
 
 // Unfinished reports whether a chunk is unfinished: its program may still write it.

@@ -90,7 +90,7 @@ func read(data []byte, memory int64) iter.Seq2[pprofile.Profiles, error] {
 	return func(yield func(pprofile.Profiles, error) bool) {
 		r := (&jfrtranslator.Unmarshaler{}).NewReader(bytes.NewReader(data), int64(len(data)))
 		for {
-			pd, _, err := r.Next(memory)
+			pd, _, err := r.Next(memory, nil)
 			if errors.Is(err, io.EOF) || !yield(pd, err) {
 				return
 			}
@@ -108,7 +108,7 @@ func starts(pd pprofile.Profiles) (times []int64) {
 
 func unmarshal(t testing.TB, u jfrtranslator.Unmarshaler, chunks ...*jfrwriter.Chunk) (pprofile.Profiles, jfrtranslator.Report) {
 	t.Helper()
-	pd, report, err := u.UnmarshalReport(recording(chunks...), math.MaxInt64)
+	pd, report, err := u.UnmarshalWithin(recording(chunks...), math.MaxInt64, nil)
 	require.NoError(t, err)
 	profiletest.RequireConforms(t, pd)
 	return pd, report
@@ -367,7 +367,7 @@ func TestUnmarshalReadsPyroscopesLabelsAndLinks(t *testing.T) {
   `+javaStack+` 1`+mainThread+onCPU+`
   `+javaStack+` 1`+mainThread+onCPU+" trace_id=00000000000000010000000000000002\n", got)
 
-	_, _, err := (&jfrtranslator.Unmarshaler{Labels: []byte("\x0a\xff")}).UnmarshalReport(c.Bytes(), math.MaxInt64)
+	_, _, err := (&jfrtranslator.Unmarshaler{Labels: []byte("\x0a\xff")}).UnmarshalWithin(c.Bytes(), math.MaxInt64, nil)
 	assert.EqualError(t, err, "jfr: labels: byte 2: the message ends inside a field")
 }
 
@@ -455,16 +455,16 @@ func TestUnmarshalReadsUnfinishedChunks_J3(t *testing.T) {
 	never := bytes.Clone(data)
 	copy(never[8:32], make([]byte, 24))
 	copy(never[40:48], make([]byte, 8))
-	pd, _, err := (&jfrtranslator.Unmarshaler{}).UnmarshalReport(never, math.MaxInt64)
+	pd, _, err := (&jfrtranslator.Unmarshaler{}).UnmarshalWithin(never, math.MaxInt64, nil)
 	require.NoError(t, err)
 	assert.Contains(t, show(t, pd), javaStack+" 3")
 	assert.EqualValues(t, 6, pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).DurationNano(), "up to the last sample")
 	// It may be followed by another chunk.
-	pd, _, err = (&jfrtranslator.Unmarshaler{}).UnmarshalReport(append(bytes.Clone(data), cpu().Bytes()...), math.MaxInt64)
+	pd, _, err = (&jfrtranslator.Unmarshaler{}).UnmarshalWithin(append(bytes.Clone(data), cpu().Bytes()...), math.MaxInt64, nil)
 	require.NoError(t, err)
 	assert.Equal(t, 2, pd.ResourceProfiles().At(0).ScopeProfiles().Len())
 	// A header alone is a recording without samples.
-	pd, _, err = (&jfrtranslator.Unmarshaler{}).UnmarshalReport(never[:68], math.MaxInt64)
+	pd, _, err = (&jfrtranslator.Unmarshaler{}).UnmarshalWithin(never[:68], math.MaxInt64, nil)
 	require.NoError(t, err)
 	assert.Zero(t, pd.SampleCount())
 }
@@ -508,6 +508,41 @@ func TestRepeatedChunksAreLeftOut(t *testing.T) {
 		samples = append(samples, pd.SampleCount())
 	}
 	assert.Equal(t, []int{1, 0, 1, 0}, samples)
+}
+
+// A chunk for which there was no memory is translated again, wherever its translation ended. A repeated one stays left out.
+func TestChunksAreTranslatedAgainAfterALackOfMemory_M1(t *testing.T) {
+	first, second := ddprof(), ddprof()
+	for i := range 3000 {
+		first.Constant("java.lang.Thread", uint64(10+i), "os", i, "java", 0)
+		first.Event("datadog.ExecutionSample", 1000, 10+i, 1, 1, 1, 1, int64(i), 0, 5)
+	}
+	second.Event("datadog.ExecutionSample", 1000, 1, 1, 1, 1, 8, 0, 0, 5)
+	data := recording(first, second, first)
+	full, lacks := errors.New("full"), 0
+	for memory := int64(1 << 10); memory <= 2<<20; memory *= 4 {
+		r := (&jfrtranslator.Unmarshaler{}).NewReader(bytes.NewReader(data), int64(len(data)))
+		var samples []int
+		for {
+			pd, _, err := r.Next(memory, func(needed int64) (int64, error) {
+				require.Greater(t, needed, memory)
+				return 0, full
+			})
+			if err != nil && !errors.Is(err, io.EOF) {
+				require.ErrorIs(t, err, full)
+				lacks++
+				r.Back()
+				pd, _, err = r.Next(memory, func(needed int64) (int64, error) { return 2 * needed, nil })
+			}
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			require.NoError(t, err)
+			samples = append(samples, pd.SampleCount())
+		}
+		assert.Equal(t, []int{3000, 1, 0}, samples, "%d bytes", memory)
+	}
+	assert.Greater(t, lacks, 5)
 }
 
 // What a chunk takes is free again for the next one.

@@ -6,6 +6,7 @@ package pproftranslator
 import (
 	"errors"
 	"fmt"
+	"math"
 	"unicode/utf8"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -41,13 +42,15 @@ type decoder struct {
 	samples       []sampleMessage
 	frameTypes    [len(frameTypeNames)]int32 // by frameType: the index of its attribute plus one
 
-	tables    *dictionary.Tables
-	matrix    valueMatrix // of samples without a timestamp
-	events    eventList   // of samples with one
-	expansion int         // bytes that the result may take
-	negative  int         // times and durations below 0
-	invalid   int         // texts of labels that are not UTF-8
-	texts     int         // bytes of text that were read for attribute values
+	tables   *dictionary.Tables
+	matrix   valueMatrix // of samples without a timestamp
+	events   eventList   // of samples with one
+	allowed  allowance
+	zeros    int // bytes that values may take before zeros are left out
+	indices  int // of attributes, of all rows of matrix and events
+	negative int // times and durations below 0
+	invalid  int // texts of labels that are not UTF-8
+	texts    int // bytes of text that were read for attribute values
 
 	ids       []uint64 // of the locations of the current sample
 	labels    labelReader
@@ -65,7 +68,8 @@ type position struct{ start, stop uint32 }
 
 func (d *decoder) reset(data []byte) {
 	d.data = data
-	d.expansion = d.expansionLimit()
+	d.allowed = allowance{bytes: int(min(d.limits.Memory, math.MaxInt))}
+	d.zeros, d.indices = zerosLimit(data), 0
 	d.matrix.reset()
 	d.events.reset()
 	d.labels.keyNumbers, d.labels.keys = d.labels.keyNumbers[:0], d.labels.keys[:0]

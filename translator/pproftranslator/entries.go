@@ -288,7 +288,7 @@ func (d *decoder) convertFunctions() error {
 		if d.functions.indices[i+1] == reached {
 			f.Name, f.SystemName, f.Filename = d.stringIndices[f.Name]-1, d.stringIndices[f.SystemName]-1, d.stringIndices[f.Filename]-1
 			d.functions.indices[i+1] = d.tables.Function(f) + 1
-			if err := d.checkExpansion(d.tables.OutputSize()); err != nil {
+			if err := d.checkResult(d.tables.OutputSize()); err != nil {
 				return err
 			}
 		}
@@ -319,7 +319,7 @@ func (d *decoder) convertLocations() error {
 			to.Attributes = append(to.Attributes, d.flag(fromotlp.LocationIsFolded))
 		}
 		d.locations.indices[i+1] = d.tables.Location(&to) + 1
-		if err := d.checkExpansion(d.tables.OutputSize()); err != nil {
+		if err := d.checkResult(d.tables.OutputSize()); err != nil {
 			return err
 		}
 	}

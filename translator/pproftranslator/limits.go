@@ -22,11 +22,9 @@ type Limits struct {
 	Labels int
 	// StringLength is the length of a string, in bytes. Default 1 MiB.
 	StringLength int
-	// Expansion is how many times its own size, beyond a first MiB, a payload may
-	// take in memory as OTLP, values that are 0 not counted. It stops small payloads
-	// made of tiny entries. Default 8. Where the zeros would take it over twice that,
-	// they are left out: a missing value is 0.
-	Expansion int
+	// Memory is how many bytes the result may take, except for values that are 0, unless the
+	// caller of UnmarshalWithin decides. It stops small payloads made of tiny entries. Default 1 GiB.
+	Memory int64
 }
 
 const maxDecompressedSize = 1<<32 - 1
@@ -38,7 +36,7 @@ func (l Limits) withDefaults() Limits {
 		StackDepth:       cmp.Or(max(l.StackDepth, 0), 64<<10),
 		Labels:           cmp.Or(max(l.Labels, 0), 4<<10),
 		StringLength:     cmp.Or(max(l.StringLength, 0), 1<<20),
-		Expansion:        cmp.Or(max(l.Expansion, 0), 8),
+		Memory:           cmp.Or(max(l.Memory, 0), 1<<30),
 	}
 }
 

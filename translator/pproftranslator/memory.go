@@ -23,52 +23,61 @@ const (
 	frameEntrySize    = 5
 	sampleEntrySize   = 48  // with its identity, besides its frames and values
 	labelEntrySize    = 128 // of a distinct label
+	setEntrySize      = 16  // of a label in a set
 	minMemory         = 16 << 10
 	roomSize          = 20 // in tables
 )
 
-// Memory is about how many bytes of memory the translation of a message takes with its result, except for those of the
-// message, rather more than less: it counts entries, and takes them to be distinct. It does not look for errors.
-func (u *Unmarshaler) Memory(message []byte) int64 {
+// Memory is about how many bytes of memory the translation of a message takes, except for those of the message, rather more
+// than less: work, which ends with it, and its result. It counts entries, and takes them to be distinct. It does not look for
+// errors, nor for texts that are in the result again and again.
+func (u *Unmarshaler) Memory(message []byte) (work, result int64) {
 	d := decoder{data: message, limits: u.Limits.withDefaults()}
 	if d.readHeader() != nil {
-		return 0 // the translation ends there
+		return 0, 0 // the translation ends there
 	}
 	count := func(field int) int { return d.header.entries[field].Count }
-	frames, labels := d.countSamples()
-	texts, longest := 0, 0 // bytes of all strings, and of the longest
+	n, types := d.countSamples(), len(d.header.sampleTypes)
+	texts := 0 // bytes
 	_ = d.each(profileString, func(c *wire.Cursor) error {
-		size := dictionary.ValidSize(c.Data[c.At:c.End])
-		texts += size
-		longest = max(longest, size)
+		texts += dictionary.ValidSize(c.Data[c.At:c.End])
 		return nil
 	})
-	repeated := 0 // bytes of long texts that are in the result again and again
-	if longest > 4<<10 {
-		repeated = min((labels+count(profileMapping)+len(d.header.comments))*longest, d.expansionLimit())
-	}
-	samples, types, lines := count(profileSample), len(d.header.sampleTypes), d.countLines()
-
+	samples, lines := count(profileSample), d.countLines()
 	decoder := stringEntrySize*count(profileString) + mappingEntrySize*count(profileMapping) + functionEntrySize*count(profileFunction) +
-		locationEntrySize*count(profileLocation) + lineEntrySize*lines + frameEntrySize*frames + (sampleEntrySize+8*types)*samples +
-		labelEntrySize*labels + roomSize*(count(profileString)+count(profileFunction)+count(profileLocation)+samples) + texts + repeated
-	result := dictionary.Room{
+		locationEntrySize*count(profileLocation) + lineEntrySize*lines + frameEntrySize*n.frames + (sampleEntrySize+8*types)*samples +
+		labelEntrySize*n.distinct + setEntrySize*n.sets + roomSize*(count(profileString)+count(profileFunction)+count(profileLocation)+samples) + texts
+	entries := dictionary.Room{
 		Strings: count(profileString), StringBytes: texts, Functions: count(profileFunction),
 		Locations: count(profileLocation), Lines: lines, Stacks: samples,
-	}.OutputSize() + frameSize*frames + labelEntrySize*labels + sampleSize*types*samples + repeated
-	return int64(minMemory + decoder + min(result+result/8, zerosAllowance*d.expansionLimit()) + profileSize*(types+1))
+	}.OutputSize() + frameSize*n.frames + labelEntrySize*n.distinct + attributeIndexSize*n.labels*types
+	values := types * samples
+	size := entries + sampleSize*values
+	if sampleSize*values > zerosLimit(message) {
+		size = entries + sampleSize*d.countKept() + valueSize*values
+	}
+	mappings := min(count(profileMapping), count(profileLocation)) // that locations refer to
+	return int64(minMemory + decoder), int64(size + size/8 + mappingSize*mappings + texts + profileSize*(types+1))
 }
 
-// countSamples counts the locations of all samples, and their labels: of runs of labels that come again and again, once.
-func (d *decoder) countSamples() (frames, labels int) {
-	var seen [256]uint64 // hashes
+// sampleCounts counts what all samples have.
+type sampleCounts struct {
+	frames, labels int
+	sets           int // labels, of runs that come again and again once
+	distinct       int // labels that do not come again and again
+}
+
+func (d *decoder) countSamples() (n sampleCounts) {
+	var runs [256]uint64    // hashes
+	var labels [4096]uint32 // parts of hashes
+	var label wire.Cursor
 	_ = d.each(profileSample, func(c *wire.Cursor) error {
 		var run position
 		count := 0
 		for start := c.At; c.Next(); start = c.At {
 			switch c.Field {
 			case sampleLocation:
-				frames += c.CountRepeated()
+				n.frames += c.CountRepeated()
 			case sampleLabel:
 				if count++; count == 1 {
 					run.start = uint32(start)
@@ -76,25 +85,60 @@ func (d *decoder) countSamples() (frames, labels int) {
 				run.stop = uint32(c.At)
 			}
 		}
-		if count > 0 {
-			hash := maphash.Bytes(runSeed, d.data[run.start:run.stop])
-			if known := &seen[uint8(hash)]; *known != hash {
-				*known, labels = hash, labels+count
+		if count == 0 {
+			return nil
+		}
+		n.labels += count
+		hash := maphash.Bytes(runSeed, d.data[run.start:run.stop])
+		known := &runs[uint8(hash)]
+		if *known == hash {
+			return nil
+		}
+		*known = hash
+		n.sets += count
+		for all := (wire.Cursor{Data: d.data, At: int(run.start), End: int(run.stop)}); all.NextOf(sampleLabel, &label); {
+			hash := maphash.Bytes(runSeed, d.data[label.At:label.End])
+			if known := &labels[hash%uint64(len(labels))]; *known != uint32(hash>>32) {
+				*known, n.distinct = uint32(hash>>32), n.distinct+1
 			}
 		}
 		return nil
 	})
-	return frames, labels
+	return n
+}
+
+// countKept counts the values of all samples that are not 0, and one of each sample of zeros.
+func (d *decoder) countKept() (kept int) {
+	var values []uint64
+	_ = d.each(profileSample, func(c *wire.Cursor) error {
+		values = values[:0]
+		for c.Next() {
+			if c.Field == sampleValue {
+				values = c.AppendRepeated(values, len(d.header.sampleTypes))
+			}
+		}
+		before := kept
+		for _, v := range values {
+			if v != 0 {
+				kept++
+			}
+		}
+		kept = max(kept, before+1)
+		return nil
+	})
+	return kept
 }
 
 // Sizes in pdata, in bytes: of a Profile without samples, of a sample with its only
 // value and the pointer to it, and of an event. A value takes valueSize before that.
 const (
-	profileSize = 384
-	sampleSize  = 112
-	eventSize   = 16
-	frameSize   = 4
-	valueSize   = 16
+	profileSize        = 384
+	sampleSize         = 112
+	eventSize          = 16
+	frameSize          = 4
+	valueSize          = 16
+	mappingSize        = 256 // with its attributes, besides their texts
+	attributeIndexSize = 4   // of a sample
 )
 
 // sizeOf returns about the memory that pd takes, with its events.
@@ -108,46 +152,56 @@ func (d *decoder) sizeOf(pd pprofile.Profiles) int {
 // a timestamp.
 func (d *decoder) size(samples int) int {
 	types := len(d.header.sampleTypes)
-	return d.tables.OutputSize() + types*(eventSize*len(d.events.rows)+sampleSize*d.events.identities.Len()) + sampleSize*samples
+	return d.tables.OutputSize() + types*(eventSize*len(d.events.rows)+sampleSize*d.events.identities.Len()+attributeIndexSize*d.indices) +
+		sampleSize*samples
 }
 
-func (d *decoder) expansionLimit() int { return d.limits.Expansion*len(d.data) + 1<<20 }
+// allowance is how many bytes the result of a translation may take.
+type allowance struct {
+	bytes int
+	more  func(needed int64) (allowed int64, err error) // nil if it can never take more
+}
 
-// checkSize rejects a payload that takes too much memory as OTLP even if zeros are omitted.
+// checkSize ends the translation if its result takes too much memory even if zeros are omitted.
 func (d *decoder) checkSize() error {
-	return d.checkExpansion(d.size(d.matrix.kept) + valueSize*len(d.matrix.values))
+	return d.checkResult(d.size(d.matrix.kept) + valueSize*len(d.matrix.values))
 }
 
-// takeText rejects so many bytes of text before they go into the result if that may not be so large.
+// takeText ends the translation before so many bytes of text go into a result that may not be so large.
 func (d *decoder) takeText(size int) error {
 	d.texts += size
-	return d.checkExpansion(d.size(0) + size)
+	return d.checkResult(d.size(0) + size)
 }
 
-// maxRereads is how often the result at its limit could be written before a payload is rejected for the
-// text of its attribute values: one text may be that of many labels.
-const maxRereads = 32
+// maxTexts is how many bytes of text may be read for attribute values: one text may be that of many labels.
+func (d *decoder) maxTexts() int { return 256*len(d.data) + 32<<20 }
 
-// checkExpansion rejects a payload that takes so many bytes as OTLP.
-func (d *decoder) checkExpansion(size int) error {
-	if size <= d.expansion && d.texts <= maxRereads*d.expansion { // inlined
+// checkResult makes sure that the result may take so many bytes.
+func (d *decoder) checkResult(size int) error {
+	if size <= d.allowed.bytes && d.texts <= d.maxTexts() { // inlined
 		return nil
 	}
-	return d.expansionError()
+	return d.allowMore(size)
 }
 
-func (d *decoder) expansionError() error {
-	if limit := maxRereads * d.expansion; d.texts > limit {
+func (d *decoder) allowMore(size int) error {
+	if limit := d.maxTexts(); d.texts > limit {
 		return &LimitError{What: fmt.Sprintf("bytes of repeated texts in labels and build ids of %d bytes of pprof", len(d.data)), Limit: int64(limit)}
 	}
-	return &LimitError{What: fmt.Sprintf("bytes as OTLP of %d bytes of pprof", len(d.data)), Limit: int64(d.expansion)}
+	if d.allowed.more == nil {
+		return &LimitError{What: fmt.Sprintf("bytes of memory for the OTLP of %d bytes of pprof", len(d.data)), Limit: int64(d.allowed.bytes)}
+	}
+	bytes, err := d.allowed.more(int64(size))
+	if err == nil {
+		d.allowed.bytes = int(bytes)
+	}
+	return err
 }
 
-// zerosAllowance is how many times over the limit a payload may be because of zeros: a
-// Go heap has four types, of which half are 0 in most samples.
-const zerosAllowance = 2
+// zerosLimit is how many bytes of memory the values of all samples may take before those that are 0 are left out: a missing
+// value is 0. A Go heap has four types, of which half are 0 in most samples.
+func zerosLimit(message []byte) int { return 16*len(message) + 2<<20 }
 
-// omitsZeros reports whether zeros take so much memory that they must be omitted.
 func (d *decoder) omitsZeros() bool {
-	return d.size(len(d.matrix.values)) > zerosAllowance*d.expansionLimit()
+	return sampleSize*d.header.entries[profileSample].Count*len(d.header.sampleTypes) > d.zeros
 }

@@ -51,10 +51,11 @@ func TestMemoryIsThatOfTheTranslation_M1(t *testing.T) {
 		profiles[fmt.Sprint(n, " locations")] = ofLocations(n)
 	}
 	for name, data := range profiles {
-		limits := Limits{Expansion: 100}
-		expected := (&Unmarshaler{Limits: limits}).Memory(data)
+		limits := Limits{}
+		work, result := (&Unmarshaler{Limits: limits}).Memory(data)
+		expected := work + result
 		before := profiletest.Heap()
-		d := &decoder{tables: dictionary.New(0), limits: limits.withDefaults()}
+		d := &decoder{tables: dictionary.New(), limits: limits.withDefaults()}
 		d.reset(data)
 		pd, report, err := d.translate()
 		require.NoError(t, err)
@@ -74,14 +75,22 @@ func TestMemoryIsThatOfTheTranslation_M1(t *testing.T) {
 	}
 }
 
-// requireItsMemory holds what a translation allocates against what Memory says. In total that is more than what is held at once, as
-// slices grow.
+// noMore lets a translation take no more than this.
+func noMore(limit int64) func(int64) (int64, error) {
+	return func(needed int64) (int64, error) {
+		return 0, &LimitError{What: "memory in bytes", Limit: limit, Got: needed}
+	}
+}
+
+// requireItsMemory holds what a translation within the result that Memory states allocates against what Memory says. In total that is
+// more than what is held at once, as slices grow.
 func requireItsMemory(t *testing.T, data message) (allocated int, err error) {
 	t.Helper()
-	expected := (&Unmarshaler{}).Memory(data)
+	work, result := (&Unmarshaler{}).Memory(data)
 	profiletest.Heap() // without decoders of before
-	allocated = int(profiletest.AllocatedBy(func() { _, _, err = (&Unmarshaler{}).UnmarshalReport(data) }))
-	require.LessOrEqual(t, int64(allocated), 3*max(expected, int64(len(data)))+1<<20)
+	allocated = int(profiletest.AllocatedBy(func() { _, _, err = (&Unmarshaler{}).UnmarshalWithin(data, result, noMore(result)) }))
+	estimate := max(work+result, int64(len(data)))
+	require.LessOrEqual(t, int64(allocated), estimate+estimate/2+1<<20)
 	return allocated, err
 }
 
@@ -94,15 +103,15 @@ func TestMemoryOfNamesThatAreNotUTF8_M3(t *testing.T) {
 			bytes(profileLocation, message(nil).varint(locationID, i+1).bytes(locationLine, message(nil).varint(lineFunction, i+1))).
 			bytes(profileSample, message(nil).packed(sampleLocation, i+1).varint(sampleValue, 1))
 	}
-	expected := (&Unmarshaler{}).Memory(data)
+	work, result := (&Unmarshaler{}).Memory(data)
 	before := profiletest.Heap()
 	pd, report, err := (&Unmarshaler{}).UnmarshalReport(data)
 	require.NoError(t, err)
-	held := int64(profiletest.Heap()) - int64(before)
+	held := profiletest.Heap() - before
 	runtime.KeepAlive(data)
 	require.Greater(t, held, int64(31<<20))
 	require.Less(t, held, int64(report.Bytes)*3/2)
-	require.Less(t, held, expected)
+	require.Less(t, held, work+result)
 	require.Equal(t, 8, report.InvalidStrings)
 	require.Equal(t, 8, pd.SampleCount())
 }
@@ -182,8 +191,8 @@ func TestOneLongTextOfManyEntriesIsRejected_R2(t *testing.T) {
 	}
 }
 
-// The limit on expansion is on the result, in which equal entries are one.
-func TestEqualEntriesDoNotCountAsExpansion(t *testing.T) {
+// The limit is on the result, in which equal entries are one.
+func TestEqualEntriesCountOnce(t *testing.T) {
 	const n = 200_000
 	data := message(nil).strings("", "cpu", "nanoseconds", "main").bytes(profileSampleType, message(nil).varint(1, 1).varint(2, 2))
 	inner, line := make(message, 0, 16), message(nil).varint(lineFunction, 1)
@@ -196,7 +205,9 @@ func TestEqualEntriesDoNotCountAsExpansion(t *testing.T) {
 	for stack := range slices.Chunk(ids, 20) {
 		data = data.bytes(profileSample, message(nil).packed(sampleLocation, stack...).varint(sampleValue, 1))
 	}
-	pd, err := (&Unmarshaler{}).UnmarshalProfiles(data)
+	pd, err := (&Unmarshaler{Limits: Limits{Memory: 1 << 10}}).UnmarshalProfiles(data)
 	require.NoError(t, err)
 	require.Equal(t, 1, pd.SampleCount())
+	_, err = (&Unmarshaler{Limits: Limits{Memory: 1 << 10}}).UnmarshalProfiles(ofTinySamples(100, 1, 1))
+	require.True(t, isLimit(err), "%v", err)
 }

@@ -104,10 +104,16 @@ func (d *decoder) convertSample(from *sampleMessage, values []uint64) error {
 	if err := d.tables.Err(); err != nil {
 		return err
 	}
+	rows := d.rows()
 	if s.timed {
 		d.events.add(&s, values)
 	} else {
 		d.matrix.add(&s, values)
 	}
+	if s.set != 0 && d.rows() > rows {
+		d.indices += len(d.tables.Set(s.set))
+	}
 	return d.checkSize()
 }
+
+func (d *decoder) rows() int { return d.matrix.identities.Len() + d.events.identities.Len() }

@@ -70,7 +70,7 @@ type Report struct {
 // maxPooled is the size of a payload, in bytes, after which a decoder is used again. Its memory is a few times that.
 const maxPooled = 256 << 10
 
-var decoders = sync.Pool{New: func() any { return &decoder{tables: dictionary.New(0)} }}
+var decoders = sync.Pool{New: func() any { return &decoder{tables: dictionary.New()} }}
 
 // UnmarshalProfiles translates buf: one pprof message, plain or gzipped. The result
 // holds no reference to buf. The error is a *LimitError if buf exceeds one of the
@@ -87,10 +87,26 @@ func (u *Unmarshaler) UnmarshalReport(buf []byte) (pprofile.Profiles, Report, er
 	if err != nil {
 		return pprofile.Profiles{}, Report{}, fmt.Errorf("pprof: %w", err)
 	}
+	return u.unmarshal(data, allowance{bytes: int(min(limits.Memory, math.MaxInt))})
+}
+
+// UnmarshalWithin is UnmarshalReport of a plain message whose result may take so many bytes of memory, as Memory returns
+// them. Before it takes more, it calls more with how many it needs; an error of that ends the translation.
+func (u *Unmarshaler) UnmarshalWithin(
+	message []byte, result int64, more func(needed int64) (allowed int64, err error),
+) (pprofile.Profiles, Report, error) {
+	if limit := u.Limits.withDefaults().DecompressedSize; len(message) > limit {
+		return pprofile.Profiles{}, Report{}, &LimitError{What: "size in bytes", Limit: int64(limit), Got: int64(len(message))}
+	}
+	return u.unmarshal(message, allowance{int(result), more})
+}
+
+func (u *Unmarshaler) unmarshal(message []byte, allowed allowance) (pprofile.Profiles, Report, error) {
 	d := decoders.Get().(*decoder)
-	d.limits, d.positional = limits, u.FunctionsOfLocations
+	d.limits, d.positional = u.Limits.withDefaults(), u.FunctionsOfLocations
 	d.names = fromotlp.NewLabels(u.TimestampLabel, u.TraceIDLabel, u.SpanIDLabel)
-	d.reset(data)
+	d.reset(message)
+	d.allowed = allowed
 	pd, report, err := d.translate()
 	d.release() // not after a panic, which may leave it in any state
 	return pd, report, err
@@ -114,7 +130,7 @@ func (d *decoder) translate() (pprofile.Profiles, Report, error) {
 
 func (d *decoder) release() {
 	size := len(d.data)
-	d.data = nil
+	d.data, d.allowed = nil, allowance{}
 	clear(d.labels.keys) // which refer to the payload
 	d.mappings.sparse, d.functions.sparse, d.locations.sparse = nil, nil, nil
 	d.tables.Release()

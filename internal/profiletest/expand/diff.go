@@ -149,7 +149,7 @@ func shorten(s string, limit int) string {
 // however they merged.
 func RequireSameSums(t testing.TB, in []pprofile.Profiles, out pprofile.Profiles) {
 	t.Helper()
-	options := Options{Merge: true, IgnoreTime: true, IgnoreProfileID: true, IgnoreZeroSamples: true}
+	options := Options{Merge: true, SameCode: true, IgnoreTime: true, IgnoreProfileID: true, IgnoreZeroSamples: true}
 	var want []Profile
 	for _, pd := range in {
 		expanded, err := Profiles(pd)

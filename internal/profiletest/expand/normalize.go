@@ -27,6 +27,8 @@ type Options struct {
 	// IgnoreZeroSamples drops the samples of each profile whose sum and points are
 	// 0: a missing value is 0.
 	IgnoreZeroSamples bool
+	// SameCode gives frames that are the same code in several processes one form.
+	SameCode bool
 	// Labels reduces attributes to those that google/pprof has. Those of a mapping that hold a build id
 	// are one, and frames have no profile.frame.type. Those of samples are labels: lists of
 	// strings, then of numbers with a unit each. A string has no unit, and a number that is 0
@@ -133,11 +135,13 @@ func (n *normalizer) sample(s *Sample) *Sample {
 		Sum:        new(big.Int).Set(s.Sum),
 		Points:     slices.Clone(s.Points),
 	}
-	if n.Labels {
+	if n.Labels || n.SameCode {
 		out.Stack = make([]*Frame, len(s.Stack))
 		for i, f := range s.Stack {
 			out.Stack[i] = n.frame(f)
 		}
+	}
+	if n.Labels {
 		out.Attributes = asLabels(s.Attributes)
 	}
 	return out
@@ -148,8 +152,15 @@ func (n *normalizer) frame(f *Frame) *Frame {
 		return have
 	}
 	out := *f
+	if n.SameCode {
+		out = sameCode(out)
+	}
+	n.frames[f] = &out
+	if !n.Labels {
+		return &out
+	}
 	out.Attributes = slices.DeleteFunc(slices.Clone(f.Attributes), func(a Attribute) bool { return a.Key == keyFrameType })
-	out.Mapping.Attributes = slices.Clone(f.Mapping.Attributes)
+	out.Mapping.Attributes = slices.Clone(out.Mapping.Attributes)
 	for i, a := range out.Mapping.Attributes {
 		switch a.Key {
 		case keyBuildIDGNU, keyBuildIDGo, keyBuildIDHTLHash:
@@ -157,7 +168,6 @@ func (n *normalizer) frame(f *Frame) *Frame {
 		}
 	}
 	out.Mapping.Attributes = AttributeSet(out.Mapping.Attributes)
-	n.frames[f] = &out
 	return &out
 }
 

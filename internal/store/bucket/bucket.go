@@ -24,6 +24,7 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpguard"
 )
 
 const (
@@ -89,7 +90,9 @@ func open(location Location, memory int64, attempts int, stats *Stats) (*Bucket,
 func chain(region string) *credentials.Credentials {
 	providers := []credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}}
 	if os.Getenv("AWS_EC2_METADATA_DISABLED") != "true" {
-		providers = append(providers, &credentials.IAM{Client: &http.Client{Timeout: metadataTimeout}, Region: region})
+		client := &http.Client{Timeout: metadataTimeout}
+		httpguard.StayOnHost(client) // its requests have tokens
+		providers = append(providers, &credentials.IAM{Client: client, Region: region})
 	}
 	return credentials.NewChainCredentials(providers)
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 )
@@ -88,7 +89,7 @@ func (c *Compactor) Run(ctx context.Context) error {
 	if c.backoff > 0 && now.Before(c.retry) && c.retry.Sub(now) <= c.backoff { // the clock may be set back
 		return nil
 	}
-	err := store.NoPanic(func() error { return c.run(ctx) })
+	err := panics.Guarded(func() error { return c.run(ctx) })()
 	switch {
 	case err == nil:
 		c.backoff = 0

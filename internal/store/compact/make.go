@@ -224,11 +224,11 @@ func (m *maker) addRecord(f *layout.File, pd pprofile.Profiles) error {
 			return err
 		}
 	}
-	if err = m.window.Add(payload, nil); err != nil {
+	if err = m.window.Add(payload); err != nil {
 		if err := m.flush(); err != nil {
 			return err
 		}
-		if err = m.window.Add(payload, nil); err != nil {
+		if err = m.window.Add(payload); err != nil {
 			return &inputError{f, err}
 		}
 	}

@@ -68,7 +68,17 @@ type Builder struct {
 	keys     []Key
 	labels   labels.Set
 	labelled int64 // the part of reserved that is for labels
+	short    error // why the last incomplete entry is one
 }
+
+// ErrMemory says that there was no room for an entry, and ErrUnknown that nothing is known about a record.
+var (
+	ErrMemory  = errors.New("indexes would take too much memory")
+	ErrUnknown = errors.New("a record cannot be described")
+)
+
+// Incomplete returns why some entries are incomplete, or nil if none is.
+func (b *Builder) Incomplete() error { return b.short }
 
 // NewBuilder returns a Builder that takes bytes from memory, which others may share; nil is no limit but that of a
 // segment. Its owner calls Release.
@@ -104,12 +114,13 @@ func (b *Builder) addLabels(set *labels.Set) {
 // Add encodes the entry of the next record; nil stands for a record about which nothing is known.
 func (b *Builder) Add(e *Entry) []byte {
 	if e == nil {
-		e = &Entry{Incomplete: true}
+		e, b.short = &Entry{Incomplete: true}, ErrUnknown
 	}
 	b.addLabels(e.Labels)
 	encoded, size := b.encode(e)
 	if !b.reserve(size + int64(len(encoded))) {
 		short := Entry{Start: e.Start, End: e.End, Samples: e.Samples, Incomplete: true}
+		b.short = ErrMemory
 		encoded, _ = b.encode(&short)
 		return encoded
 	}

@@ -143,8 +143,8 @@ func (r *countingReader) ReadAt(p []byte, offset int64) (int, error) {
 	return r.Reader.ReadAt(p, offset)
 }
 
-// TestAFlippedByteIsFound: it costs a record, or one of the lists of inputs, or the index.
-func TestAFlippedByteIsFound(t *testing.T) {
+// TestAFlippedByteIsFound_E9: it costs a record, or one of the lists of inputs, or the index.
+func TestAFlippedByteIsFound_E9(t *testing.T) {
 	messages := newMessages(t, 4)
 	inputs := []Input{{Name: "14/a", Size: 123}}
 	file, want := newSegment(t, inputs, messages...)

@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -20,6 +19,7 @@ import (
 	"github.com/cenkalti/backoff/v7"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/bucket"
@@ -58,6 +58,9 @@ const (
 	expireInterval = time.Hour
 	// conflictInterval is how often the upload of a file is tried whose name another object has.
 	conflictInterval = 10 * time.Minute
+	// forgetAfter is how long a file has been missing when it is forgotten. What this process removes is forgotten by Forget, which
+	// comes a moment after that.
+	forgetAfter = time.Minute
 )
 
 // Uploader uploads the closed files of a directory to objects with their paths: a compacted file after those of lower levels. Then it removes what
@@ -74,8 +77,10 @@ type Uploader struct {
 	expired  time.Time            // when old objects were removed last
 	conflict map[string]time.Time // when another object of a file's name was found
 
-	mu   sync.Mutex
-	done map[string]bool // files that are in the bucket, without their inputs, or are too old for it, by path
+	mu sync.Mutex
+	// done are the files that are in the bucket, without their inputs, or are too old for it, by path, with the time of the
+	// last scan that found them.
+	done map[string]time.Time
 }
 
 // New returns an Uploader. It sends no request.
@@ -101,7 +106,7 @@ func New(options Options) (*Uploader, error) {
 	retry.InitialInterval, retry.MaxInterval = min(time.Second, options.Interval), time.Minute
 	return &Uploader{
 		options: options, bucket: b, prefix: options.Location.Directory(), files: files, retry: retry,
-		closed: make(chan struct{}, 1), conflict: map[string]time.Time{}, done: map[string]bool{},
+		closed: make(chan struct{}, 1), conflict: map[string]time.Time{}, done: map[string]time.Time{},
 	}, nil
 }
 
@@ -110,7 +115,7 @@ func (u *Uploader) Run(ctx context.Context) {
 	defer u.Close()
 	for ctx.Err() == nil {
 		delay, closed := u.options.Interval, u.closed
-		if err := store.NoPanic(func() error { return u.Upload(ctx) }); err == nil {
+		if err := panics.Guarded(func() error { return u.Upload(ctx) })(); err == nil {
 			u.retry.Reset()
 		} else if ctx.Err() == nil {
 			delay, closed = u.retry.NextBackOff(), nil
@@ -144,14 +149,14 @@ func (u *Uploader) FileClosed() {
 func (u *Uploader) Waits(path string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return !u.done[path]
+	return u.done[path].IsZero()
 }
 
 // Forget reports whether a file waited that was removed.
 func (u *Uploader) Forget(path string) (waited bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	waited = !u.done[path]
+	waited = u.done[path].IsZero()
 	delete(u.done, path)
 	return waited
 }
@@ -159,7 +164,7 @@ func (u *Uploader) Forget(path string) (waited bool) {
 func (u *Uploader) setDone(path string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.done[path] = true
+	u.done[path] = u.options.Now()
 }
 
 func (u *Uploader) path(f *layout.File) string {
@@ -211,7 +216,7 @@ func (u *Uploader) uploadLevel(ctx context.Context, waiting []layout.File, level
 		}
 		group.Go(func() error {
 			var uploaded bool
-			err := store.NoPanic(func() (err error) { uploaded, err = u.upload(all, f); return err })
+			err := panics.Guarded(func() (err error) { uploaded, err = u.upload(all, f); return err })()
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -238,7 +243,15 @@ func (u *Uploader) scan(ctx context.Context) ([]layout.File, error) {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	maps.DeleteFunc(u.done, func(path string, _ bool) bool { return err == nil && !all[path] })
+	now := u.options.Now()
+	for path, seen := range u.done {
+		switch {
+		case err != nil || all[path]:
+			u.done[path] = now
+		case now.Sub(seen).Abs() > forgetAfter:
+			delete(u.done, path)
+		}
+	}
 	return files, err
 }
 
@@ -311,8 +324,8 @@ func (u *Uploader) upload(ctx context.Context, f *layout.File) (uploaded bool, e
 	if err != nil {
 		return false, err
 	}
-	u.options.Uploaded(f.Path, f.Size)
 	u.setDone(f.Path)
+	u.options.Uploaded(f.Path, f.Size)
 	return true, nil
 }
 

@@ -28,11 +28,13 @@ type TelemetryBuilder struct {
 	meter                                      metric.Meter
 	mu                                         sync.Mutex
 	registrations                              []metric.Registration
+	ExporterProfilesFileAheadRecords           metric.Int64Counter
 	ExporterProfilesFileCompactedFiles         metric.Int64Counter
 	ExporterProfilesFileCompactionErrors       metric.Int64Counter
 	ExporterProfilesFileCompactionReadBytes    metric.Int64Counter
 	ExporterProfilesFileCompactionWrittenBytes metric.Int64Counter
 	ExporterProfilesFileCompactions            metric.Int64Counter
+	ExporterProfilesFileDamagedFiles           metric.Int64Counter
 	ExporterProfilesFileDroppedFiles           metric.Int64Counter
 	ExporterProfilesFileErrors                 metric.Int64Counter
 	ExporterProfilesFileFiles                  metric.Int64Counter
@@ -104,6 +106,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.ExporterProfilesFileAheadRecords, err = builder.meter.Int64Counter(
+		"otelcol_exporter_profiles_file_ahead_records",
+		metric.WithDescription("Written records that end more than 24 hours ahead of the clock, so that queries of their time do not find them. [Development]"),
+		metric.WithUnit("{record}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ExporterProfilesFileCompactedFiles, err = builder.meter.Int64Counter(
 		"otelcol_exporter_profiles_file_compacted_files",
 		metric.WithDescription("Files that became part of others. [Development]"),
@@ -134,6 +142,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{file}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ExporterProfilesFileDamagedFiles, err = builder.meter.Int64Counter(
+		"otelcol_exporter_profiles_file_damaged_files",
+		metric.WithDescription("Files with damaged records that were moved to the directory damaged after the others were compacted. [Development]"),
+		metric.WithUnit("{file}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ExporterProfilesFileDroppedFiles, err = builder.meter.Int64Counter(
 		"otelcol_exporter_profiles_file_dropped_files",
 		metric.WithDescription("Closed files that retention removed before they were uploaded. [Development]"),
@@ -154,13 +168,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ExporterProfilesFileIncompleteIndexes, err = builder.meter.Int64Counter(
 		"otelcol_exporter_profiles_file_incomplete_indexes",
-		metric.WithDescription("Closed files without an index, or with one without labels, because of an error or too little memory. [Development]"),
+		metric.WithDescription("Closed files without a complete index, because of an error or too little memory. Readers read the records. [Development]"),
 		metric.WithUnit("{file}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterProfilesFileOtherRecords, err = builder.meter.Int64Counter(
 		"otelcol_exporter_profiles_file_other_records",
-		metric.WithDescription("Written records of groups beyond max_groups, in the directory _other. [Development]"),
+		metric.WithDescription("Written records of groups beyond max_groups, in the group _other. [Development]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)
@@ -184,7 +198,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ExporterProfilesFileRemovedObjects, err = builder.meter.Int64Counter(
 		"otelcol_exporter_profiles_file_removed_objects",
-		metric.WithDescription("Objects of files in the bucket that object_storage.retention removed. [Development]"),
+		metric.WithDescription("Objects in the bucket that object_storage.retention removed. [Development]"),
 		metric.WithUnit("{object}"),
 	)
 	errs = errors.Join(errs, err)
@@ -202,13 +216,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ExporterProfilesFileUploadedBytes, err = builder.meter.Int64Counter(
 		"otelcol_exporter_profiles_file_uploaded_bytes",
-		metric.WithDescription("Size of the uploaded files and their indexes. [Development]"),
+		metric.WithDescription("Size of the uploaded files. [Development]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterProfilesFileUploadedFiles, err = builder.meter.Int64Counter(
 		"otelcol_exporter_profiles_file_uploaded_files",
-		metric.WithDescription("Files that were uploaded, with their indexes. [Development]"),
+		metric.WithDescription("Files that were uploaded. [Development]"),
 		metric.WithUnit("{file}"),
 	)
 	errs = errors.Join(errs, err)

@@ -21,6 +21,22 @@ func NewSettings(tt *componenttest.Telemetry) exporter.Settings {
 	return set
 }
 
+func AssertEqualExporterProfilesFileAheadRecords(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_exporter_profiles_file_ahead_records",
+		Description: "Written records that end more than 24 hours ahead of the clock, so that queries of their time do not find them. [Development]",
+		Unit:        "{record}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_exporter_profiles_file_ahead_records")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
 func AssertEqualExporterProfilesFileCompactedFiles(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_profiles_file_compacted_files",
@@ -101,6 +117,22 @@ func AssertEqualExporterProfilesFileCompactions(t *testing.T, tt *componenttest.
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
+func AssertEqualExporterProfilesFileDamagedFiles(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_exporter_profiles_file_damaged_files",
+		Description: "Files with damaged records that were moved to the directory damaged after the others were compacted. [Development]",
+		Unit:        "{file}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_exporter_profiles_file_damaged_files")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
 func AssertEqualExporterProfilesFileDroppedFiles(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_profiles_file_dropped_files",
@@ -152,7 +184,7 @@ func AssertEqualExporterProfilesFileFiles(t *testing.T, tt *componenttest.Teleme
 func AssertEqualExporterProfilesFileIncompleteIndexes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_profiles_file_incomplete_indexes",
-		Description: "Closed files without an index, or with one without labels, because of an error or too little memory. [Development]",
+		Description: "Closed files without a complete index, because of an error or too little memory. Readers read the records. [Development]",
 		Unit:        "{file}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -168,7 +200,7 @@ func AssertEqualExporterProfilesFileIncompleteIndexes(t *testing.T, tt *componen
 func AssertEqualExporterProfilesFileOtherRecords(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_profiles_file_other_records",
-		Description: "Written records of groups beyond max_groups, in the directory _other. [Development]",
+		Description: "Written records of groups beyond max_groups, in the group _other. [Development]",
 		Unit:        "{record}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -232,7 +264,7 @@ func AssertEqualExporterProfilesFileRemovedFiles(t *testing.T, tt *componenttest
 func AssertEqualExporterProfilesFileRemovedObjects(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_profiles_file_removed_objects",
-		Description: "Objects of files in the bucket that object_storage.retention removed. [Development]",
+		Description: "Objects in the bucket that object_storage.retention removed. [Development]",
 		Unit:        "{object}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -280,7 +312,7 @@ func AssertEqualExporterProfilesFileUploadFailures(t *testing.T, tt *componentte
 func AssertEqualExporterProfilesFileUploadedBytes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_profiles_file_uploaded_bytes",
-		Description: "Size of the uploaded files and their indexes. [Development]",
+		Description: "Size of the uploaded files. [Development]",
 		Unit:        "By",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -296,7 +328,7 @@ func AssertEqualExporterProfilesFileUploadedBytes(t *testing.T, tt *componenttes
 func AssertEqualExporterProfilesFileUploadedFiles(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_profiles_file_uploaded_files",
-		Description: "Files that were uploaded, with their indexes. [Development]",
+		Description: "Files that were uploaded. [Development]",
 		Unit:        "{file}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -24,11 +24,13 @@ func TestSetupTelemetry(t *testing.T) {
 		observer.Observe(1)
 		return nil
 	}))
+	tb.ExporterProfilesFileAheadRecords.Add(context.Background(), 1)
 	tb.ExporterProfilesFileCompactedFiles.Add(context.Background(), 1)
 	tb.ExporterProfilesFileCompactionErrors.Add(context.Background(), 1)
 	tb.ExporterProfilesFileCompactionReadBytes.Add(context.Background(), 1)
 	tb.ExporterProfilesFileCompactionWrittenBytes.Add(context.Background(), 1)
 	tb.ExporterProfilesFileCompactions.Add(context.Background(), 1)
+	tb.ExporterProfilesFileDamagedFiles.Add(context.Background(), 1)
 	tb.ExporterProfilesFileDroppedFiles.Add(context.Background(), 1)
 	tb.ExporterProfilesFileErrors.Add(context.Background(), 1)
 	tb.ExporterProfilesFileFiles.Add(context.Background(), 1)
@@ -43,6 +45,9 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ExporterProfilesFileUploadedBytes.Add(context.Background(), 1)
 	tb.ExporterProfilesFileUploadedFiles.Add(context.Background(), 1)
 	tb.ExporterProfilesFileWrittenBytes.Add(context.Background(), 1)
+	AssertEqualExporterProfilesFileAheadRecords(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterProfilesFileCompactedFiles(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
@@ -56,6 +61,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterProfilesFileCompactions(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterProfilesFileDamagedFiles(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterProfilesFileDroppedFiles(t, testTel,

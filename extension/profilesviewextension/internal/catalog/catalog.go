@@ -7,406 +7,340 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io/fs"
 	"math"
 	"slices"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/objectstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/bucket"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 )
 
-// Catalog knows the files of a directory.
+// Catalog knows what a store has. It is safe for concurrent use.
 type Catalog struct {
-	// ReadingTime is how long Refresh may read files.
-	ReadingTime time.Duration
-	// MaxAge is how old the list of files may be, if it takes little time.
+	// MaxAge is how old a list of files may be, if it takes little time.
 	MaxAge time.Duration
 
-	objects   *objectstore.Reader
-	maxMemory int64 // of all details
-	options   archive.Options
+	store      *store.Store
+	options    archive.Options
+	listMemory int64 // of all lists, in bytes
 
-	mu      *semaphore.Weighted // guards the following; a request whose client has left does not wait for it
-	lists   lister
-	files   map[string]*file                // by path
-	failed  []error                         // of the last listing
-	used    *simplelru.LRU[*file, struct{}] // those with details
-	details atomic.Int64                    // bytes of details
-	entries atomic.Int64                    // bytes of files without their details
+	listing context.Context // of all lists
+	close   context.CancelFunc
+	working sync.WaitGroup // lists that are being made
+
+	mu    sync.Mutex
+	lists *simplelru.LRU[reach, *lister]
 }
 
-// New returns the catalog of a directory or of the URL of one in an object store, which may not exist yet. The details of its
-// files take maxMemory bytes, and the cache of an object store cacheMemory bytes. options say how to read them.
-func New(directory string, maxMemory, cacheMemory int64, options archive.Options) *Catalog {
-	maxAge := time.Second
-	if objectstore.IsURL(directory) {
-		maxAge = 30 * time.Second // lists cost time and money
+// reach is how far a list goes back: log2 of hours.
+type reach int
+
+// allTime is the reach of a list of all files.
+const allTime reach = 20
+
+// reachOf returns the least reach of a list that has a time.
+func reachOf(from, now time.Time) (r reach) {
+	for r < allTime && r.since(now).After(from) {
+		r++
 	}
-	used, _ := simplelru.NewLRU[*file, struct{}](math.MaxInt, nil) // an error would be of the number
-	c := &Catalog{
-		ReadingTime: time.Second / 20, MaxAge: maxAge, objects: objectstore.NewReader(cacheMemory, &archive.Stats{}), maxMemory: maxMemory, options: options,
-		mu: semaphore.NewWeighted(1), files: map[string]*file{}, used: used,
-	}
-	c.lists = newLister(func(ctx context.Context) ([]archive.File, []error) { return c.objects.Find(ctx, []string{directory}) })
-	return c
+	return r
 }
 
-// Memory returns the bytes that files, their details and the cache take. It does not wait for a Scan.
-func (c *Catalog) Memory() int64 { return c.entries.Load() + c.details.Load() + c.objects.Memory() }
-
-// Close ends the listing that runs, and closes connections to object stores.
-func (c *Catalog) Close() {
-	c.lists.close()
-	c.objects.Close()
+// since is when a list begins.
+func (r reach) since(now time.Time) time.Time {
+	if r == allTime {
+		return time.Time{}
+	}
+	return now.Add(-time.Hour << r)
 }
 
-// Refresh takes the latest list of the files, and reads further files for a short time. Other
-// methods use that list, so that all parts of a page show the same.
-func (c *Catalog) Refresh(ctx context.Context) error {
-	if err := c.mu.Acquire(ctx, 1); err != nil {
-		return err
-	}
-	defer c.mu.Release(1)
-	if l := c.lists.next(ctx, c.MaxAge); l != nil {
-		c.take(l)
-	}
-	c.readFurther(ctx, time.Now().Add(c.ReadingTime))
-	return ctx.Err()
+// Memory is how many bytes a Catalog may take.
+type Memory struct {
+	Lists, Indexes int64
+	// Blocks is for an object store only.
+	Blocks int64
 }
 
-// take replaces the files by those of a list. If a store did not answer, the last list stays. c.mu is held.
-func (c *Catalog) take(l *listing) {
-	c.failed = l.failed
-	if l.isIncomplete() {
-		return
+// New returns the catalog of a directory, or of the URL of one in an object store, which may not exist yet. options say how to read files.
+func New(directory string, memory Memory, options archive.Options) (*Catalog, error) {
+	cache, maxAge := 2*memory.Indexes, time.Second
+	if bucket.IsURL(directory) {
+		cache, maxAge = memory.Indexes+memory.Blocks, 30*time.Second // lists cost time and money
 	}
-	c.failed = slices.DeleteFunc(l.failed, func(err error) bool { return errors.Is(err, fs.ErrNotExist) })
-	seen, size := make(map[string]*file, len(l.found)), int64(0)
-	for _, f := range l.found {
-		known, before := c.files[f.Path], c.files[f.Path+recordfile.PartialSuffix]
-		switch {
-		case known != nil && known.Size == f.Size && known.Modified == f.Modified:
-			known.File = f
-		case known != nil && known.continues(&f):
-			known.File, known.grown = f, true
-		case known == nil && before != nil && before.continues(&f) && before.readEnd == f.Size:
-			closed := *before // and so renamed: it keeps the details
-			closed.File, closed.partial, closed.grown = f, false, false
-			known, before.details, before.labels = &closed, nil, nil
-			c.used.Remove(before)
-			c.used.Add(known, struct{}{})
-		default:
-			known = newFile(f)
-		}
-		seen[f.Path] = known
-		size += known.entrySize()
-	}
-	for path, known := range c.files {
-		if seen[path] != known {
-			c.drop(known)
-		}
-	}
-	c.files = seen
-	c.entries.Store(size)
-}
-
-// readFurther reads at least one of the files that were not read, those that were written last first, until the
-// deadline. Of a file with an index it reads only of which time the Profiles are. c.mu is held.
-func (c *Catalog) readFurther(ctx context.Context, deadline time.Time) {
-	pending := c.pending()
-	slices.SortFunc(pending, func(a, b *file) int { return cmp.Or(cmp.Compare(b.Modified, a.Modified), cmp.Compare(a.Path, b.Path)) })
-	for i, f := range pending {
-		if ctx.Err() != nil || i > 0 && time.Now().After(deadline) {
-			return
-		}
-		c.fetchIndexes(ctx, pending, i)
-		if f.grown || !f.readTimes(ctx, &c.options) {
-			if _, err := c.use(ctx, f, deadline); err != nil {
-				return // requests that need the file have the error
-			}
-		}
-	}
-}
-
-// pending returns the files of which some was not read. c.mu is held.
-func (c *Catalog) pending() (files []*file) {
-	for _, f := range c.files {
-		if f.pending() {
-			files = append(files, f)
-		}
-	}
-	return files
-}
-
-// fetchIndexes fetches the indexes of the next files together, before the first of them is used.
-func (c *Catalog) fetchIndexes(ctx context.Context, files []*file, i int) {
-	if i%archive.FilesAhead != 0 {
-		return
-	}
-	var needed []archive.File
-	for _, f := range files[i:min(len(files), i+archive.FilesAhead)] {
-		if f.details == nil {
-			needed = append(needed, f.File)
-		}
-	}
-	c.options.FetchIndexes(ctx, needed)
-}
-
-// useNext uses the file at i, in a loop over the files. c.mu is held.
-func (c *Catalog) useNext(ctx context.Context, files []*file, i int) (details, error) {
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	c.fetchIndexes(ctx, files, i)
-	return c.use(ctx, files[i], time.Time{})
-}
-
-// drop forgets the details of a file. c.mu is held.
-func (c *Catalog) drop(f *file) {
-	c.details.Add(-f.size())
-	f.details, f.labels = nil, nil
-	c.used.Remove(f)
-}
-
-// use loads the details of a file, until the deadline if there is one, and drops those that were used least recently if all take too
-// much memory. It returns nil if the file is gone. An error is that of an object store. c.mu is held.
-func (c *Catalog) use(ctx context.Context, f *file, deadline time.Time) (details, error) {
-	if f.details != nil && !f.grown {
-		c.used.Get(f)
-		return f.details, nil
-	}
-	c.details.Add(-f.size())
-	switch err := f.load(ctx, &c.options, deadline); {
-	case errors.Is(err, fs.ErrNotExist):
-		f.details, f.labels = nil, nil
-		c.used.Remove(f)
-		delete(c.files, f.Path)
-		c.entries.Add(-f.entrySize())
-		return nil, nil
-	case err != nil:
-		*f = *newFile(f.File)
-		c.used.Remove(f)
+	opened, err := store.Open(directory, store.ReadOptions{MaxRecord: options.MaxMemory / 8, MaxDecoded: options.MaxMemory / 4, Cache: cache})
+	if err != nil {
 		return nil, err
 	}
-	c.details.Add(f.size())
-	c.used.Add(f, struct{}{})
-	loaded := f.details
-	for c.details.Load() > c.detailsMemory() && c.used.Len() > 0 {
-		oldest, _, _ := c.used.GetOldest()
-		c.drop(oldest)
-	}
-	return loaded, nil
+	c := &Catalog{MaxAge: maxAge, store: opened, options: options, listMemory: memory.Lists}
+	c.listing, c.close = context.WithCancel(context.Background())
+	c.lists, _ = simplelru.NewLRU[reach, *lister](int(allTime)+1, nil) // an error would be of the number
+	return c, nil
 }
 
-// detailsMemory is what details may take: what files leave, but at least a half.
-func (c *Catalog) detailsMemory() int64 { return max(c.maxMemory-c.entries.Load(), c.maxMemory/2) }
+// Memory returns the bytes that lists, indexes and blocks take.
+func (c *Catalog) Memory() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sizeOfLists() + c.store.Memory()
+}
 
-// between returns the files that may have Profiles in [from, to), by path, and with written those that were
-// written then. c.mu is held.
-func (c *Catalog) between(from, to int64, written bool) []*file {
-	var selected []*file
-	for _, f := range c.files {
-		if f.mayStartIn(from, to) || written && f.writtenIn(from, to) {
-			selected = append(selected, f)
+// sizeOfLists is in bytes. c.mu is held.
+func (c *Catalog) sizeOfLists() (size int64) {
+	for _, l := range c.lists.Values() {
+		size += l.size.Load()
+	}
+	return size
+}
+
+// Close ends the lists that are being made, and closes connections to object stores. No other list is made.
+func (c *Catalog) Close() {
+	c.close()
+	c.working.Wait()
+	c.store.Close()
+}
+
+// lister returns the one of a reach. Others are dropped if their lists take too much memory.
+func (c *Catalog) lister(r reach) *lister {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l, known := c.lists.Get(r)
+	if !known {
+		l = newLister(c.listing, &c.working, func(ctx context.Context) ([]*store.Segment, error) {
+			return c.store.Since(ctx, r.since(time.Now()), nil)
+		})
+		c.lists.Add(r, l)
+	}
+	for c.lists.Len() > 1 && c.sizeOfLists() > c.listMemory {
+		c.lists.RemoveOldest()
+	}
+	return l
+}
+
+// list returns the segments of the partitions since a time, and those of some time before.
+func (c *Catalog) list(ctx context.Context, from time.Time) (listing, error) {
+	return c.lister(reachOf(from, time.Now())).get(ctx, c.MaxAge)
+}
+
+// Live returns the segments that may have selected Profiles, by a list that may be as old as MaxAge. It is that of a query.Lister.
+func (c *Catalog) Live(ctx context.Context, sel *query.Selection) ([]*store.Segment, error) {
+	from, to := sel.Range()
+	from = from.Add(-lookBack)
+	list, err := c.list(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	var selected []*store.Segment
+	accepted := map[string]bool{} // by group
+	for _, s := range list.found {
+		if !s.Overlaps(from, to) {
+			continue
+		}
+		accepts, known := accepted[s.Group]
+		if !known {
+			accepts = sel.AcceptsGroup(ctx, s.Group)
+			accepted[s.Group] = accepts
+		}
+		if accepts {
+			selected = append(selected, s)
 		}
 	}
-	slices.SortFunc(selected, func(a, b *file) int { return cmp.Compare(a.Path, b.Path) })
-	return selected
+	return selected, cmp.Or(ctx.Err(), list.failed)
 }
 
-// Extent is how many Profiles there are, and when.
-type Extent struct {
-	Profiles int
-	// First and Last are the earliest and the latest start, in nanoseconds since the epoch.
-	First, Last uint64
-}
+// lookBack is that of store.Live.
+const lookBack = 15 * time.Minute
 
-func (e *Extent) add(of Extent) {
-	if e.Profiles == 0 || of.Profiles > 0 && of.First < e.First {
-		e.First = of.First
+// Expire makes the next lists new ones.
+func (c *Catalog) Expire() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, l := range c.lists.Values() {
+		l.expired.Store(true)
 	}
-	e.Last = max(e.Last, of.Last)
-	e.Profiles += of.Profiles
 }
 
-// Found has the results of Scan besides the Profiles that it visited.
-type Found struct {
-	// All are the Profiles of all files, selected or not. Files that were not read count with one Profile each.
-	All Extent
-	// Odd are selected Profiles in files that were written in the range, but start long before or after that.
-	Odd Extent
-	// Errors are those of reading the files that were written in the range.
-	Errors []error
-	// Pending is how many files are still to be read, by the next calls of Refresh. They were written at other times than
-	// the range, but may have Profiles of it.
-	Pending int
+// Extent is when Profiles start, at the earliest and the latest. It is zero if there are none.
+type Extent struct{ First, Last time.Time }
+
+func (e *Extent) add(first, last time.Time) {
+	if e.Last.IsZero() || first.Before(e.First) {
+		e.First = first
+	}
+	if last.After(e.Last) {
+		e.Last = last
+	}
 }
 
-// Extent is that of all Profiles. Of files that were not read, it is estimated.
+// Extent is that of all Profiles, by the names of files: it is to the second, and Last is an end. It lists all files.
 func (c *Catalog) Extent(ctx context.Context) (all Extent, err error) {
-	if err := c.mu.Acquire(ctx, 1); err != nil {
+	segments, err := c.Live(ctx, &query.Selection{})
+	if err != nil && ctx.Err() != nil {
 		return all, err
 	}
-	defer c.mu.Release(1)
-	for _, f := range c.files {
-		all.add(f.extent())
+	for _, s := range segments {
+		if s.Partial { // its name does not say it
+			all.add(s.Partition, time.Now())
+		} else {
+			all.add(s.Start, s.End)
+		}
 	}
 	return all, nil
 }
 
-// Visit gets Profiles of a series, sorted by their start. No further ones of the series start before next. An error ends the scan.
-type Visit func(key *recordfile.Key, profiles []recordfile.Total, next uint64) error
+// Visit gets Profiles of a series. No further ones of the series start before next. An error ends the scan.
+type Visit func(key *contents.Key, profiles []contents.Total, next uint64) error
 
-// Scan calls visit for the Profiles of each selected series of a file that start in [from, to). Of those of
-// which a part is in the range it estimates that part.
-func (c *Catalog) Scan(ctx context.Context, from, to time.Time, selects func(*recordfile.Key) bool, visit Visit) (*Found, error) {
-	if err := c.mu.Acquire(ctx, 1); err != nil {
-		return nil, err
+// TotalOf returns the total of a summary: of snapshots, those before the latest do not count.
+func TotalOf(s *contents.Summary) contents.Total {
+	t := s.Total
+	if s.Snapshot != 0 {
+		t.Start = t.Latest
 	}
-	defer c.mu.Release(1)
-	start, end := from.UnixNano(), to.UnixNano()
-	found := &Found{Errors: slices.Clone(c.failed)}
-	files := c.between(start, end, true)
-	unread := slices.DeleteFunc(slices.Clone(files), func(f *file) bool { return !f.pending() })
-	for i := range unread { // so that it is known when the Profiles start
-		if _, err := c.useNext(ctx, unread, i); err != nil {
-			return nil, err
-		}
+	return t
+}
+
+// within returns the part of p that starts in [from, to), which is estimated unless it is all or nothing.
+func within(p *contents.Total, from, to uint64) (part contents.Total, ok bool) {
+	part = *p
+	start, latest := max(p.Start, from), min(p.Latest, to-1)
+	if start > latest {
+		return part, false
 	}
-	slices.SortStableFunc(files, func(a, b *file) int { return cmp.Compare(a.profiles.First, b.profiles.First) })
-	for i, f := range files {
-		next := uint64(math.MaxUint64)
-		if i+1 < len(files) {
-			next = files[i+1].profiles.First
-		}
-		has, err := c.useNext(ctx, files, i)
-		if err != nil {
-			return nil, err
-		}
-		for key, all := range has {
-			if !selects(&key) {
+	if start > p.Start || latest < p.Latest {
+		share := float64(latest-start) / float64(p.Latest-p.Start)
+		part.Start, part.Latest, part.End = start, latest, min(p.End, to)
+		part.Covered = min(uint64(float64(p.Covered)*share), part.End-part.Start)
+		part.Sum, part.Samples = int64(float64(p.Sum)*share), int(float64(p.Samples)*share)
+		part.Profiles = max(1, int(float64(p.Profiles)*share))
+	}
+	return part, true
+}
+
+// Scan calls visit for the Profiles of each series that start in the range of a selection, by the entries of their records. Of those of
+// which a part is in the range it estimates that part. selects says of each series whether it is visited. missed gets what cannot be read.
+func (c *Catalog) Scan(ctx context.Context, sel *query.Selection, selects func(*contents.Key) bool, missed *Missing, visit Visit) error {
+	source := c.Source(missed)
+	byStart := &sorted{Catalog: c}
+	source.Stores = []query.Lister{byStart}
+	from, to := uint64(max(0, sel.From.UnixNano())), uint64(max(0, sel.To.UnixNano()))
+	selected := map[contents.Key]bool{}
+	return source.EachEntry(ctx, sel, func(segment int, summaries []contents.Summary) error {
+		for i := range summaries {
+			of := &summaries[i]
+			isSelected, known := selected[of.Key]
+			if !known {
+				isSelected = selects(&of.Key)
+				selected[of.Key] = isSelected
+			}
+			if !isSelected {
 				continue
 			}
-			var profiles []recordfile.Total
-			for _, p := range all {
-				if in, ok := within(&p, uint64(max(0, start)), uint64(max(0, end))); ok {
-					profiles = append(profiles, in)
-				} else if f.writtenIn(start, end) && f.isOdd(&p) {
-					found.Odd.add(Extent{p.Profiles, p.Start, p.Start})
-				}
-			}
-			if len(profiles) > 0 {
-				slices.SortStableFunc(profiles, func(a, b recordfile.Total) int { return cmp.Compare(a.Start, b.Start) })
-				if err := visit(&key, profiles, next); err != nil {
-					return nil, err
+			total := TotalOf(of)
+			if in, ok := within(&total, from, to); ok {
+				if err := visit(&of.Key, []contents.Total{in}, byStart.next(segment)); err != nil {
+					return err
 				}
 			}
 		}
+		return nil
+	})
+}
+
+// sorted lists segments by the start of their Profiles.
+type sorted struct {
+	*Catalog
+
+	starts []uint64 // of the segments of the last list
+}
+
+func (s *sorted) Live(ctx context.Context, sel *query.Selection) ([]*store.Segment, error) {
+	segments, err := s.Catalog.Live(ctx, sel)
+	slices.SortStableFunc(segments, func(a, b *store.Segment) int { return cmp.Compare(startOf(a), startOf(b)) })
+	s.starts = s.starts[:0]
+	for _, of := range segments {
+		s.starts = append(s.starts, startOf(of))
 	}
-	for _, f := range c.files {
-		found.All.add(f.extent())
-		if f.writtenIn(start, end) {
-			found.Errors = append(found.Errors, f.errs...)
-		}
+	return segments, err
+}
+
+// startOf is when the Profiles of a segment start at the earliest, 0 if its name does not say it.
+func startOf(s *store.Segment) uint64 {
+	if s.Partial {
+		return 0
 	}
-	found.Pending = len(c.pending())
-	slices.SortFunc(found.Errors, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
-	return found, ctx.Err()
+	return uint64(max(0, s.Start.UnixNano()))
+}
+
+// next returns a time before which nothing starts in later segments.
+func (s *sorted) next(segment int) uint64 {
+	if segment+1 < len(s.starts) {
+		return s.starts[segment+1]
+	}
+	return math.MaxUint64
 }
 
 // Missing is what was not read of a selection.
 type Missing struct {
-	Failed  []error // not all of many
-	Pending int     // files: see Found
+	Failed []error // not all of many
 }
 
-// Notes are for the reader. The last one is of Pending, if there are such files.
+// Notes are for the reader.
 func (m *Missing) Notes() (notes []string) {
 	for _, err := range m.Failed {
 		notes = append(notes, "Cannot read "+err.Error())
 	}
-	if m.Pending > 0 {
-		notes = append(notes, webui.Count(m.Pending, "file")+" may have profiles of this range, but will be read by the next requests: retry")
-	}
 	return notes
 }
 
-// Source returns the files that may have selected Profiles, by path. A file of the range of which a part cannot be read may
-// have them. missed gets what cannot be read, now or of the source.
-func (c *Catalog) Source(ctx context.Context, sel *query.Selection, missed *Missing) (*query.Source, error) {
-	if err := c.mu.Acquire(ctx, 1); err != nil {
-		return nil, err
+// add adds an error, unless there are many or it is known.
+func (m *Missing) add(err error) error {
+	const most = 20
+	if len(m.Failed) < most && !slices.ContainsFunc(m.Failed, func(known error) bool { return known.Error() == err.Error() }) {
+		m.Failed = append(m.Failed, err)
 	}
-	defer c.mu.Release(1)
-	const most = 5
-	failed := func(err error) error {
-		if len(missed.Failed) < most {
-			missed.Failed = append(missed.Failed, err)
-		}
-		return nil
-	}
-	for _, err := range c.failed { // also files that may count twice
-		if !slices.ContainsFunc(missed.Failed, func(known error) bool { return known.Error() == err.Error() }) {
-			_ = failed(err) // it returns nil
-		}
-	}
-	source := &query.Source{Options: c.options, Failed: failed}
-	from, to := sel.From.UnixNano(), sel.To.UnixNano()
-	files := c.between(from, to, true)
-	matches := func(k *recordfile.Key) bool { return sel.MatchesKey(ctx, k) }
-	for i, f := range files {
-		all, err := c.useNext(ctx, files, i)
-		if err != nil {
-			return nil, err
-		}
-		if all.has(matches) && f.mayStartIn(from, to) || len(f.errs) > 0 && f.writtenIn(from, to) {
-			source.Files = append(source.Files, f.File)
-		}
-	}
-	missed.Pending = len(c.pending())
-	return source, ctx.Err() // after its end, files may be missing
+	return nil
 }
 
-// maxLabelFiles is how many files Labels looks at: those that were written last.
+// Source is for queries. missed gets what cannot be read.
+func (c *Catalog) Source(missed *Missing) *query.Source {
+	return &query.Source{Stores: []query.Lister{c}, Options: c.options, Failed: missed.add}
+}
+
+// maxLabelFiles is how many files Labels looks at: those with the latest Profiles.
 const maxLabelFiles = 20
 
 // Labels returns attributes of the files that may have selected Profiles, not all of many files.
 func (c *Catalog) Labels(ctx context.Context, sel *query.Selection) (*labels.Set, error) {
-	if err := c.mu.Acquire(ctx, 1); err != nil {
-		return nil, err
+	segments, _ := c.Live(ctx, sel) // other parts of the page say the error
+	end := func(s *store.Segment) int64 {
+		if s.Partial {
+			return math.MaxInt64
+		}
+		return s.End.UnixNano()
 	}
-	defer c.mu.Release(1)
-	files := c.between(sel.From.UnixNano(), sel.To.UnixNano(), false)
-	slices.SortStableFunc(files, func(a, b *file) int { return cmp.Compare(b.Modified, a.Modified) })
+	slices.SortStableFunc(segments, func(a, b *store.Segment) int { return cmp.Compare(end(b), end(a)) })
 	found, looked := &labels.Set{}, 0
-	for i, f := range files {
-		if looked == maxLabelFiles {
+	for _, s := range segments {
+		if looked == maxLabelFiles || ctx.Err() != nil {
 			break
 		}
-		has, err := c.useNext(ctx, files, i)
-		if err != nil {
+		x, err := s.Index(ctx)
+		if errors.Is(err, store.ErrGone) {
+			c.Expire()
 			return nil, err
 		}
-		if !has.has(func(k *recordfile.Key) bool { return sel.MatchesKey(ctx, k) }) {
+		if err != nil || !slices.ContainsFunc(x.Keys, func(k contents.Key) bool { return sel.MatchesKey(ctx, &k) }) {
 			continue
 		}
 		looked++
-		if f.labels == nil && f.details != nil {
-			if x := c.options.StoredIndex(ctx, f.File); x != nil {
-				f.labels = &x.Labels
-				c.details.Add(f.labels.Size())
-			}
-		}
-		found.Merge(f.labels)
+		found.Merge(&x.Labels)
 	}
 	return found, ctx.Err()
 }

@@ -4,14 +4,11 @@
 package catalog
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"maps"
-	"math/rand/v2"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,330 +17,210 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
-// store is a directory with its catalog.
-type store struct {
-	*Catalog
-	t   *testing.T
-	dir string
+// newCatalog returns one that lists files each time.
+func newCatalog(t testing.TB, dir string) (*Catalog, *Missing) {
+	t.Helper()
+	c, err := New(dir, Memory{Lists: 64 << 20, Indexes: 1 << 20}, archive.Options{MaxMemory: 64 << 20})
+	require.NoError(t, err)
+	c.MaxAge = 0
+	t.Cleanup(c.Close)
+	return c, &Missing{}
 }
 
-func newStore(t *testing.T, maxMemory int64) *store {
-	s := &store{t: t, dir: t.TempDir()}
-	s.Catalog = New(s.dir, maxMemory, 1<<20, archive.Options{MaxMemory: 64 << 20})
-	return s
-}
-
-func (s *store) writer() *recordfile.Writer {
-	s.t.Helper()
-	w, err := recordfile.OpenWriter(recordfile.Options{
-		Directory: s.dir, MaxOpen: 10, Levels: 1, Format: recordfile.Format{Content: recordfile.OTLPProto, Compression: recordfile.Zstd},
-		Failed: func(err error) { assert.NoError(s.t, err) },
+func newWriter(t *testing.T, dir string, now func() time.Time) *store.Writer {
+	t.Helper()
+	w, err := store.OpenWriter(store.Options{
+		Directory: dir, MaxOpen: 10, Format: segment.Proto, Failed: func(err error) { assert.NoError(t, err) }, Now: now,
 	})
-	require.NoError(s.t, err)
-	s.t.Cleanup(func() { _ = w.Close() })
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = w.Close() })
 	return w
 }
 
-// record is one with a CPU profile.
-func record(t *testing.T, service string, at time.Time, value int64) recordfile.Record {
-	t.Helper()
-	indexed := indexedRecord(t, service, at, value)
-	indexed.Summaries, indexed.Labels = nil, nil
-	return indexed
-}
-
-// indexedRecord is record with what is stored in an index.
-func indexedRecord(t *testing.T, service string, at time.Time, value int64) recordfile.Record {
+// record is one with a CPU profile of ten seconds.
+func record(t *testing.T, service string, at time.Time, value int64) store.Record {
 	t.Helper()
 	pd := payloadtest.With(payloadtest.Interval(uint64(at.UnixNano()), 10e9, value), "service.name", service)
-	r, err := archive.Marshal(&pprofile.ProtoMarshaler{}, pd)
+	entry, err := contents.Describe(pd)
 	require.NoError(t, err)
-	r.Group = []string{service}
-	return r
+	data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+	require.NoError(t, err)
+	return store.Record{Data: data, Entry: entry, Group: []string{layout.GroupDir("service.name", layout.GroupName(service))}}
 }
 
-// listAgain lists the files.
-func (s *store) listAgain() {
-	s.t.Helper()
-	s.lists.began = time.Time{}
-	require.NoError(s.t, s.Refresh(s.t.Context()))
-}
-
-// sum returns the sum by service of a range, by a new list of the files.
-func (s *store) sum(from, to time.Time) (sums map[string]int64) {
-	s.t.Helper()
-	s.listAgain()
-	sums = map[string]int64{}
-	least := map[recordfile.Key]uint64{}
-	found, err := s.Scan(s.t.Context(), from, to, all, func(series *recordfile.Key, profiles []recordfile.Total, next uint64) error {
-		for _, p := range profiles {
-			assert.GreaterOrEqual(s.t, p.Start, least[*series])
-			least[*series] = max(least[*series], min(p.Start, next))
-			sums[series.Service] += p.Sum
-		}
-		return nil
-	})
-	require.NoError(s.t, err)
-	require.Empty(s.t, found.Errors)
+// scanned returns the sum by service of a range.
+func scanned(t *testing.T, c *Catalog, from, to time.Time) map[string]int64 {
+	t.Helper()
+	sums, least, missed := map[string]int64{}, map[contents.Key]uint64{}, &Missing{}
+	require.NoError(t, query.Repeat(func() error {
+		clear(sums)
+		clear(least)
+		return c.Scan(t.Context(), &query.Selection{From: from, To: to}, all, missed, func(series *contents.Key, profiles []contents.Total, next uint64) error {
+			for _, p := range profiles {
+				assert.GreaterOrEqual(t, p.Start, least[*series])
+				sums[series.Service] += p.Sum
+			}
+			return nil
+		})
+	}))
+	require.Empty(t, missed.Failed)
 	return sums
 }
 
-// spoil overwrites the content of the only file of a service, so that it cannot be read again.
-func (s *store) spoil(service string) {
-	s.t.Helper()
-	files, err := filepath.Glob(filepath.Join(s.dir, service, "profiles-*[tl]"))
-	require.NoError(s.t, err)
-	require.Len(s.t, files, 1)
-	info, err := os.Stat(files[0])
-	require.NoError(s.t, err)
-	f, err := os.OpenFile(files[0], os.O_WRONLY, 0)
-	require.NoError(s.t, err)
-	_, err = f.Write(make([]byte, info.Size()))
-	require.NoError(s.t, errors.Join(err, f.Close()))
-	require.NoError(s.t, os.Chtimes(files[0], info.ModTime(), info.ModTime()))
-}
+func all(*contents.Key) bool { return true }
 
-func TestAClosedFileIsReadOnce_V5(t *testing.T) {
-	s, now := newStore(t, 1<<20), time.Now()
-	w := s.writer()
-	require.NoError(t, w.Append(record(t, "checkout", now.Add(-time.Minute), 1)))
-	require.NoError(t, w.Close())
-	from, to := now.Add(-time.Hour), now.Add(time.Hour)
-	assert.Equal(t, map[string]int64{"checkout": 1}, s.sum(from, to))
-	s.spoil("checkout")
-	assert.Equal(t, map[string]int64{"checkout": 1}, s.sum(from, to))
-	for _, r := range []struct{ from, to time.Time }{{from, now.Add(-time.Minute)}, {now, to}, {from.Add(-24 * time.Hour), from}} {
-		assert.Empty(t, s.sum(r.from, r.to))
+// TestScanHasTheSumsOfAnyRange: files are being written, closed, and far back, and the range is compared with all profiles.
+func TestScanHasTheSumsOfAnyRange(t *testing.T) {
+	random, dir, now := profiletest.NewRand(3), t.TempDir(), time.Now().Add(-90*24*time.Hour)
+	type profile struct {
+		service string
+		at      time.Time
+		value   int64
 	}
-}
-
-func TestALateTimeHidesNoOtherProfiles(t *testing.T) {
-	s, now := newStore(t, 1<<20), time.Now()
-	w := s.writer()
-	require.NoError(t, w.Append(record(t, "checkout", now.Add(-3*time.Hour), 1)))
-	require.NoError(t, w.Append(record(t, "checkout", time.Unix(0, -1), 2))) // in the year 2554
-	require.NoError(t, w.Close())
-	s.sum(now.Add(-time.Hour), now.Add(time.Hour)) // reads the file, which was written in this range
-	assert.Equal(t, map[string]int64{"checkout": 1}, s.sum(now.Add(-4*time.Hour), now.Add(-2*time.Hour)))
-}
-
-// TestProfilesAreFoundWhereverTheyWereWritten: a range has Profiles in files that were written at other times.
-func TestProfilesAreFoundWhereverTheyWereWritten(t *testing.T) {
-	s, now := newStore(t, 1<<20), time.Now()
-	s.ReadingTime = time.Hour
-	old := now.Add(-1000 * 24 * time.Hour)
-	from, to := old.Add(-time.Hour), old.Add(time.Hour)
-	w := s.writer()
-	require.NoError(t, w.Append(record(t, "checkout", old, 1)))
-	require.NoError(t, w.Append(record(t, "checkout", now, 2)))
-	require.NoError(t, w.Append(indexedRecord(t, "cart", old, 4)))
-	assert.Equal(t, map[string]int64{"checkout": 1, "cart": 4}, s.sum(from, to), "files are being written")
-	require.NoError(t, w.Append(record(t, "checkout", old, 8)))
-	assert.Equal(t, map[string]int64{"checkout": 9, "cart": 4}, s.sum(from, to))
-	require.NoError(t, w.Close())
-	s.spoil("cart") // has an index
-	s.Catalog = New(s.dir, s.maxMemory, 1<<20, s.options)
-	s.ReadingTime = time.Hour
-	assert.Equal(t, map[string]int64{"checkout": 9, "cart": 4}, s.sum(from, to))
-	assert.Equal(t, map[string]int64{"checkout": 2}, s.sum(now.Add(-time.Minute), now.Add(time.Minute)))
-}
-
-// TestFilesThatWereNotReadAreCounted: a request without time to read such files reads a record.
-// TestScanVisitsSeriesByTime: sum checks the order.
-func TestScanVisitsSeriesByTime(t *testing.T) {
-	s, now, random := newStore(t, 1000), time.Now(), rand.New(rand.NewPCG(1, 2))
-	s.ReadingTime = 0
-	for range 10 {
-		w := s.writer()
-		for range 3 {
-			require.NoError(t, w.Append(indexedRecord(t, "checkout", now.Add(-time.Duration(random.Int64N(int64(time.Hour)))), 1)))
+	var written []profile
+	c, _ := newCatalog(t, dir)
+	for range 6 {
+		w := newWriter(t, dir, func() time.Time { return now })
+		for range 20 {
+			p := profile{fmt.Sprint("service-", random.IntN(3)), now.Add(-time.Duration(random.Int64N(int64(2 * time.Hour)))), random.Int64N(100)}
+			require.NoError(t, w.Append(record(t, p.service, p.at, p.value)))
+			written = append(written, p)
+			if random.IntN(4) == 0 {
+				from := time.Now().Add(-time.Duration(random.Int64N(int64(100 * 24 * time.Hour))))
+				to := from.Add(time.Duration(random.Int64N(int64(100 * 24 * time.Hour))))
+				want := map[string]int64{}
+				for _, p := range written {
+					if !p.at.Before(from) && p.at.Before(to) {
+						want[p.service] += p.value
+					}
+				}
+				require.Equal(t, want, scanned(t, c, from, to), "from %v to %v", from, to)
+			}
 		}
 		require.NoError(t, w.Close())
-	}
-	for range 3 {
-		assert.Equal(t, map[string]int64{"checkout": 30}, s.sum(now.Add(-time.Hour), now))
+		now = now.Add(15 * 24 * time.Hour)
 	}
 }
 
-func TestFilesThatWereNotReadAreCounted(t *testing.T) {
-	s, now := newStore(t, 1<<20), time.Now()
-	s.ReadingTime = -time.Hour
-	old := now.Add(-1000 * 24 * time.Hour)
-	w := s.writer()
-	for range 3 {
-		require.NoError(t, w.Append(record(t, "checkout", old, 1)))
-	}
-	require.NoError(t, w.Append(record(t, "cart", old, 1)))
+// TestPartitionsBeforeTheRangeAreNotListed: they are not even directories.
+func TestPartitionsBeforeTheRangeAreNotListed(t *testing.T) {
+	dir, now := t.TempDir(), time.Now()
+	w := newWriter(t, dir, nil)
+	require.NoError(t, w.Append(record(t, "checkout", now.Add(-time.Minute), 1)))
 	require.NoError(t, w.Close())
-	for _, want := range []int{1, 1, 1, 0} { // cart, and a record of checkout
-		require.NoError(t, s.Refresh(t.Context()))
-		var missed Missing
-		_, err := s.Source(t.Context(), &query.Selection{From: now.Add(time.Hour), To: now.Add(2 * time.Hour)}, &missed)
+	year := filepath.Join(dir, "service.name=checkout", "2020")
+	require.NoError(t, os.Mkdir(year, 0o700))
+	if os.Getuid() == 0 { // may read any directory
+		require.NoError(t, os.MkdirAll(filepath.Join(year, "01", "01"), 0o700))
+	} else {
+		require.NoError(t, os.Chmod(year, 0))
+		t.Cleanup(func() { _ = os.Chmod(year, 0o700) })
+	}
+	c, _ := newCatalog(t, dir)
+	for days, far := range map[int]reach{0: 0, 1: 5, 365: 14, 20_000: 19, 50_000: allTime} {
+		assert.Equal(t, far, reachOf(now.Add(-time.Duration(days)*24*time.Hour), now), "%d days", days)
+	}
+	for _, from := range []time.Time{now.Add(-time.Hour), now.Add(-100 * 24 * time.Hour)} {
+		segments, err := c.Live(t.Context(), &query.Selection{From: from})
 		require.NoError(t, err)
-		assert.Equal(t, want, missed.Pending)
+		assert.Len(t, segments, 1)
 	}
-	assert.Equal(t, map[string]int64{"checkout": 3, "cart": 1}, s.sum(old.Add(-time.Minute), old.Add(time.Minute)))
-}
-
-func TestOnlyWhatWasAddedToAFileIsRead_V5(t *testing.T) {
-	s, now := newStore(t, 1<<20), time.Now()
-	from, to := now.Add(-time.Hour), now.Add(time.Hour)
-	w := s.writer()
-	for i := range 20 {
-		require.NoError(t, w.Append(record(t, "checkout", now.Add(-time.Duration(i)*time.Minute), 1)))
-		require.Equal(t, map[string]int64{"checkout": int64(i + 1)}, s.sum(from, to))
-		s.spoil("checkout")
+	_, err := c.Live(t.Context(), &query.Selection{})
+	if os.Getuid() != 0 {
+		require.ErrorIs(t, err, fs.ErrPermission)
 	}
-	require.NoError(t, w.Close())
-	assert.Equal(t, map[string]int64{"checkout": 20}, s.sum(from, to), "it was renamed")
 }
 
-// A file may change without a further record: a write that failed was undone, or records were added after the
-// file was listed and before it was read.
-func TestAnIndexIsNotAddedToTheRecordsThatWereRead_V1(t *testing.T) {
-	s, now := newStore(t, 1<<20), time.Now()
+// TestFilesThatAreGoneAreListedAgain: the list is as old as it may be.
+func TestFilesThatAreGoneAreListedAgain(t *testing.T) {
+	dir, now := t.TempDir(), time.Now()
+	c, _ := newCatalog(t, dir)
+	c.MaxAge = time.Hour
 	from, to := now.Add(-time.Hour), now.Add(time.Hour)
-	w := s.writer()
-	require.NoError(t, w.Append(indexedRecord(t, "checkout", now.Add(-time.Minute), 1)))
-	require.Equal(t, map[string]int64{"checkout": 1}, s.sum(from, to))
-
-	files, err := filepath.Glob(filepath.Join(s.dir, "checkout", "*.partial"))
-	require.NoError(t, err)
-	require.NoError(t, os.Chtimes(files[0], now, now.Add(time.Second)))
-	s.listAgain() // for a request that reads no file
-	require.NoError(t, w.Close())
-	assert.Equal(t, map[string]int64{"checkout": 1}, s.sum(from, to))
-}
-
-func TestARemovedOrReplacedFileIsNoticed_V1(t *testing.T) {
-	s, now := newStore(t, 1<<20), time.Now()
-	from, to := now.Add(-time.Hour), now.Add(time.Hour)
-	for _, service := range []string{"checkout", "cart"} {
-		w := s.writer()
-		require.NoError(t, w.Append(record(t, service, now.Add(-time.Minute), 1)))
+	write := func(value int64) {
+		w := newWriter(t, dir, nil)
+		require.NoError(t, w.Append(record(t, "checkout", now.Add(-time.Minute), value)))
 		require.NoError(t, w.Close())
 	}
-	require.Equal(t, map[string]int64{"checkout": 1, "cart": 1}, s.sum(from, to))
-
-	require.NoError(t, os.RemoveAll(filepath.Join(s.dir, "cart")))
-	require.Equal(t, map[string]int64{"checkout": 1}, s.sum(from, to))
-
-	files, err := filepath.Glob(filepath.Join(s.dir, "checkout", "*.zst"))
+	write(1)
+	assert.Equal(t, map[string]int64{"checkout": 1}, scanned(t, c, from, to))
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "service.name=checkout")))
+	write(2)
+	assert.Equal(t, map[string]int64{"checkout": 1}, scanned(t, c, from, to), "list and index are known")
+	missed := &Missing{}
+	result, err := c.Source(missed).Merge(t.Context(), &query.Selection{From: from, To: to}, true)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(files[0], []byte("damaged"), 0o600))
-	s.listAgain()
-	found, err := s.Scan(t.Context(), from, to, all, func(*recordfile.Key, []recordfile.Total, uint64) error { return nil })
-	require.NoError(t, err)
-	require.Len(t, found.Errors, 1)
-	assert.Contains(t, found.Errors[0].Error(), files[0])
-	assert.Less(t, s.details.Load(), int64(1000))
+	require.Empty(t, missed.Failed)
+	assert.EqualValues(t, 2, payloadtest.First(result.Profiles).Samples().At(0).Values().At(0))
+	assert.Equal(t, map[string]int64{"checkout": 2}, scanned(t, c, from, to))
 }
 
-func TestDetailsTakeBoundedMemory_V2(t *testing.T) {
-	s, now := newStore(t, 10_000), time.Now()
-	from, to := now.Add(-time.Hour), now.Add(time.Hour)
-	w := s.writer()
-	const services = 100
-	for i := range services {
+// TestMemoryCountsListsAndIndexes, which are dropped when they are more than their share.
+func TestMemoryCountsListsAndIndexes_V2(t *testing.T) {
+	dir, now := t.TempDir(), time.Now()
+	w := newWriter(t, dir, nil)
+	for i := range 100 {
 		require.NoError(t, w.Append(record(t, fmt.Sprintf("service-%02d", i), now.Add(-time.Minute), 1)))
 	}
 	require.NoError(t, w.Close())
-	for range 3 {
-		require.Len(t, s.sum(from, to), services)
-		assert.LessOrEqual(t, s.details.Load(), s.maxMemory)
-		var held, entries int64
-		for _, f := range s.files {
-			entries += f.entrySize()
-			if f.details != nil {
-				held += f.size()
-				assert.True(t, s.used.Contains(f))
-			}
+	for _, share := range []int64{1 << 20, 10_000} {
+		c, err := New(dir, Memory{Lists: share, Indexes: share}, archive.Options{MaxMemory: 64 << 20})
+		require.NoError(t, err)
+		t.Cleanup(c.Close)
+		assert.Zero(t, c.Memory())
+		for _, back := range []time.Duration{time.Minute, 2 * time.Hour, 2 * time.Minute, 100 * time.Hour} {
+			require.Len(t, scanned(t, c, now.Add(-back), now), 100)
 		}
-		assert.Equal(t, held, s.details.Load())
-		assert.Equal(t, entries, s.entries.Load())
-		assert.Equal(t, held+entries, s.Memory(), "what the catalog keeps")
+		lists := 0
+		for _, l := range c.lists.Values() {
+			assert.Greater(t, l.size.Load(), int64(100*len("service.name=service-00/2026/11/28/14/")))
+			lists++
+		}
+		if share < 1<<20 {
+			assert.Equal(t, 1, lists)
+			assert.LessOrEqual(t, c.store.Memory(), share)
+		} else {
+			assert.Equal(t, 3, lists)
+			assert.Greater(t, c.store.Memory(), int64(10_000))
+		}
+		assert.Equal(t, c.sizeOfLists()+c.store.Memory(), c.Memory())
 	}
 }
 
-func TestDetailsOfFilesThatWereUsedLeastRecentlyAreDropped(t *testing.T) {
-	s, now := newStore(t, 10_000), time.Now()
-	for i := range 10 {
-		w := s.writer()
-		require.NoError(t, w.Append(record(t, fmt.Sprint(i), now.Add(-time.Minute), 1)))
-		require.NoError(t, w.Close())
-	}
-	s.sum(now.Add(-time.Hour), now)
-	size := s.files[slices.Sorted(maps.Keys(s.files))[0]].size()
-	s.maxMemory = 2 * 5 * size // half of it for entries
-	for _, f := range s.files {
-		s.drop(f)
-	}
-	use := func(i int) {
-		for path, f := range s.files {
-			if filepath.Base(filepath.Dir(path)) == fmt.Sprint(i) {
-				_, err := s.use(t.Context(), f, time.Time{})
-				require.NoError(t, err)
-			}
-		}
-	}
-	for i := range 10 {
-		use(i)
-		use(0) // again and again
-	}
-	var held []string
-	for path, f := range s.files {
-		if f.details != nil {
-			held = append(held, filepath.Base(filepath.Dir(path)))
-		}
-	}
-	assert.ElementsMatch(t, []string{"0", "6", "7", "8", "9"}, held)
-}
-
-// A request whose client has left does not wait for the one that uses the catalog.
-func TestWaitingEndsWithTheRequest(t *testing.T) {
-	s, now := newStore(t, 1<<20), time.Now()
-	require.NoError(t, s.mu.Acquire(t.Context(), 1))
-	ctx, leave := context.WithCancel(t.Context())
-	leave()
-	require.ErrorIs(t, s.Refresh(ctx), context.Canceled)
-	_, err := s.Scan(ctx, now, now, all, nil)
-	require.ErrorIs(t, err, context.Canceled)
-	_, err = s.Source(ctx, &query.Selection{}, &Missing{})
-	require.ErrorIs(t, err, context.Canceled)
-	s.mu.Release(1)
-	require.NoError(t, s.Refresh(t.Context()))
-}
-
-func all(*recordfile.Key) bool { return true }
-
-// TestFilesThatMayCountTwiceAreNamed_A5: the list of files has the error, and so has each selection.
+// TestFilesThatMayCountTwiceAreNamed_A5: each selection has the error.
 func TestFilesThatMayCountTwiceAreNamed_A5(t *testing.T) {
-	s, now := newStore(t, 1<<20), time.Now()
-	w := s.writer()
-	require.NoError(t, w.Append(record(t, "checkout", now, 1)))
+	dir, now := t.TempDir(), time.Now()
+	w := newWriter(t, dir, nil)
+	require.NoError(t, w.Append(record(t, "checkout", now.Add(-time.Minute), 1)))
 	require.NoError(t, w.Close())
-	files, err := filepath.Glob(filepath.Join(s.dir, "checkout", "*.zst"))
+	c, missed := newCatalog(t, dir)
+	segments, err := c.Live(t.Context(), &query.Selection{})
 	require.NoError(t, err)
-	name, ours := recordfile.ParseName(filepath.Base(files[0]))
-	require.True(t, ours)
-	name.Span = time.Hour // as if it was compacted, and copied without its manifest
-	content, err := os.ReadFile(files[0])
+	require.Len(t, segments, 1)
+	path := segments[0].Name()
+	content, err := os.ReadFile(path)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "checkout", name.String()), content, 0o600))
-	require.NoError(t, s.Refresh(t.Context()))
-	var missed Missing
+	hour, name := filepath.Dir(path), filepath.Base(path)
+	_, rest, found := strings.Cut(name[len(layout.CreatedTime):], ".") // after the ID
+	require.True(t, found)
+	compacted := hour + "_0123456789ab." + rest // as if it was made of the hour, with a damaged index
+	require.NoError(t, os.WriteFile(compacted, content[:len(content)-1], 0o600))
+	sel := &query.Selection{From: now.Add(-time.Hour), To: now}
 	for range 2 {
-		_, err = s.Source(t.Context(), &query.Selection{From: now.Add(-time.Hour), To: now.Add(time.Hour)}, &missed)
+		require.NoError(t, c.Scan(t.Context(), sel, all, missed, func(*contents.Key, []contents.Total, uint64) error { return nil }))
+		_, err := c.Source(missed).List(t.Context(), sel)
 		require.NoError(t, err)
 	}
-	require.Len(t, missed.Notes(), 1)
-	assert.Contains(t, missed.Notes()[0], name.String()+": the list of the files that it replaces is missing; it may count twice, as do files of its time such as "+filepath.Base(files[0])+" (1 in all)")
-	found, err := s.Scan(t.Context(), now.Add(-time.Hour), now.Add(time.Hour), all, func(*recordfile.Key, []recordfile.Total, uint64) error { return nil })
-	require.NoError(t, err)
-	require.Len(t, found.Errors, 1)
+	notes := strings.Join(missed.Notes(), "\n")
+	assert.Contains(t, notes, filepath.Base(compacted)+": what it was made of may count twice")
+	assert.Equal(t, 1, strings.Count(notes, "count twice"), notes)
 }

@@ -6,12 +6,16 @@ package catalog
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
+	"unsafe"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"golang.org/x/sync/semaphore"
+
 	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/bucket"
 )
 
 const (
@@ -23,47 +27,70 @@ const (
 	maxRest = 30 * time.Second
 )
 
-// lister lists files, one list at a time. A request waits for a list only if the last one is old. Else a list that takes long is made
+// lister lists segments, one list at a time. A request waits for a list only if the last one is old. Else a list that takes long is made
 // beside the requests, which use the last one meanwhile.
 type lister struct {
-	list    func(context.Context) ([]archive.File, []error)
+	list    func(context.Context) ([]*store.Segment, error)
 	ctx     context.Context // of all lists
-	cancel  context.CancelFunc
-	working sync.WaitGroup
+	working *sync.WaitGroup
+	expired atomic.Bool  // the last list is too old, whatever its age
+	size    atomic.Int64 // of the last list, in bytes
 
+	mu      *semaphore.Weighted // guards the following; a request whose client has left does not wait for it
+	last    listing
 	running chan *listing // gets the list that is being made; nil if there is none
 	began   time.Time     // when the last list was begun: it has what there was then
 	took    time.Duration
 }
 
-// listing is a list of files.
+// listing is a list of segments.
 type listing struct {
-	found    []archive.File
-	failed   []error
+	found    []*store.Segment
+	failed   error // of some of them
 	panicked bool
 	began    time.Time
 	took     time.Duration
 }
 
-// isIncomplete reports whether files may be missing, of which no path in failed says so.
-func (l *listing) isIncomplete() bool {
-	return l.panicked || slices.ContainsFunc(l.failed, archive.IsStorageError)
+// isIncomplete reports whether segments may be missing, of which failed does not say where.
+func (l *listing) isIncomplete() bool { return l.panicked || bucket.IsStorageError(l.failed) }
+
+func newLister(ctx context.Context, working *sync.WaitGroup, list func(context.Context) ([]*store.Segment, error)) *lister {
+	return &lister{list: list, ctx: ctx, working: working, mu: semaphore.NewWeighted(1)}
 }
 
-func newLister(list func(context.Context) ([]archive.File, []error)) lister {
-	ctx, cancel := context.WithCancel(context.Background())
-	return lister{list: list, ctx: ctx, cancel: cancel}
+// get returns a list that is at most as old as maxAge, or older if lists take long. If a store does not answer, it has the segments of the
+// last list.
+func (l *lister) get(ctx context.Context, maxAge time.Duration) (listing, error) {
+	if err := l.mu.Acquire(ctx, 1); err != nil {
+		return listing{}, err
+	}
+	defer l.mu.Release(1)
+	if made := l.next(ctx, maxAge); made != nil {
+		if made.isIncomplete() {
+			made.found = l.last.found
+		}
+		l.last = *made
+		l.size.Store(sizeOf(made.found))
+	}
+	return l.last, ctx.Err()
 }
 
-// close ends the list that is being made. No other one starts.
-func (l *lister) close() {
-	l.cancel()
-	l.working.Wait()
+// sizeOf estimates the bytes of segments.
+func sizeOf(found []*store.Segment) int64 {
+	size := int64(len(found)) * int64(unsafe.Sizeof(store.Segment{})+unsafe.Sizeof(found))
+	for _, s := range found {
+		size += int64(len(s.Path) + len(s.ETag))
+	}
+	return size
 }
 
 // next returns a new list, or nil if the last one is to be used. That is at most as old as maxAge, or older if lists take long and maxAge
 // is not 0. After a failure it is as if they took no time.
 func (l *lister) next(ctx context.Context, maxAge time.Duration) (latest *listing) {
+	if l.expired.Swap(false) {
+		l.began = time.Time{}
+	}
 	for started := false; ; {
 		select {
 		case latest = <-l.running:
@@ -114,7 +141,7 @@ func (l *lister) start() {
 			return nil
 		})()
 		if err != nil { // pages show it
-			made.failed, made.panicked = []error{fmt.Errorf("listing files: %w", err)}, true
+			made.failed, made.panicked = fmt.Errorf("listing files: %w", err), true
 		}
 		made.took = time.Since(made.began)
 		running <- made

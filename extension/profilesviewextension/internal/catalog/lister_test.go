@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,22 +17,31 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/bucket"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
 // lists makes lists of one file, whose size counts them, each in the time took.
-func lists(took *time.Duration) *lister {
+func lists(t *testing.T, took *time.Duration) (l *lister, end func()) {
 	n := int64(0)
-	l := newLister(func(ctx context.Context) ([]archive.File, []error) {
+	ctx, cancel := context.WithCancel(t.Context())
+	working := &sync.WaitGroup{}
+	l = newLister(ctx, working, func(ctx context.Context) ([]*store.Segment, error) {
 		n++
 		select {
 		case <-time.After(*took):
 		case <-ctx.Done():
-			return nil, []error{&archive.StorageError{Err: ctx.Err()}}
+			return nil, &bucket.StorageError{Err: ctx.Err()}
 		}
-		return []archive.File{{Size: n}}, nil
+		return []*store.Segment{{File: layout.File{Size: n}}}, nil
 	})
-	return &l
+	return l, func() {
+		cancel()
+		working.Wait()
+	}
 }
 
 func number(l *listing) int64 {
@@ -44,8 +54,8 @@ func number(l *listing) int64 {
 func TestRequestsWaitForShortListsOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		took := 10 * time.Millisecond
-		l := lists(&took)
-		defer l.close()
+		l, end := lists(t, &took)
+		defer end()
 		ctx := t.Context()
 		assert.Equal(t, int64(1), number(l.next(ctx, time.Second)))
 		assert.Equal(t, int64(0), number(l.next(ctx, time.Second)), "it is recent")
@@ -84,46 +94,90 @@ func TestRequestsWaitForShortListsOnly(t *testing.T) {
 
 func TestAListThatFailsKeepsTheLastOne_A11(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStore(t, 1<<20)
-		w := s.writer()
-		require.NoError(t, w.Append(record(t, "checkout", time.Now(), 1)))
-		require.NoError(t, w.Close())
-		failed := func() ([]archive.File, []error) { return nil, []error{&archive.StorageError{Err: errors.New("away")}} }
-		answer := func() ([]archive.File, []error) { return archive.Find([]string{s.dir}) }
-		s.lists.list = func(context.Context) ([]archive.File, []error) { time.Sleep(time.Minute); return answer() }
-		require.NoError(t, s.Refresh(t.Context()))
-		for _, fail := range []func() ([]archive.File, []error){failed, func() ([]archive.File, []error) { panic("a fault") }} {
+		var working sync.WaitGroup
+		one := []*store.Segment{{File: layout.File{Path: "a"}}}
+		answer := func() ([]*store.Segment, error) { return one, nil }
+		l := newLister(t.Context(), &working, func(context.Context) ([]*store.Segment, error) { time.Sleep(time.Minute); return answer() })
+		_, err := l.get(t.Context(), time.Second)
+		require.NoError(t, err)
+		for _, fail := range []func() ([]*store.Segment, error){
+			func() ([]*store.Segment, error) { return nil, &bucket.StorageError{Err: errors.New("away")} }, func() ([]*store.Segment, error) { panic("a fault") },
+		} {
 			answer = fail
 			time.Sleep(time.Hour)
-			require.NoError(t, s.Refresh(t.Context()))
-			require.Len(t, s.failed, 1)
-			assert.Len(t, s.files, 1)
-			assert.Zero(t, s.lists.took, "the next one is soon")
+			list, err := l.get(t.Context(), time.Second)
+			require.NoError(t, err)
+			require.Error(t, list.failed)
+			assert.Equal(t, one, list.found)
+			assert.Zero(t, l.took, "the next one is soon")
 		}
-		s.Close()
+		answer = func() ([]*store.Segment, error) { return nil, errors.New("a directory") }
+		time.Sleep(time.Hour)
+		list, err := l.get(t.Context(), time.Second)
+		require.NoError(t, err)
+		assert.Empty(t, list.found, "it says what is missing")
+		working.Wait()
 	})
 }
 
-// BenchmarkList lists files as a request does that waits for it: ten times the files take about ten times as long.
+// TestAnExpiredListIsNotUsed: requests wait for another one, however long it takes.
+func TestAnExpiredListIsNotUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		took := time.Minute
+		l, end := lists(t, &took)
+		defer end()
+		for n := range int64(3) {
+			list, err := l.get(t.Context(), time.Hour)
+			require.NoError(t, err)
+			assert.Equal(t, n+1, list.found[0].Size)
+			l.expired.Store(true)
+		}
+	})
+}
+
+// A request whose client has left does not wait for the one that lists.
+func TestWaitingEndsWithTheRequest(t *testing.T) {
+	c, _ := newCatalog(t, t.TempDir())
+	now := time.Now()
+	require.NoError(t, c.lister(reachOf(now, now)).mu.Acquire(t.Context(), 1))
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	_, err := c.Live(ctx, &query.Selection{From: now.Add(time.Hour)})
+	require.ErrorIs(t, err, context.Canceled)
+	c.lister(reachOf(now, now)).mu.Release(1)
+}
+
+// BenchmarkList lists the last quarter of an hour of a store as a request does that waits for it, and all of it: ten times the files take
+// about ten times as long.
 func BenchmarkList(b *testing.B) {
 	for _, n := range []int{5000, 50_000} {
-		dir := b.TempDir()
-		for i := range n {
-			name := filepath.Join(dir, fmt.Sprintf("service-%03d", i%100), fmt.Sprintf("profiles-20261101T%06d.000Z-%d.otlp.pb.zst", i/100, i))
-			if i < 100 {
-				require.NoError(b, os.Mkdir(filepath.Dir(name), 0o700))
-			}
-			require.NoError(b, os.WriteFile(name, nil, 0o600))
+		dir, now := b.TempDir(), time.Now().UTC()
+		for i := range n { // of 100 services, n / 100 hours
+			end := now.Add(-time.Duration(i/100) * time.Hour)
+			hour := filepath.Join(dir, fmt.Sprintf("service.name=service-%03d", i%100), end.Format(layout.HourPath))
+			require.NoError(b, os.MkdirAll(hour, 0o700))
+			bounds := layout.Bounds{}
+			bounds.Add(uint64(end.Add(-time.Minute).UnixNano()), uint64(end.UnixNano()), end)
+			name := layout.WrittenBase(end.Format(layout.CreatedTime)+"-0123456789ab", &bounds, segment.Proto)
+			require.NoError(b, os.WriteFile(filepath.Join(hour, name), nil, 0o600))
 		}
-		c := New(dir, 1<<20, 1<<20, archive.Options{MaxMemory: 64 << 20})
-		b.Run(fmt.Sprintf("files/%d", n), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				c.lists.began = time.Time{}
-				c.take(c.lists.next(b.Context(), 0))
-			}
-			b.ReportMetric(float64(c.Memory()), "held-B")
-		})
-		c.Close()
+		for _, run := range []struct {
+			name string
+			from time.Time
+		}{{"recent", now.Add(-15 * time.Minute)}, {"all", time.Time{}}} {
+			b.Run(fmt.Sprintf("%s/files/%d", run.name, n), func(b *testing.B) {
+				c, _ := newCatalog(b, dir)
+				found := 0
+				b.ReportAllocs()
+				for b.Loop() {
+					c.Expire()
+					segments, err := c.Live(b.Context(), &query.Selection{From: run.from})
+					require.NoError(b, err)
+					found = len(segments)
+				}
+				b.ReportMetric(float64(found), "files")
+				b.ReportMetric(float64(c.Memory()), "held-B")
+			})
+		}
 	}
 }

@@ -50,7 +50,7 @@ func (p *Page) apiServices(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	totals, found, err := p.totals(r.Context(), scopeOf(r.Context(), params.selected), p.room())
+	totals, missed, err := p.totals(r.Context(), scopeOf(r.Context(), params.selected), p.room())
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (p *Page) apiServices(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	unread := []unreadPart{}
-	for _, err := range found.Errors {
+	for _, err := range missed.Failed {
 		part := unreadPart{Error: err.Error()}
 		if of, ok := errors.AsType[*archive.Error](err); ok {
 			part = unreadPart{of.File, of.Record, of.Services, of.InFile()}
@@ -73,7 +73,7 @@ func (p *Page) apiServices(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	return json.NewEncoder(w).Encode(map[string]any{
-		"from": params.selected.From.UTC(), "to": params.selected.To.UTC(), "services": rows, "pending_files": found.Pending, "unread": unread,
+		"from": params.selected.From.UTC(), "to": params.selected.To.UTC(), "services": rows, "unread": unread,
 	})
 }
 
@@ -98,21 +98,12 @@ func (p *Page) apiProfile(w http.ResponseWriter, r *http.Request) error {
 // that of query.Difference.
 func (p *Page) pprof(r *http.Request, params *params, apart bool) (merged *profile.Profile, notes []string, err error) {
 	var missed catalog.Missing
-	source, err := p.catalog.Source(r.Context(), params.selected, &missed)
-	base := source
-	if err == nil && params.base != nil {
-		base, err = p.catalog.Source(r.Context(), params.base, &missed)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	compared, err := query.Compare(r.Context(), source, params.selected, base, params.base, params.now, apart)
+	source := p.catalog.Source(&missed)
+	compared, err := query.Compare(r.Context(), source, params.selected, source, params.base, params.now, apart)
 	notes = missed.Notes()
 	switch {
 	case errors.Is(err, query.ErrEmpty) && len(missed.Failed) > 0:
 		return nil, nil, fmt.Errorf("no profile could be read: %s", notes[0])
-	case errors.Is(err, query.ErrEmpty) && missed.Pending > 0:
-		return nil, nil, fmt.Errorf("%w: %s", errNotYet, notes[0])
 	case err != nil:
 		return nil, nil, err
 	}

@@ -14,9 +14,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
 
@@ -28,7 +29,7 @@ type offered struct {
 
 func newOffered() *offered { return &offered{types: map[string]map[string]bool{}} }
 
-func (o *offered) add(k *recordfile.Key) {
+func (o *offered) add(k *contents.Key) {
 	if o.types[k.Service] == nil {
 		o.types[k.Service] = map[string]bool{}
 	}
@@ -57,10 +58,11 @@ func (o *offered) filters() (texts []string) {
 // offer returns what the files of a range have.
 func (p *Page) offer(ctx context.Context, params *params) (*offered, error) {
 	found := newOffered()
-	_, err := p.catalog.Scan(ctx, params.selected.From, params.selected.To, func(k *recordfile.Key) bool {
+	all := &query.Selection{From: params.selected.From, To: params.selected.To}
+	err := p.catalog.Scan(ctx, all, func(k *contents.Key) bool {
 		found.add(k)
 		return false
-	}, nil)
+	}, &catalog.Missing{}, nil)
 	if err == nil {
 		found.labels, err = p.catalog.Labels(ctx, params.selected)
 	}

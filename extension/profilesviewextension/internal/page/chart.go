@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
 
@@ -83,7 +83,7 @@ func (c *chart) at(start uint64) int {
 }
 
 // add adds the Profiles that a catalog.Visit gets, also those of other kinds, and returns how many bytes more it takes.
-func (c *chart) add(s *recordfile.Key, profiles []recordfile.Total, next uint64) (size int64) {
+func (c *chart) add(s *contents.Key, profiles []contents.Total, next uint64) (size int64) {
 	shown := kindOf(s) == c.kind
 	if c.kind.Snapshot {
 		if shown {
@@ -108,7 +108,7 @@ func (c *chart) add(s *recordfile.Key, profiles []recordfile.Total, next uint64)
 }
 
 // addLevels is add for the snapshots of a series.
-func (c *chart) addLevels(series uint64, profiles []recordfile.Total, next uint64) int64 {
+func (c *chart) addLevels(series uint64, profiles []contents.Total, next uint64) int64 {
 	levels := c.levels[series]
 	before := len(levels)
 	for i := range profiles {

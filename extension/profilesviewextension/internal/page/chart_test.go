@@ -16,19 +16,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 )
 
 // TestBarsAreThoseOfASlowComputation: files overlap, and have Profiles in any order.
 func TestBarsAreThoseOfASlowComputation(t *testing.T) {
 	random, sel := rand.New(rand.NewPCG(1, 2)), &query.Selection{From: time.Unix(1000, 0), To: time.Unix(1100, 0)}
 	for range 500 {
-		key := recordfile.Key{Snapshot: random.Uint64N(2)}
-		var all []recordfile.Total
-		files := make([][]recordfile.Total, 1+random.IntN(5))
+		key := contents.Key{Snapshot: random.Uint64N(2)}
+		var all []contents.Total
+		files := make([][]contents.Total, 1+random.IntN(5))
 		for range random.IntN(100) {
 			start, length := uint64(1000+random.IntN(100)), random.Uint64N(4)
-			p := recordfile.Total{
+			p := contents.Total{
 				Start: start * 1e9, Latest: start * 1e9, End: (start + length) * 1e9, Covered: random.Uint64N(length+1) * 1e9, Sum: int64(1 + random.IntN(100)),
 			}
 			if key.Snapshot != 0 { // of which one is the latest
@@ -38,12 +38,12 @@ func TestBarsAreThoseOfASlowComputation(t *testing.T) {
 			i := random.IntN(len(files))
 			files[i] = append(files[i], p)
 		}
-		files = slices.DeleteFunc(files, func(f []recordfile.Total) bool { return len(f) == 0 })
+		files = slices.DeleteFunc(files, func(f []contents.Total) bool { return len(f) == 0 })
 		for _, f := range files {
-			slices.SortFunc(f, func(a, b recordfile.Total) int { return cmp.Compare(a.Start, b.Start) })
+			slices.SortFunc(f, func(a, b contents.Total) int { return cmp.Compare(a.Start, b.Start) })
 		}
-		slices.SortFunc(files, func(a, b []recordfile.Total) int { return cmp.Compare(a[0].Start, b[0].Start) })
-		visit := func(add func(profiles []recordfile.Total, next uint64)) {
+		slices.SortFunc(files, func(a, b []contents.Total) int { return cmp.Compare(a[0].Start, b[0].Start) })
+		visit := func(add func(profiles []contents.Total, next uint64)) {
 			for i, f := range files {
 				next := uint64(math.MaxUint64)
 				if i+1 < len(files) {
@@ -54,13 +54,13 @@ func TestBarsAreThoseOfASlowComputation(t *testing.T) {
 		}
 
 		sums := newTotals(&room{limit: 1 << 20})
-		visit(func(f []recordfile.Total, next uint64) { require.NoError(t, sums.add(&key, f, next)) })
+		visit(func(f []contents.Total, next uint64) { require.NoError(t, sums.add(&key, f, next)) })
 		if len(all) == 0 {
 			continue
 		}
 		total := sums.sorted(sel.To)[0]
 		c := newChart(total, sel)
-		visit(func(f []recordfile.Total, next uint64) { c.add(&key, f, next) })
+		visit(func(f []contents.Total, next uint64) { c.add(&key, f, next) })
 		require.Empty(t, c.levels)
 
 		covered := func(from, to uint64) (seconds int, sum, last float64) {
@@ -119,7 +119,7 @@ func TestOverviewTakesMemoryByBarsNotByProfiles_V2(t *testing.T) {
 	for i := range 400 {
 		instances = append(instances, heap("checkout", string(rune('a'+i)), s.now.Add(-time.Minute), 1))
 	}
-	s.writeIndexed(payload(t, instances...))
+	s.write(payload(t, instances...))
 	w := s.get("/?from=-7d")
 	assert.Equal(t, http.StatusUnprocessableEntity, w.Code)
 	assert.Contains(t, w.Body.String(), "select less, by service, type or time")

@@ -16,7 +16,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
 
@@ -29,8 +29,8 @@ const rowsPerService = 100
 // overview is the content of the template of the same name.
 type overview struct {
 	*params
-	*catalog.Found
 
+	Errors    []error // of files that cannot be read
 	Title     string
 	Directory string
 	Bar       *bar
@@ -42,11 +42,12 @@ type overview struct {
 	Previous  template.URL // query of the page before
 	Next      template.URL
 	Profiles  int          // those of several sample types count once
-	Elsewhere bool         // there are files with profiles of other times
+	Elsewhere bool         // there are profiles of other times, if the range has none
 	Any       bool         // nothing but the range restricts the profiles
 	AllQuery  template.URL // query for the times of all files
-	OddQuery  template.URL
-	Empty     bool // there is no profile at all
+	Odd       bool         // there are profiles of other times that were received in the range
+	OddQuery  template.URL // query for their times
+	Empty     bool         // there is no profile at all
 }
 
 // service is one with its rows.
@@ -99,21 +100,21 @@ func (p *Page) overview(w http.ResponseWriter, r *http.Request) error {
 	}
 	search := strings.ToLower(strings.TrimSpace(values.Get("q")))
 	offered := newOffered()
-	shown := func(s *recordfile.Key) bool {
+	shown := func(s *contents.Key) bool {
 		offered.add(s)
 		return params.selected.MatchesKey(r.Context(), s) && slices.ContainsFunc([]string{s.Service, s.Type, s.SampleType}, func(name string) bool {
 			return strings.Contains(strings.ToLower(name), search)
 		})
 	}
-	selected := &scope{Selection: params.selected, selects: shown, by: by}
+	selected := &scope{Selection: params.selected, selects: shown, by: by, offers: true}
 	room := p.room()
-	totals, found, err := p.totals(r.Context(), selected, room)
+	totals, missed, err := p.totals(r.Context(), selected, room)
 	if err != nil {
 		return err
 	}
 	var base []*total
 	if params.base != nil {
-		if base, _, err = p.totals(r.Context(), &scope{Selection: params.base, selects: shown, by: by}, room); err != nil {
+		if base, _, err = p.totals(r.Context(), &scope{Selection: params.base, selects: shown, by: by, offers: true}, room); err != nil {
 			return err
 		}
 	}
@@ -126,11 +127,21 @@ func (p *Page) overview(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	o := &overview{
-		params: params, Found: found, Title: "Profiles", Directory: p.settings.Directory, Bar: params.bar(viewOverview, offered),
-		Base: params.base, Empty: found.All.Profiles == 0,
-		Elsewhere: query.TimeOf(found.All.First).Before(params.selected.From) || !query.TimeOf(found.All.Last).Before(params.selected.To),
-		Any:       !slices.ContainsFunc([]string{"service", "type", "label", "q"}, params.values.Has),
-		AllQuery:  params.showing(&found.All), OddQuery: params.showing(&found.Odd),
+		params: params, Errors: missed.Failed, Title: "Profiles", Directory: p.settings.Directory, Bar: params.bar(viewOverview, offered),
+		Base: params.base, Any: !slices.ContainsFunc([]string{"service", "type", "label", "q"}, params.values.Has),
+	}
+	odd, err := p.catalog.Odd(r.Context(), params.selected, shown)
+	if err != nil {
+		return err
+	}
+	o.Odd, o.OddQuery = !odd.Last.IsZero(), params.showing(&odd)
+	if len(totals) == 0 && len(base) == 0 {
+		all, err := p.catalog.Extent(r.Context())
+		if err != nil {
+			return err
+		}
+		o.Empty, o.AllQuery = all.Last.IsZero(), params.showing(&all)
+		o.Elsewhere = all.First.Before(params.selected.From) || !all.Last.Before(params.selected.To)
 	}
 	if services := params.selected.Services; len(services) == 1 {
 		o.One, o.Service, o.Title = true, services[0], "Profiles of "+services[0]
@@ -146,7 +157,7 @@ func (p *Page) overview(w http.ResponseWriter, r *http.Request) error {
 
 // showing returns the query that selects the range of some profiles, or "" if they are later than a range may be.
 func (p *params) showing(of *catalog.Extent) template.URL {
-	from, to := query.TimeOf(of.First), query.TimeOf(of.Last).Add(1)
+	from, to := of.First, of.Last.Add(1)
 	if to.After(query.MaxTime) {
 		to = query.MaxTime
 	}
@@ -369,8 +380,8 @@ func (p *Page) addCharts(ctx context.Context, selected *scope, services []*servi
 			charts[s.Name] = append(charts[s.Name], c)
 		}
 	}
-	shown := func(s *recordfile.Key) bool { return charts[s.Service] != nil }
-	_, err := p.scan(ctx, selected, shown, func(s *recordfile.Key, profiles []recordfile.Total, next uint64) error {
+	shown := func(s *contents.Key) bool { return charts[s.Service] != nil }
+	err := p.scan(ctx, selected, shown, func(s *contents.Key, profiles []contents.Total, next uint64) error {
 		size := int64(0)
 		for _, c := range charts[s.Service] { // none of another page
 			size += c.add(s, profiles, next)

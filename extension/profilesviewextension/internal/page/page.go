@@ -4,6 +4,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,8 +21,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/objectstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/bucket"
 )
 
 // Settings are those of a Page.
@@ -48,8 +49,8 @@ type Page struct {
 	requests  *semaphore.Weighted
 }
 
-// New returns a Page.
-func New(settings Settings) *Page {
+// New returns a Page. The error is that of the URL of a directory.
+func New(settings Settings) (*Page, error) {
 	p := &Page{
 		settings:  settings,
 		queries:   newSlots(running),
@@ -60,7 +61,13 @@ func New(settings Settings) *Page {
 		now:       time.Now,
 		requests:  semaphore.NewWeighted(maxRequests),
 	}
-	p.catalog = catalog.New(settings.Directory, settings.MaxMemory/8*filesEighths, settings.MaxMemory/8*objectsEighths, p.options())
+	lists := settings.MaxMemory / 8 * filesEighths / 4
+	var err error
+	if p.catalog, err = catalog.New(settings.Directory, catalog.Memory{
+		Lists: lists, Indexes: settings.MaxMemory/8*filesEighths - lists, Blocks: settings.MaxMemory / 8 * objectsEighths,
+	}, p.options()); err != nil {
+		return nil, err
+	}
 	pages := accepting(nil, p.query(p.mounted, p.rendering, p.queries)) // with parameters of pprof
 	for pattern, serve := range map[string]handler{
 		"/{$}":                  accepting(ofOverview, p.query(p.overview, p.queries)),
@@ -82,7 +89,7 @@ func New(settings Settings) *Page {
 	for path, method := range queryapi.Handlers(p.catalog) {
 		p.mux.Handle(path, p.rpc(method))
 	}
-	return p
+	return p, nil
 }
 
 // Close closes connections to object stores.
@@ -91,7 +98,7 @@ func (p *Page) Close() { p.catalog.Close() }
 // options are those of a query.
 func (p *Page) options() archive.Options {
 	share := int64(queryEighths)
-	if objectstore.IsURL(p.settings.Directory) {
+	if bucket.IsURL(p.settings.Directory) {
 		share -= objectsEighths / running
 	}
 	return archive.Options{MaxMemory: p.settings.MaxMemory / 8 * share, Setting: "max_memory"}
@@ -175,14 +182,11 @@ func (p *Page) response(r *http.Request, serve handler, held []*slots) (complete
 		}
 		defer release()
 	}
-	if err := p.catalog.Refresh(r.Context()); err != nil {
-		return nil, nil, err
-	}
-	complete = &response{header: http.Header{}}
-	gzhttp.GzipHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { err = serve(w, r) })).ServeHTTP(complete, r)
-	if err == nil {
-		err = r.Context().Err() // what is found after its end may not be all
-	}
+	err = query.Repeat(func() (err error) {
+		complete = &response{header: http.Header{}}
+		gzhttp.GzipHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { err = serve(w, r) })).ServeHTTP(complete, r)
+		return cmp.Or(err, r.Context().Err()) // what is found after its end may not be all
+	})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -219,7 +223,6 @@ func withChoices(err error, params *params) error {
 var (
 	errTimeout  = errors.New("the query takes too long: select less, by service, type or time")
 	errNotFound = errors.New("no such page")
-	errNotYet   = errors.New("no profiles match the selection so far")
 )
 
 // writeError writes the status and the text of an error, and how to select less or other profiles.
@@ -237,9 +240,6 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	case isTypes:
 		status = http.StatusBadRequest
 		hint = "select one with the parameter " + types.Parameter
-	case errors.Is(err, errNotYet):
-		status = http.StatusServiceUnavailable
-		w.Header().Set("Retry-After", "1")
 	case errors.Is(err, query.ErrEmpty):
 		status = http.StatusNotFound
 		hint = "the overview and /api/services list the services and types of a range, by default of the last 15 minutes"
@@ -250,7 +250,7 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Retry-After", "5")
 	case errors.Is(err, errTimeout):
 		status = http.StatusServiceUnavailable
-	case archive.IsStorageError(err):
+	case bucket.IsStorageError(err):
 		status = http.StatusBadGateway
 	}
 	if !strings.HasPrefix(r.URL.Path, "/api/") {

@@ -9,8 +9,6 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -159,9 +157,9 @@ func TestQueryAPIAnswersAsASlowComputation(t *testing.T) {
 			}
 			return payload(t, profiles...)
 		}
-		s.writeIndexed(next(), next(), next())
+		s.write(next(), next(), next())
 		s.write(next(), next())
-		s.writeIndexed(next(), next(), next(), next())
+		s.write(next(), next(), next(), next())
 		t.Cleanup(s.open(next(), next()))
 		q := s.querier()
 		q.check(all, start)
@@ -409,7 +407,7 @@ func TestQueryAPIRejects(t *testing.T) {
 
 func TestSeriesThatTakeTooMuchMemoryAreRejected_V2(t *testing.T) {
 	s := newSite(t)
-	s.Page = New(Settings{Directory: s.dir, MaxMemory: 16 << 20}) // of which an answer takes 1.5 MiB
+	s.serve(s.dir, 16<<20) // of which an answer takes 1.5 MiB
 	for i := range 20 {
 		var profiles []sent
 		for j := range 50 {
@@ -430,12 +428,11 @@ func TestSeriesThatTakeTooMuchMemoryAreRejected_V2(t *testing.T) {
 
 func TestQueryAPISaysWhatItCouldNotRead_V1(t *testing.T) {
 	s := newSite(t)
-	damaged := filepath.Join(s.dir, "damaged.pb")
-	require.NoError(t, os.WriteFile(damaged, []byte("\xff\xff\xff"), 0o600))
+	damaged := s.writeDamaged()
 	q := s.querier()
 	request := &pb.SelectMergeStacktracesRequest{ProfileTypeID: typeCPU, Start: 0, End: s.now.Add(time.Hour).UnixMilli()}
 	_, err := call[pb.SelectMergeStacktracesRequest, pb.SelectMergeStacktracesResponse](t.Context(), q, "SelectMergeStacktraces", request)
-	require.ErrorContains(t, err, "damaged.pb")
+	require.ErrorContains(t, err, damaged)
 	assert.Equal(t, connect.CodeDataLoss, connect.CodeOf(err), "nothing could be read")
 
 	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 7)))
@@ -443,5 +440,5 @@ func TestQueryAPISaysWhatItCouldNotRead_V1(t *testing.T) {
 	response, err := client.CallUnary(t.Context(), connect.NewRequest(request))
 	require.NoError(t, err)
 	assert.Equal(t, int64(7), response.Msg.Flamegraph.Total, "the rest is shown")
-	assert.Contains(t, response.Header().Get("Warning"), "damaged.pb")
+	assert.Contains(t, response.Header().Get("Warning"), damaged)
 }

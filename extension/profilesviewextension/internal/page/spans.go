@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 )
 
 // TraceIDInURL is what a template of URLs has in place of the ID of a trace.
@@ -40,7 +40,7 @@ func (t spanTotals) add(pd pprofile.Profiles, all *totals) error {
 			t[id] = newTotals(all.room)
 		}
 		return t[id] != nil
-	}, func(id pcommon.SpanID, of *recordfile.Summary) error { return t[id].addSummary(of) })
+	}, func(id pcommon.SpanID, of *contents.Summary) error { return t[id].addSummary(of) })
 }
 
 // addSpans adds the spans of each service, the longest ones first.

@@ -16,15 +16,15 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
 
 // kind identifies Profiles that are summed.
 type kind query.Kind
 
-func kindOf(s *recordfile.Key) kind { return kind(query.KindOf(s)) }
+func kindOf(s *contents.Key) kind { return kind(query.KindOf(s)) }
 
 // isCPU reports whether the values are CPU time.
 func (k kind) isCPU() bool { return k.SampleType == "cpu" && webui.IsNanoseconds(k.Unit) }
@@ -77,10 +77,10 @@ type total struct {
 type series struct {
 	first, last uint64 // start of a Profile
 	count       int
-	snapshot    recordfile.Total // the last one
+	snapshot    contents.Total // the last one
 }
 
-func (t *total) add(s *recordfile.Key, profiles []recordfile.Total, next uint64) {
+func (t *total) add(s *contents.Key, profiles []contents.Total, next uint64) {
 	of := t.series[s.Snapshot]
 	if of == nil {
 		of = &series{first: math.MaxUint64}
@@ -160,7 +160,7 @@ func (p *Page) room() *room { return &room{limit: p.options().MaxMemory} }
 const totalSize = 1 << 10
 
 // add is a catalog.Visit. It returns an error if there is no room.
-func (t *totals) add(s *recordfile.Key, profiles []recordfile.Total, next uint64) error {
+func (t *totals) add(s *contents.Key, profiles []contents.Total, next uint64) error {
 	k := kindOf(s)
 	of, size := t.of[k], int64(0)
 	if of == nil {
@@ -176,7 +176,7 @@ func (t *totals) add(s *recordfile.Key, profiles []recordfile.Total, next uint64
 
 // addPayload adds the Profiles of a payload of a record.
 func (t *totals) addPayload(record *archive.Record, pd pprofile.Profiles) error {
-	summaries, err := recordfile.Summarize(pd)
+	summaries, err := contents.Summarize(pd)
 	if err != nil {
 		return record.Fail(err)
 	}
@@ -188,8 +188,8 @@ func (t *totals) addPayload(record *archive.Record, pd pprofile.Profiles) error 
 	return nil
 }
 
-func (t *totals) addSummary(s *recordfile.Summary) error {
-	return t.add(&s.Key, []recordfile.Total{catalog.TotalOf(s)}, 0)
+func (t *totals) addSummary(s *contents.Summary) error {
+	return t.add(&s.Key, []contents.Total{catalog.TotalOf(s)}, 0)
 }
 
 // sorted finishes the totals and sorts them by service, type and sample type.
@@ -204,76 +204,78 @@ func (t *totals) sorted(to time.Time) []*total {
 // scope is the Profiles that a page sums.
 type scope struct {
 	*query.Selection
-	selects func(*recordfile.Key) bool
+	selects func(*contents.Key) bool
 	// by is a label, or "". Its values take the place of the services.
 	by string
+	// offers: selects must get the series of all services of the range.
+	offers bool
 
-	read  map[recordfile.Key][]recordfile.Total // of a scope whose sums are in no index, nil before it was read
-	found *catalog.Found
+	read   map[contents.Key][]contents.Total // of a scope whose sums are in no index, nil before it was read
+	missed catalog.Missing                   // of what was read
 }
 
 // scopeOf is the scope of a selection.
 func scopeOf(ctx context.Context, sel *query.Selection) *scope {
-	return &scope{Selection: sel, selects: func(k *recordfile.Key) bool { return sel.MatchesKey(ctx, k) }}
+	return &scope{Selection: sel, selects: func(k *contents.Key) bool { return sel.MatchesKey(ctx, k) }}
 }
 
 // totals returns those of all kinds, by service, type and sample type. They take room.
-func (p *Page) totals(ctx context.Context, s *scope, room *room) ([]*total, *catalog.Found, error) {
+func (p *Page) totals(ctx context.Context, s *scope, room *room) ([]*total, *catalog.Missing, error) {
 	byKind := newTotals(room)
-	found, err := p.scan(ctx, s, s.selects, byKind.add)
-	if err != nil {
+	if err := p.scan(ctx, s, s.selects, byKind.add); err != nil {
 		return nil, nil, err
 	}
-	return byKind.sorted(s.To), found, nil
+	return byKind.sorted(s.To), &s.missed, nil
 }
 
 // scan is Scan of the catalog, whose sums are by service and type. For a scope by other labels the files are read, once, and
 // visit gets all of it.
-func (p *Page) scan(ctx context.Context, s *scope, selects func(*recordfile.Key) bool, visit catalog.Visit) (*catalog.Found, error) {
+func (p *Page) scan(ctx context.Context, s *scope, selects func(*contents.Key) bool, visit catalog.Visit) error {
 	if s.by == "" && !s.SelectsSamples() {
-		return p.catalog.Scan(ctx, s.From, s.To, selects, visit)
+		return p.catalog.Scan(ctx, s.scanned(), selects, &s.missed, visit)
 	}
 	if s.read == nil {
 		if err := p.read(ctx, s); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	for key, profiles := range s.read {
 		if err := visit(&key, profiles, 0); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return s.found, ctx.Err()
+	return ctx.Err()
+}
+
+// scanned selects the files to scan: all of the range if the page offers other services, too.
+func (s *scope) scanned() *query.Selection {
+	if s.offers {
+		return &query.Selection{From: s.From, To: s.To}
+	}
+	return s.Selection
 }
 
 // read reads the files of a scope.
 func (p *Page) read(ctx context.Context, s *scope) (err error) {
-	if s.found, err = p.catalog.Scan(ctx, s.From, s.To, s.selects, func(*recordfile.Key, []recordfile.Total, uint64) error { return nil }); err != nil {
-		return err
+	if s.offers {
+		if err := p.catalog.Scan(ctx, s.scanned(), s.selects, &s.missed, func(*contents.Key, []contents.Total, uint64) error { return nil }); err != nil {
+			return err
+		}
 	}
-	var missed catalog.Missing
-	source, err := p.catalog.Source(ctx, s.Selection, &missed)
-	if err != nil {
-		return err
-	}
+	source := p.catalog.Source(&s.missed)
 	var by []string
 	if s.by != "" {
 		by = []string{s.by}
 	}
-	s.read = map[recordfile.Key][]recordfile.Total{}
+	s.read = map[contents.Key][]contents.Total{}
 	room := p.options().MaxMemory / readShare
-	err = source.EachSummary(ctx, s.Selection, by, func(values []string, of *recordfile.Summary) error {
+	err = source.EachSummary(ctx, s.Selection, by, func(values []string, of *contents.Summary) error {
 		if room -= s.add(*of, values); room < 0 {
 			return fmt.Errorf("the sums by label take more than %d MiB of memory, a quarter of the part of max_memory that a query has: "+
 				"select less, by service, type or time", p.options().MaxMemory/readShare>>20)
 		}
 		return nil
 	})
-	for _, failed := range missed.Failed {
-		if !slices.ContainsFunc(s.found.Errors, func(err error) bool { return err.Error() == failed.Error() }) {
-			s.found.Errors = append(s.found.Errors, failed)
-		}
-	}
 	return err
 }
 
@@ -281,7 +283,7 @@ func (p *Page) read(ctx context.Context, s *scope) (err error) {
 const readShare = 4
 
 // add adds a summary of profiles with these values of the label by, and returns the bytes that it takes.
-func (s *scope) add(of recordfile.Summary, values []string) (size int64) {
+func (s *scope) add(of contents.Summary, values []string) (size int64) {
 	total := catalog.TotalOf(&of)
 	if !s.selects(&of.Key) || total.Start < uint64(s.From.UnixNano()) || total.Start >= uint64(s.To.UnixNano()) {
 		return 0

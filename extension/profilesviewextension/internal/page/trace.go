@@ -49,10 +49,7 @@ func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 	sel := params.selected
 	t := &tracePage{params: params, Title: "trace " + r.PathValue("id")}
 	var missed catalog.Missing
-	source, err := p.catalog.Source(r.Context(), sel, &missed)
-	if err != nil {
-		return err
-	}
+	source := p.catalog.Source(&missed)
 	byKind, spans := newTotals(p.room()), spanTotals{}
 	err = source.Each(r.Context(), sel, func(record *archive.Record, pd pprofile.Profiles) error {
 		if err := byKind.addPayload(record, pd); err != nil {

@@ -52,8 +52,13 @@ func Handlers(files *catalog.Catalog) map[string]http.Handler {
 func handle[Request, Response any](handlers map[string]http.Handler, files *catalog.Catalog, method string, serve func(*api, context.Context, *Request) (*Response, error)) {
 	path := Prefix + method
 	handlers[path] = connect.NewUnaryHandler(path, func(ctx context.Context, r *connect.Request[Request]) (*connect.Response[Response], error) {
-		a := &api{catalog: files, utf8Names: acceptsUTF8Names(r.Header())}
-		message, err := serve(a, ctx, r.Msg)
+		var a *api
+		var message *Response
+		err := query.Repeat(func() (err error) {
+			a = &api{catalog: files, utf8Names: acceptsUTF8Names(r.Header())}
+			message, err = serve(a, ctx, r.Msg)
+			return err
+		})
 		if err != nil {
 			return nil, connectError(err)
 		}
@@ -79,12 +84,8 @@ func acceptsUTF8Names(header http.Header) bool {
 
 // unread returns what could not be read.
 func (a *api) unread() (errs []error) {
-	for i, note := range a.missed.Notes() {
-		code := connect.CodeDataLoss
-		if i == len(a.missed.Failed) { // files that will be read
-			code = connect.CodeUnavailable
-		}
-		errs = append(errs, connect.NewError(code, errors.New(note)))
+	for _, note := range a.missed.Notes() {
+		errs = append(errs, connect.NewError(connect.CodeDataLoss, errors.New(note)))
 	}
 	return errs
 }
@@ -192,10 +193,10 @@ func eachSelection(r matching, do func(*query.Selection) error) error {
 
 func (a *api) profileStats(ctx context.Context, _ *querierpb.GetProfileStatsRequest) (*querierpb.GetProfileStatsResponse, error) {
 	all, err := a.catalog.Extent(ctx)
-	if err != nil || all.Profiles == 0 {
+	if err != nil || all.Last.IsZero() {
 		return &querierpb.GetProfileStatsResponse{}, err
 	}
 	return &querierpb.GetProfileStatsResponse{
-		DataIngested: true, OldestProfileTime: int64(all.First / 1e6), NewestProfileTime: int64(all.Last / 1e6),
+		DataIngested: true, OldestProfileTime: all.First.UnixMilli(), NewestProfileTime: all.Last.UnixMilli(),
 	}, nil
 }

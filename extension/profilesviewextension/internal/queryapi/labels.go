@@ -12,15 +12,12 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi/querierpb"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 )
 
 // keys returns the keys of the selected profiles, without their snapshots.
-func (a *api) keys(ctx context.Context, sel *query.Selection) (keys []recordfile.Key, err error) {
-	source, err := a.catalog.Source(ctx, sel, &a.missed)
-	if err != nil {
-		return nil, err
-	}
+func (a *api) keys(ctx context.Context, sel *query.Selection) (keys []contents.Key, err error) {
+	source := a.catalog.Source(&a.missed)
 	rows, err := source.List(ctx, sel)
 	for _, r := range rows {
 		keys = append(keys, r.Key())
@@ -62,7 +59,7 @@ func (a *api) addNames(ctx context.Context, sel *query.Selection, found map[stri
 		return err
 	}
 	for _, name := range query.KeyLabels {
-		if slices.ContainsFunc(keys, func(k recordfile.Key) bool { value, _ := query.KeyLabel(&k, name); return value != "" }) {
+		if slices.ContainsFunc(keys, func(k contents.Key) bool { value, _ := query.KeyLabel(&k, name); return value != "" }) {
 			found[name] = true
 		}
 	}
@@ -84,10 +81,7 @@ func (a *api) addNames(ctx context.Context, sel *query.Selection, found map[stri
 
 // attributes returns the labels of the selected profiles that are attributes.
 func (a *api) attributes(ctx context.Context, sel *query.Selection) (*labels.Set, error) {
-	source, err := a.catalog.Source(ctx, sel, &a.missed)
-	if err != nil {
-		return nil, err
-	}
+	source := a.catalog.Source(&a.missed)
 	return source.Labels(ctx, sel)
 }
 
@@ -159,7 +153,7 @@ func groupByAll(names []string) *grouping {
 	return g
 }
 
-func (g *grouping) values(k *recordfile.Key, attributes []string) []string {
+func (g *grouping) values(k *contents.Key, attributes []string) []string {
 	values := make([]string, len(g.names))
 	for i, name := range g.names {
 		if value, ok := query.KeyLabel(k, name); ok {
@@ -216,10 +210,7 @@ func (a *api) addSeries(ctx context.Context, sel *query.Selection, names []strin
 	if err != nil {
 		return err
 	}
-	source, err := a.catalog.Source(ctx, sel, &a.missed)
-	if err != nil {
-		return err
-	}
+	source := a.catalog.Source(&a.missed)
 	limit := source.Options.MaxMemory / 4
 	if len(by.attributes) == 0 {
 		rows, err := source.List(ctx, sel)
@@ -234,7 +225,7 @@ func (a *api) addSeries(ctx context.Context, sel *query.Selection, names []strin
 		}
 		return nil
 	}
-	return source.EachSummary(ctx, sel, by.attributes, func(attributes []string, of *recordfile.Summary) error {
+	return source.EachSummary(ctx, sel, by.attributes, func(attributes []string, of *contents.Summary) error {
 		return sets.add(by, by.values(&of.Key, attributes), limit)
 	})
 }

@@ -25,10 +25,7 @@ import (
 // merge returns the sum of the selected profiles, and the nodes that a flame graph of it may have. The sum is nil if
 // nothing is selected.
 func (a *api) merge(ctx context.Context, sel *query.Selection) (sum *query.Result, nodes int, err error) {
-	source, err := a.catalog.Source(ctx, sel, &a.missed)
-	if err != nil {
-		return nil, 0, err
-	}
+	source := a.catalog.Source(&a.missed)
 	sum, err = source.Merge(ctx, sel, true)
 	if errors.Is(err, query.ErrEmpty) {
 		if unread := a.unread(); len(unread) > 0 {

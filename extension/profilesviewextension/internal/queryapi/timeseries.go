@@ -14,8 +14,8 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi/querierpb"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 )
 
 const (
@@ -32,7 +32,7 @@ var errSeriesSize = errors.New("the series take more than a quarter of the memor
 // timeSeries are the totals of a group and key in a step.
 type timeSeries struct {
 	by     *grouping
-	totals map[place]*recordfile.Summary
+	totals map[place]*contents.Summary
 	values map[string][]string // by group
 	free   int64               // bytes
 }
@@ -40,10 +40,10 @@ type timeSeries struct {
 type place struct {
 	group string
 	step  int
-	key   recordfile.Key
+	key   contents.Key
 }
 
-func (t *timeSeries) add(step int, attributes []string, s *recordfile.Summary) error {
+func (t *timeSeries) add(step int, attributes []string, s *contents.Summary) error {
 	values := t.by.values(&s.Key, attributes)
 	at := place{strings.Join(values, "\x00"), step, s.Key}
 	if known := t.totals[at]; known != nil {
@@ -99,11 +99,8 @@ func (a *api) selectSeries(ctx context.Context, r *querierpb.SelectSeriesRequest
 		return nil, err
 	}
 	sel.From, sel.To = steps.From, steps.To()
-	source, err := a.catalog.Source(ctx, sel, &a.missed)
-	if err != nil {
-		return nil, err
-	}
-	t := &timeSeries{by: by, totals: map[place]*recordfile.Summary{}, values: map[string][]string{}, free: source.Options.MaxMemory / 4}
+	source := a.catalog.Source(&a.missed)
+	t := &timeSeries{by: by, totals: map[place]*contents.Summary{}, values: map[string][]string{}, free: source.Options.MaxMemory / 4}
 	if err := source.EachStep(ctx, sel, steps, t.by.attributes, t.add); err != nil {
 		return nil, err
 	}

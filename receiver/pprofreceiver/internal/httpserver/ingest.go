@@ -14,40 +14,64 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
-// ingest decompresses all profiles of a request and ingests them. It accepts the valid
+// ingest reads all profiles of a request and passes them on. It accepts the valid
 // ones even if others are not; the error then says which was rejected. If the pipeline
 // rejects one temporarily, that is the error, and the client resends all of them: they
-// have the same profile IDs.
-func (s *Server) ingest(r *Request, path string, profiles []Profile) error {
+// have the same profile IDs. It returns the rest of the content.
+func (s *Server) ingest(r *Request, p Protocol) (push Push, err error) {
+	var names []string
+	var translated []*ingest.Result
+	err = r.lease.Within(r.Context(), func() error {
+		if push, err = p.Read(r); err != nil {
+			return err
+		}
+		names = names[:0]
+		for i := range push.Profiles {
+			names = append(names, push.Profiles[i].Name)
+		}
+		translated, err = s.translate(r, push.Profiles)
+		return err
+	})
+	if err != nil {
+		return push, err
+	}
+	r.body, push.Profiles = nil, nil // nobody refers to them
+	r.lease.ShrinkBody(0)
+	var failures []error
+	for i, err := range s.ingester.PassAll(r.Context(), translated) {
+		if err != nil {
+			failures = append(failures, fmt.Errorf("%s: %w", names[i], err))
+		}
+	}
+	return push, s.combine(r.Context(), p.Path, failures)
+}
+
+// translate translates the profiles of a request. The lease then holds their memory alone.
+func (s *Server) translate(r *Request, profiles []Profile) ([]*ingest.Result, error) {
 	ctx := r.Context()
 	description := descriptionSize(profiles)
 	if err := checkCount("body: profiles", len(profiles)); err != nil {
-		return err
+		return nil, err
 	}
 	if description > maxDescription {
-		return &pproftranslator.LimitError{What: "body: size in bytes of the attributes of all profiles", Limit: maxDescription, Got: description}
+		return nil, &pproftranslator.LimitError{What: "body: size in bytes of the attributes of all profiles", Limit: maxDescription, Got: description}
 	}
 	if err := r.Reserve(description); err != nil {
-		return err
+		return nil, err
 	}
 	sender, _, _ := net.SplitHostPort(r.RemoteAddr)
 	payloads := make([]ingest.Payload, len(profiles))
 	for i := range profiles {
-		payloads[i], profiles[i].Data = profiles[i].Payload, nil
+		payloads[i] = profiles[i].Payload
 		payloads[i].Sender = sender
 	}
-	translated, err := s.ingester.NewBatch(r.reservation).Translate(ctx, int(r.limit), payloads)
+	copies := r.lease.Used()
+	translated, err := s.ingester.NewBatch(r.lease).Translate(ctx, int(r.limit), payloads)
 	if err != nil {
-		return bodyError(ctx, err)
+		return nil, bodyError(ctx, err)
 	}
-	r.reservation.FreeBody()
-	var failures []error
-	for i, err := range s.ingester.PassAll(ctx, translated) {
-		if err != nil {
-			failures = append(failures, fmt.Errorf("%s: %w", profiles[i].Name, err))
-		}
-	}
-	return s.combine(ctx, path, failures)
+	r.lease.Free(copies)
+	return translated, nil
 }
 
 // descriptionSize is the size of all attributes in bytes. Each profile gets a copy of

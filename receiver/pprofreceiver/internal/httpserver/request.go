@@ -17,6 +17,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -42,7 +43,8 @@ const (
 	maxParts = 2 * MaxEntries // of a form
 )
 
-// Request is a request whose body counts towards max_in_flight.
+// Request is a request whose body counts towards max_in_flight. A Protocol may read it again, if there was no memory for all that
+// it needs: the body is read from the client once.
 type Request struct {
 	*http.Request
 
@@ -54,10 +56,11 @@ type Request struct {
 
 	MediaType string // of the body
 
-	boundary    string // of a form
-	encoding    string // "" if the body has no Content-Encoding
-	limit       int64  // bytes of all profiles, decompressed
-	reservation *ingest.Reservation
+	boundary string // of a form
+	encoding string // "" if the body has no Content-Encoding
+	limit    int64  // bytes of all profiles, decompressed
+	lease    *budget.Lease
+	body     []byte // as sent, once it was read and until its profiles are translated
 }
 
 func (s *Server) newRequest(r *http.Request) *Request {
@@ -66,7 +69,7 @@ func (s *Server) newRequest(r *http.Request) *Request {
 		ResourceAttributes: s.settings.ResourceAttributes,
 		encoding:           strings.ToLower(strings.TrimSpace(strings.Join(r.Header.Values("Content-Encoding"), ","))),
 		limit:              int64(s.config.MaxDecompressedSize),
-		reservation:        s.settings.InFlight.Reserve(inFlightWait),
+		lease:              s.settings.InFlight.Lease(inFlightWait),
 	}
 	if mediaType, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil {
 		request.MediaType, request.boundary = mediaType, parameters["boundary"]
@@ -95,10 +98,14 @@ func (r *Request) Query() (url.Values, error) {
 // Profile reads a body that is one profile. It may be compressed; if so, it has the
 // compression that Content-Encoding states.
 func (r *Request) Profile() ([]byte, error) {
-	body, err := ingest.ReadAll(r.Context(), r.Body, r.ContentLength, r.reservation)
-	if err != nil {
-		return nil, bodyError(r.Context(), err)
+	if r.body == nil {
+		body, err := ingest.ReadAll(r.Context(), r.Body, r.ContentLength, r.lease)
+		if err != nil {
+			return nil, bodyError(r.Context(), err)
+		}
+		r.body = body
 	}
+	body := r.body
 	if len(body) == 0 {
 		return nil, malformed("body: empty, want a profile")
 	}
@@ -116,17 +123,16 @@ func (r *Request) Message() ([]byte, error) {
 		return nil, err
 	}
 	if r.encoding != "" {
-		if body, err = r.reservation.Decompress(r.Context(), body, int(r.limit)); err != nil {
+		if body, err = ingest.Decompress(r.lease, body, int(r.limit)); err != nil {
 			return nil, bodyError(r.Context(), err)
 		}
 	}
 	return body, nil
 }
 
-// Reserve reserves bytes for a copy of parts of the body, for as long as the request
-// takes.
+// Reserve takes bytes for a copy of parts of the body, until its profiles are translated.
 func (r *Request) Reserve(bytes int64) error {
-	if err := r.reservation.Take(r.Context(), ingest.Decompressed, bytes); err != nil {
+	if err := r.lease.Take(bytes); err != nil {
 		return bodyError(r.Context(), err)
 	}
 	return nil

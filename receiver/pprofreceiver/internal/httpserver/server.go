@@ -232,12 +232,9 @@ func (s *Server) serve(p Protocol, w http.ResponseWriter, r *http.Request) (err 
 	if encodings := s.config.HTTP.CompressionAlgorithms; !slices.Contains(encodings, request.encoding) {
 		return unsupported("Content-Encoding is %q: must be one of %q", request.encoding, encodings)
 	}
-	defer request.reservation.Release()
-	push, err := p.Read(request)
+	defer request.lease.Release()
+	push, err := s.ingest(request, p)
 	if err != nil {
-		return err
-	}
-	if err := s.ingest(request, p.Path, push.Profiles); err != nil {
 		return err
 	}
 	for attachment, n := range push.Skipped {

@@ -21,7 +21,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
@@ -35,7 +35,7 @@ func newTestServer(t *testing.T, read func(*Request) (Push, error)) *Server {
 	metrics, err := metadata.NewTelemetry(telemetry, component.NewID(metadata.Type))
 	require.NoError(t, err)
 	s := New(Config{HTTP: config, MaxDecompressedSize: 4 << 20},
-		metadata.Settings{InFlight: ingest.NewInFlight(64 << 20), Telemetry: telemetry, Metrics: metrics},
+		metadata.Settings{InFlight: budget.New(64 << 20), Telemetry: telemetry, Metrics: metrics},
 		nil)
 	s.protocols = []Protocol{{Path: "/push", Success: http.StatusNoContent, Read: read}}
 	return s
@@ -112,7 +112,7 @@ func TestFormReservesNamesOfParts_R3(t *testing.T) {
 	}
 	body, header := profiletest.Form(t, all...)
 	s := newTestServer(t, nil)
-	s.settings.InFlight = ingest.NewInFlight(256 << 20)
+	s.settings.InFlight = budget.New(256 << 20)
 	post := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
 	post.Header.Set(header[0], header[1])
 	r := s.newRequest(post)

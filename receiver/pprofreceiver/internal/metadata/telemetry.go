@@ -12,14 +12,14 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 )
 
 // Settings are those of the receiver, which all its sections share.
 type Settings struct {
 	ID                 component.ID
-	InFlight           *ingest.InFlight
+	InFlight           *budget.Budget
 	ResourceAttributes map[string]string
 	Telemetry          component.TelemetrySettings
 	Metrics            *Telemetry

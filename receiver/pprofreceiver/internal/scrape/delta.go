@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
@@ -31,21 +32,36 @@ var mergeOptions = &merge.Options{DropZeroSamples: true}
 // deltaScrape is a scrape from its fetch until the pipeline has answered.
 type deltaScrape struct {
 	*Scraper
-	job  *job
-	held *ingest.Reservation
-	body []byte
-	at   time.Time
+	job   *job
+	lease *budget.Lease
+	body  []byte // of a cumulative scrape until it is the baseline, otherwise until it is translated
+	at    time.Time
 
-	next    *baseline // nil if the profile has nothing cumulative
-	isDelta bool
+	// The following are of the last attempt to translate it.
+	next      *baseline // nil if the profile has nothing cumulative
+	isDelta   bool
+	restarted error // wraps merge.ErrRestarted if the baseline is of another process
 }
 
 // ingest passes a scrape on. If the next consumer rejects a delta temporarily, the next
 // delta includes it; everything else is lost with an error. within is ctx with the timeout of the
 // scrape, which does not limit the next consumer.
 func (d *deltaScrape) ingest(ctx, within context.Context) error {
-	t, err := d.translate(within)
+	var t *ingest.Result
+	err := d.lease.Within(within, func() (err error) {
+		d.next, d.isDelta, d.restarted = nil, false, nil
+		t, err = d.translate(within)
+		return err
+	})
+	if d.restarted != nil {
+		d.job.logger.Debug("Target restarted; delta baseline reset", zap.Error(d.restarted))
+		d.settings.Metrics.ReceiverPprofBaselineResets.Add(ctx, 1, d.settings.Metrics.Attributes(d.job.attributes...))
+	}
 	if err == nil {
+		if !d.job.cumulative {
+			d.body = nil
+		}
+		d.lease.ShrinkBody(0) // of a cumulative scrape, it counts as work
 		err = d.ingester.Pass(ctx, t)
 	}
 	_, rejected := errors.AsType[*ingest.PipelineError](err)
@@ -54,24 +70,18 @@ func (d *deltaScrape) ingest(ctx, within context.Context) error {
 		d.job.lost(d.at)
 	case d.job.cumulative && d.isDelta && ingest.IsRetryable(err):
 	case d.next != nil:
-		d.held.Shrink(ingest.Work, 0)
-		return errors.Join(err, d.advance(ctx))
+		return errors.Join(err, d.advance())
 	}
 	return err
 }
 
 // advance makes the scrape the baseline. Without room for its body there is none.
-func (d *deltaScrape) advance(ctx context.Context) error {
-	inFlight := d.settings.InFlight
-	d.job.forget(inFlight)
+func (d *deltaScrape) advance() error {
+	d.job.forget(d.settings.InFlight)
 	if d.job.cumulative {
 		size := int64(len(d.body))
-		err := inFlight.Baseline(ctx, size)
-		if errors.Is(err, ingest.ErrInFlightLimit) {
+		if !d.lease.KeepBaseline(size) {
 			return failed(ingest.OutcomeTooLarge, "no room for a delta baseline of %d bytes: all baselines take at most a quarter of max_in_flight", size)
-		}
-		if err != nil {
-			return err
 		}
 		d.next.body = slices.Clone(d.body)
 	}
@@ -80,7 +90,7 @@ func (d *deltaScrape) advance(ctx context.Context) error {
 }
 
 // forget drops the baseline, if there is one.
-func (j *job) forget(inFlight *ingest.InFlight) {
+func (j *job) forget(inFlight *budget.Budget) {
 	if j.baseline != nil {
 		inFlight.FreeBaseline(int64(len(j.baseline.body)))
 		j.baseline = nil
@@ -110,11 +120,14 @@ func (d *deltaScrape) translate(ctx context.Context) (*ingest.Result, error) {
 		Sender:      d.job.target,
 	}
 	if !d.job.cumulative {
-		t, err := d.ingester.NewBatch(d.held).TranslateOne(ctx, payload)
+		t, err := d.ingester.NewBatch(d.lease).TranslateOne(ctx, payload)
 		if err == nil && d.job.of.sinceLast {
 			err = d.setInterval(t)
 		}
 		return t, err
+	}
+	if err := d.lease.Take(int64(len(d.body))); err != nil { // until the next scrape, perhaps
+		return nil, err
 	}
 	payload.Temporality, payload.KeepEmpty = ingest.Deltas(d.job.of.temporality), true
 	payloads := []ingest.Payload{payload}
@@ -122,7 +135,7 @@ func (d *deltaScrape) translate(ctx context.Context) (*ingest.Result, error) {
 		payload.Data, payload.Arrived = d.job.baseline.body, d.job.baseline.at
 		payloads = append(payloads, payload)
 	}
-	all, err := d.ingester.NewBatch(d.held).Translate(ctx, len(payloads)*int(d.config.MaxDecompressedSize), payloads)
+	all, err := d.ingester.NewBatch(d.lease).Translate(ctx, len(payloads)*int(d.config.MaxDecompressedSize), payloads)
 	if err != nil {
 		return nil, err
 	}
@@ -143,21 +156,19 @@ func (d *deltaScrape) translate(ctx context.Context) (*ingest.Result, error) {
 			d.isDelta = true
 			t.Empty += max(0, count-t.Profiles.ProfileCount()) // those in which nothing has changed
 		case errors.Is(err, merge.ErrRestarted):
-			d.job.logger.Debug("Target restarted; delta baseline reset", zap.Error(err))
-			d.settings.Metrics.ReceiverPprofBaselineResets.Add(ctx, 1, d.settings.Metrics.Attributes(d.job.attributes...))
+			d.restarted = err
 		default:
 			return nil, err
 		}
-		all[1].Profiles = pprofile.NewProfiles()
-		d.held.Shrink(ingest.Work, int64(t.Bytes))
+		d.lease.Free(int64(all[1].Bytes))
 	}
 	if d.next != nil && !d.isDelta {
 		instant := func(p pprofile.Profile) bool { return !d.isCumulative(sampleTypeOf(t.Profiles, p)) }
-		if err := t.Keep(instant, mergeOptions, d.held); err != nil {
+		if err := t.Keep(instant, mergeOptions); err != nil {
 			return nil, err
 		}
 	}
-	return t, t.LeaveOutEmpty(d.held)
+	return t, t.LeaveOutEmpty()
 }
 
 // checkCumulative finds out whether a scrape has cumulative Profiles, which make it the next baseline.
@@ -187,29 +198,24 @@ func (d *deltaScrape) isCumulative(sampleType string) bool {
 // subtract subtracts the translated baseline from a scrape. The error wraps merge.ErrRestarted if they are of different
 // processes; then the scrape has not changed.
 func (d *deltaScrape) subtract(t, before *ingest.Result) error {
-	// The window, and the order of its output, take at most as much as the scrape.
-	if err := d.held.TryTake(ingest.Work, int64(t.Bytes)); err != nil {
+	// What is merged takes at most as much as the scrape. The delta takes the place of the baseline, which has no other reference.
+	bytes := int64(t.Bytes)
+	if err := d.lease.Take(bytes); err != nil {
 		return err
 	}
+	defer d.lease.Free(bytes)
 	start, _ := interval(d.job.baseline, d.next)
 	for p := range sampletypes.ProfilesOf(before.Profiles) {
 		p.SetTime(start)
 		p.SetDurationNano(0)
 	}
-	window, err := t.Merge(nil, mergeOptions)
-	if err != nil {
-		return err
+	earlier := before.Profiles
+	before.Profiles = pprofile.NewProfiles()
+	delta, err := merge.Delta(t.Profiles, earlier, d.isCumulative)
+	if err == nil {
+		t.Profiles = delta
 	}
-	earlier, err := merge.Check(before.Profiles, mergeOptions)
-	if err != nil {
-		return err
-	}
-	if err := window.Subtract(earlier, d.isCumulative); err != nil {
-		return err
-	}
-	before.Profiles, t.Profiles = pprofile.NewProfiles(), pprofile.NewProfiles() // both are in the window
-	t.Profiles = window.Emit("")
-	return nil
+	return err
 }
 
 // setInterval sets the interval of deltas that the target computes: it responds with the values of the time
@@ -224,7 +230,7 @@ func (d *deltaScrape) setInterval(t *ingest.Result) error {
 		d.next.target = p.Time()
 	}
 	if d.job.baseline == nil {
-		return t.Keep(func(p pprofile.Profile) bool { return !isDelta(p) }, mergeOptions, d.held)
+		return t.Keep(func(p pprofile.Profile) bool { return !isDelta(p) }, mergeOptions)
 	}
 	start, duration := interval(d.job.baseline, d.next)
 	for p := range sampletypes.ProfilesOf(pd) {

@@ -29,6 +29,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
@@ -83,7 +84,7 @@ func newSeries(t testing.TB, profileType string, change func(*Config)) *series {
 	s.logs = logs
 	metrics, err := metadata.NewTelemetry(telemetry, component.NewID(metadata.Type))
 	require.NoError(t, err)
-	s.scraper = New(config, metadata.Settings{InFlight: ingest.NewInFlight(256 << 20), Telemetry: telemetry, Metrics: metrics}, ingester)
+	s.scraper = New(config, metadata.Settings{InFlight: budget.New(256 << 20), Telemetry: telemetry, Metrics: metrics}, ingester)
 	require.NoError(t, s.scraper.Start(t.Context(), componenttest.NewNopHost()))
 	require.NoError(t, s.scraper.Shutdown(t.Context())) // only what Start makes is needed
 	require.Len(t, s.scraper.jobs, 1)
@@ -94,9 +95,9 @@ func newSeries(t testing.TB, profileType string, change func(*Config)) *series {
 func (s *series) try(payload []byte, at time.Time) error {
 	s.t.Helper()
 	s.received = nil
-	held := s.scraper.settings.InFlight.Reserve(-1)
-	defer held.Release()
-	d := deltaScrape{Scraper: s.scraper, job: s.scraper.jobs[0], held: held, body: payload, at: at}
+	lease := s.scraper.settings.InFlight.Lease(-1)
+	defer lease.Release()
+	d := deltaScrape{Scraper: s.scraper, job: s.scraper.jobs[0], lease: lease, body: payload, at: at}
 	return d.ingest(s.t.Context(), s.t.Context())
 }
 
@@ -424,7 +425,9 @@ func TestBaselinesAreBounded(t *testing.T) {
 
 	more := func(n int64) []byte { return profiletest.Pprof(t, profiletest.HeapPprof(10+n, 1000+n, 2, 200)) }
 	others := int64(64<<20 - len(payload))
-	require.NoError(t, inFlight.Baseline(t.Context(), others))
+	lease := inFlight.Lease(0)
+	require.NoError(t, lease.Take(others))
+	require.True(t, lease.KeepBaseline(others))
 	require.NoError(t, s.try(payload, time.Now()))
 	larger := profiletest.HeapPprof(11, 1001, 2, 200)
 	larger.Mapping = append(larger.Mapping, &profile.Mapping{ID: 2, Start: 1 << 40, Limit: 2 << 40, File: "/lib/x"})
@@ -443,7 +446,7 @@ func TestBaselinesAreBounded(t *testing.T) {
 	assert.Zero(t, inFlight.InUse(), "after Shutdown")
 }
 
-// A delta needs at most three and a half times the memory of the profile as OTLP. So does the first scrape, and
+// A delta needs at most three and a half times the memory of the profile as OTLP, and its body. So does the first scrape, and
 // one after a restart.
 func TestDeltasReserveLittleMemory_M1(t *testing.T) {
 	tested := 0
@@ -457,7 +460,7 @@ func TestDeltasReserveLittleMemory_M1(t *testing.T) {
 		_, report, err := (&pproftranslator.Unmarshaler{}).UnmarshalReport(data)
 		require.NoError(t, err)
 		s := newSeries(t, "heap", nil)
-		s.scraper.settings.InFlight = ingest.NewInFlight((int64(report.Bytes)*7/2 + 64<<10) * 32 / 14)
+		s.scraper.settings.InFlight = budget.New((int64(report.Bytes)*7/2 + int64(len(data)) + 64<<10) * 4 / 3)
 		at := time.Unix(1_800_000_000, 0)
 		s.scrape(data, at)
 		s.scrape(data, at.Add(time.Minute))

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpguard"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
@@ -71,9 +72,9 @@ func outcomeOf(err error) string {
 	return outcome
 }
 
-// fetch gets the body of one profile, which the reservation holds. Errors never hold the
+// fetch gets the body of one profile, which the lease holds. Errors never hold the
 // query of the URL.
-func (s *Scraper) fetch(ctx context.Context, job *job, held *ingest.Reservation) ([]byte, error) {
+func (s *Scraper) fetch(ctx context.Context, job *job, lease *budget.Lease) ([]byte, error) {
 	request := &http.Request{Method: http.MethodGet, URL: job.url, Header: http.Header{}}
 	response, err := s.client.Do(request.WithContext(ctx))
 	if err != nil {
@@ -89,7 +90,7 @@ func (s *Scraper) fetch(ctx context.Context, job *job, held *ingest.Reservation)
 	case response.ContentLength > limit:
 		return nil, &pproftranslator.LimitError{What: "body in bytes", Limit: limit, Got: response.ContentLength}
 	}
-	body, err := ingest.ReadAll(ctx, io.LimitReader(response.Body, limit+1), response.ContentLength, held)
+	body, err := ingest.ReadAll(ctx, io.LimitReader(response.Body, limit+1), response.ContentLength, lease)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, fmt.Errorf("the body did not end in time: %w", ctx.Err())

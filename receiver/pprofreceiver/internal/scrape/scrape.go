@@ -208,11 +208,11 @@ func (s *Scraper) scrapeAndReport(ctx context.Context, job *job) {
 func (s *Scraper) scrape(ctx context.Context, job *job) (fetched time.Time, err error) {
 	fetched = time.Now() //nolint:wastedassign // if a panic comes before the answer
 	defer ingest.Recover(job.logger, &err)
-	held := s.settings.InFlight.Reserve(-1) // within timeout
-	defer held.Release()
+	lease := s.settings.InFlight.Lease(-1) // within timeout
+	defer lease.Release()
 	within, cancel := context.WithTimeout(ctx, s.config.HTTP.Timeout)
 	defer cancel()
-	body, err := s.fetch(within, job, held)
+	body, err := s.fetch(within, job, lease)
 	fetched = time.Now()
 	if outcomeOf(err) == outcomeUnreachable {
 		return fetched, err
@@ -221,6 +221,6 @@ func (s *Scraper) scrape(ctx context.Context, job *job) (fetched time.Time, err 
 		job.lost(fetched)
 		return fetched, err
 	}
-	d := deltaScrape{Scraper: s, job: job, held: held, body: body, at: fetched}
+	d := deltaScrape{Scraper: s, job: job, lease: lease, body: body, at: fetched}
 	return fetched, d.ingest(ctx, within)
 }

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
@@ -35,7 +36,7 @@ type Profiler struct {
 	config   Config
 	resource pcommon.Map
 	ingester *ingest.Ingester
-	inFlight *ingest.InFlight
+	inFlight *budget.Budget
 	logger   *zap.Logger
 
 	cancel        context.CancelFunc
@@ -112,18 +113,19 @@ func (p *Profiler) collect(ctx context.Context, profileType string) (err error) 
 	if profileType == ingest.ProfileTypeAllocs {
 		temporality = ingest.HeapTemporality
 	}
-	held := p.inFlight.Reserve(-1)
-	defer held.Release()
-	if err := held.TakeBody(ctx, int64(profile.Cap())); err != nil {
+	lease := p.inFlight.Lease(-1)
+	defer lease.Release()
+	if err := lease.TakeBody(ctx, int64(profile.Cap())); err != nil {
 		return err
 	}
-	prepared, err := p.ingester.NewBatch(held).TranslateOne(ctx, ingest.Payload{
+	prepared, err := p.ingester.TranslateWithin(ctx, lease, ingest.Payload{
 		Data: profile.Bytes(), Resource: p.resource, ProfileType: profileType, Temporality: temporality,
 	})
 	if err != nil {
 		return err
 	}
-	held.FreeBody()
+	profile = bytes.Buffer{}
+	lease.ShrinkBody(0)
 	return p.ingester.Pass(ctx, prepared)
 }
 

@@ -8,17 +8,18 @@ import "unsafe"
 // Memory bounds the memory of a translation before it is taken: that of slices, which Append and Grow enlarge, and
 // what the caller of Count counts. Functions that take memory return no error. They set Err, which ends each loop.
 type Memory struct {
-	Err error // the *LimitError of this limit or another
+	Err error // the *LimitError of this limit or another, or an error of more
 
-	limit   int64 // bytes; 0 is none
-	held    int   // bytes of slices
-	kept    int   // bytes of these that do not count: they were there before
-	counted int   // bytes that Count was called with
+	limit   int64                                       // bytes; 0 is none
+	more    func(needed int64) (limit int64, err error) // is called before more is taken than the limit; may be nil
+	held    int                                         // bytes of slices
+	kept    int                                         // bytes of these that do not count: they were there before
+	counted int                                         // bytes that Count was called with
 }
 
 // Begin starts to count towards a limit in bytes. Memory that is held already counts only if that is asked for.
-func (m *Memory) Begin(limit int64, countHeld bool) {
-	*m = Memory{limit: limit, held: m.held, kept: m.held}
+func (m *Memory) Begin(limit int64, more func(needed int64) (limit int64, err error), countHeld bool) {
+	*m = Memory{more: more, limit: limit, held: m.held, kept: m.held}
 	if countHeld {
 		m.kept = 0
 	}
@@ -51,8 +52,17 @@ func (m *Memory) Count(bytes int) {
 }
 
 func (m *Memory) update() {
-	if total := int64(m.held - m.kept + m.counted); m.limit > 0 && total > m.limit && m.Err == nil {
-		m.Err = &LimitError{What: "bytes of memory", Limit: m.limit}
+	total := int64(m.held - m.kept + m.counted)
+	switch {
+	case m.limit == 0 || total <= m.limit || m.Err != nil:
+	case m.more == nil:
+		m.Fail("bytes of memory", m.limit)
+	default:
+		if limit, err := m.more(total); err != nil {
+			m.Err = err
+		} else {
+			m.limit = limit
+		}
 	}
 }
 

@@ -47,6 +47,9 @@ func (r *Recording) Open(data []byte, file io.ReaderAt, size int64) {
 // Rewind goes back to the first chunk.
 func (r *Recording) Rewind() { r.next, r.Chunk = 0, 0 }
 
+// Back goes back to the last chunk.
+func (r *Recording) Back() { r.next, r.Chunk = r.Start, r.Chunk-1 }
+
 // More reports whether a chunk follows.
 func (r *Recording) More() bool { return r.next < r.size }
 

@@ -70,7 +70,7 @@ func All(ctx context.Context, pd pprofile.Profiles, omitEmpty bool, maxValues in
 			return
 		}
 		c := &converter{
-			ctx: ctx, from: pd.Dictionary(), tables: dictionary.New(0), sets: dictionary.SetChecker{Dictionary: pd.Dictionary()},
+			ctx: ctx, from: pd.Dictionary(), tables: dictionary.New(), sets: dictionary.SetChecker{Dictionary: pd.Dictionary()},
 			names: NewLabels("", "", ""), labels: map[int32][]label{}, valuesLeft: cmp.Or(maxValues, math.MaxInt),
 		}
 		c.remap.Reset(c.from, c.tables)

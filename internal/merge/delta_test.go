@@ -18,22 +18,16 @@ import (
 
 func isAllocated(sampleType string) bool { return strings.HasPrefix(sampleType, "alloc") }
 
-// subtracted returns the delta of two payloads as a receiver makes it.
-func subtracted(t *testing.T, current, baseline pprofile.Profiles) (pprofile.Profiles, error) {
+// deltaOf returns the delta of two payloads, which stay as they are.
+func deltaOf(t *testing.T, current, baseline pprofile.Profiles) (pprofile.Profiles, error) {
 	t.Helper()
-	options := &Options{DropZeroSamples: true}
-	w := NewWindow(options)
-	require.NoError(t, add(w, current))
-	before := profiletest.ProtoOfCopy(t, baseline)
-	p, err := Check(baseline, options)
-	require.NoError(t, err)
-	if err := w.Subtract(p, isAllocated); err != nil {
-		return pprofile.Profiles{}, err
+	current.MarkReadOnly() // a change panics
+	baseline.MarkReadOnly()
+	out, err := Delta(current, baseline, isAllocated)
+	if err == nil {
+		profiletest.RequireConforms(t, out)
 	}
-	require.Equal(t, before, profiletest.ProtoOfCopy(t, baseline), "the input is untouched")
-	out := w.Emit("")
-	profiletest.RequireConforms(t, out)
-	return out, nil
+	return out, err
 }
 
 // allocations is a heap profile: alloc_space is cumulative, inuse_space is not. It has a
@@ -57,8 +51,8 @@ func allocations(time uint64, allocated, inUse []int64) pprofile.Profiles {
 	return pd
 }
 
-func TestSubtract(t *testing.T) {
-	out, err := subtracted(t, allocations(90, []int64{10, 20, 30, math.MinInt64}, []int64{1, 2}), allocations(60, []int64{10, 5, 0, math.MinInt64}, []int64{4, 7, 9}))
+func TestDelta(t *testing.T) {
+	out, err := deltaOf(t, allocations(90, []int64{10, 20, 30, math.MinInt64}, []int64{1, 2}), allocations(60, []int64{10, 5, 0, math.MinInt64}, []int64{4, 7, 9}))
 	require.NoError(t, err)
 	profiles := out.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles()
 	require.Equal(t, 2, profiles.Len())
@@ -76,17 +70,17 @@ func TestSubtract(t *testing.T) {
 	require.Zero(t, profiles.At(1).DurationNano())
 }
 
-func TestSubtractDetectsRestart(t *testing.T) {
+func TestDeltaNoticesARestart(t *testing.T) {
 	current := allocations(90, []int64{10, 20}, []int64{1})
-	_, err := subtracted(t, current, allocations(60, []int64{10, 21}, nil))
+	_, err := deltaOf(t, current, allocations(60, []int64{10, 21}, nil))
 	require.ErrorIs(t, err, ErrRestarted)
 	require.ErrorContains(t, err, "a sum of alloc_space is negative")
-	_, err = subtracted(t, current, allocations(60, []int64{10, 20, 1}, nil))
+	_, err = deltaOf(t, current, allocations(60, []int64{10, 20, 1}, nil))
 	require.ErrorIs(t, err, ErrRestarted, "a stack is missing")
 
 	other := allocations(60, []int64{1}, nil)
 	other.Dictionary().StringTable().SetAt(3, "alloc_objects")
-	_, err = subtracted(t, current, other)
+	_, err = deltaOf(t, current, other)
 	require.ErrorIs(t, err, ErrRestarted)
 	require.ErrorContains(t, err, "sample types changed")
 
@@ -95,16 +89,40 @@ func TestSubtractDetectsRestart(t *testing.T) {
 		err              string
 	}{
 		{[]int64{0}, nil, ""}, // no sample refers to it
-		{[]int64{1}, nil, "a mapping is missing"},
+		{[]int64{1}, nil, "a sum of alloc_space is negative"},
 		{nil, []int64{1}, ""}, // no cumulative sample refers to it
 	} {
 		baseline := allocations(60, moved.allocated, moved.inUse)
 		baseline.Dictionary().MappingTable().AppendEmpty().SetMemoryStart(4096)
 		baseline.Dictionary().LocationTable().At(1).SetMappingIndex(1)
-		if _, err = subtracted(t, current, baseline); moved.err == "" {
+		if _, err = deltaOf(t, current, baseline); moved.err == "" {
 			require.NoError(t, err)
 		} else {
 			require.ErrorContains(t, err, moved.err)
 		}
 	}
+}
+
+// A program that counts more than before at another address has restarted, also if merging would take it for the same code.
+func TestDeltaNoticesAnotherLoadAddress(t *testing.T) {
+	loaded := func(start uint64, allocated int64) pprofile.Profiles {
+		pd := allocations(uint64(60+allocated), []int64{allocated}, nil)
+		d := pd.Dictionary()
+		d.StringTable().Append("/app")
+		m := d.MappingTable().AppendEmpty()
+		m.SetMemoryStart(start)
+		m.SetMemoryLimit(start + 0x1000)
+		m.SetFilenameStrindex(int32(d.StringTable().Len() - 1))
+		d.FunctionTable().AppendEmpty()
+		d.LocationTable().At(1).SetMappingIndex(1)
+		d.LocationTable().At(1).SetAddress(start + 5)
+		d.LocationTable().At(1).Lines().AppendEmpty().SetLine(7)
+		return pd
+	}
+	require.Equal(t, 1+1, merged(t, defaultOptions(), loaded(0x1000, 10), loaded(0x8000, 20)).Dictionary().MappingTable().Len())
+	_, err := deltaOf(t, loaded(0x8000, 20), loaded(0x1000, 10))
+	require.ErrorIs(t, err, ErrRestarted)
+	out, err := deltaOf(t, loaded(0x1000, 20), loaded(0x1000, 10))
+	require.NoError(t, err)
+	require.EqualValues(t, 10, payloadtest.First(out).Samples().At(0).Values().At(0))
 }
