@@ -175,7 +175,7 @@ var quick = map[string][]string{
 	"agent.yaml": append(retries("exporters.otlp_grpc"),
 		"--set=receivers.pprof/scrape.remote.collection_interval=1500ms",
 		"--set=receivers.pprof/scrape.remote.cpu_duration=1s",
-		"--set=receivers.pprof/files.file.poll_interval=50ms",
+		"--set=receivers.profiles_file/files.poll_interval=50ms",
 		"--set=processors.profiles_dedup/scrape.window=200ms",
 		"--set=receivers.profiles_file.poll_interval=50ms",
 	),

@@ -35,7 +35,7 @@ func agentInContainer(t *testing.T, box *container, targets string, args ...stri
 		"--set=receivers.pprof/scrape.remote.collection_interval=4s",
 		"--set=receivers.pprof/scrape.remote.timeout=3s",
 		"--set=receivers.pprof/scrape.remote.profiles=[heap]",
-		"--set=receivers.pprof/files.file.poll_interval=200ms",
+		"--set=receivers.profiles_file/files.poll_interval=200ms",
 		"--set=processors.profiles_dedup/scrape.window=1s")
 	return contained(t, box, "agent.yaml", env{"GATEWAY_ENDPOINT": listen, "FILES_DIR": files}, args...), g, files
 }

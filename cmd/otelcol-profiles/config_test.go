@@ -18,7 +18,7 @@ import (
 
 // optionalSections enables each optional section of our components.
 const optionalSections = `yaml:{receivers: {pprof: {
-  server: {}, remote: {endpoint: 'http://localhost:6060/debug/pprof/heap'}, file: {include: [/a]}, self: {}}},
+  server: {}, remote: {endpoint: 'http://localhost:6060/debug/pprof/heap'}, self: {}}},
 exporters: {profiles_file: {directory: a, compact: {}}},
 service: {pipelines: {profiles: {receivers: [pprof], exporters: [profiles_file]}}}}`
 
@@ -86,7 +86,7 @@ func TestReferencesToMissingExtensionsAreRejected(t *testing.T) {
 		"exporters.otlp_http={endpoint: 'http://a:1', auth: {authenticator: nope}}":    "exporters::otlp_http::auth::authenticator" + missing,
 		"receivers.pprof.server.auth.authenticator=nope":                               "receivers::pprof::server::auth::authenticator" + missing,
 		"receivers.pprof.server.middlewares=[{id: nope}]":                              "receivers::pprof::server::middlewares" + missing,
-		"receivers.pprof.file={include: [/a], storage: nope}":                          "receivers::pprof::file::storage" + missing,
+		"receivers.profiles_file={include: [/a], storage: nope}":                       "receivers::profiles_file::storage" + missing,
 		"receivers.otlp.protocols.grpc.auth.authenticator=nope":                        "receivers::otlp::protocols::grpc::auth::authenticator" + missing,
 		"receivers.profiles_file/x={include: [/a], storage: nope/x}":                   `receivers::profiles_file/x::storage: extension "nope/x" does not start`,
 	} {

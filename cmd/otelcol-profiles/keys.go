@@ -73,7 +73,7 @@ func checkLoops(conf *confmap.Conf, factories otelcol.Factories) error {
 
 // reference matches the keys of components that refer to extensions.
 var reference = regexp.MustCompile(`^(extensions|receivers|processors|exporters|connectors)::[^:]+::(.+::)?(auth::authenticator|middlewares|sending_queue::storage)$` +
-	`|^receivers::[^:]+::((file::)?storage|watch_observers)$`)
+	`|^receivers::[^:]+::(storage|watch_observers)$`)
 
 // checkReferences rejects references to extensions that do not start.
 func checkReferences(conf *confmap.Conf) error {

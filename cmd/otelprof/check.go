@@ -40,12 +40,12 @@ folded stacks have no such rules: the check is of their translation to OTLP.`,
 	sel := a.addSelection(c.Flags())
 	asJSON := c.Flags().Bool("json", false, "write a line of JSON for each finding, and one with the summary")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		source, err := a.source(c.Context(), args)
+		source, err := a.source(args)
 		if err != nil {
 			return err
 		}
 		results := &findings{to: a.stdout, asJSON: *asJSON, summary: summary{
-			Format: conformance.Format, Files: len(source.Files),
+			Format:     conformance.Format,
 			Violations: map[conformance.Rule]int{}, Warnings: map[conformance.Rule]int{},
 		}}
 		// The message itself is checked, so a payload is selected by a copy.
@@ -71,6 +71,7 @@ folded stacks have no such rules: the check is of their translation to OTLP.`,
 type findings struct {
 	to     io.Writer
 	asJSON bool
+	file   string // of the last record
 	summary
 }
 
@@ -111,7 +112,10 @@ func (f *findings) check(record *archive.Record) error {
 		}
 		report = conformance.Check(pd)
 	}
-	f.Records++
+	if f.Records++; f.file != record.File {
+		f.Files++
+		f.file = record.File
+	}
 	if record.Encoding != archive.OTLPProto && record.Encoding != archive.OTLPJSON {
 		f.Translated++
 	}

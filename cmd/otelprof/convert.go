@@ -232,7 +232,7 @@ to them.`,
 	}
 	sel := a.addSelection(c.Flags())
 	c.RunE = func(c *cobra.Command, args []string) error {
-		source, err := a.source(c.Context(), args)
+		source, err := a.source(args)
 		if err != nil {
 			return err
 		}

@@ -46,7 +46,7 @@ func TestCorpusRoundTrip(t *testing.T) {
 					p.SetTime(1_700_000_000_000_000_000)
 				}
 			}
-			dir := written(t, "format: proto", []pprofile.Profiles{pd})
+			dir := written(t, []pprofile.Profiles{pd})
 			checked := succeed(t, "check", dir)
 			assert.Contains(t, checked, "0 violations")
 			for line := range strings.SplitSeq(checked, "\n") { // the files have no build IDs, and units of pprof

@@ -188,7 +188,7 @@ func TestDiffTakesTheLastSnapshotOfEachProcess(t *testing.T) {
 		require.NoError(t, err)
 		return payloadtest.With(pd, "k8s.pod.name", pod)
 	}
-	base := written(t, "", []pprofile.Profiles{heap("a", 2e18, 200), heap("a", 1e18, 100), heap("b", 1e18, 10), heap("b", 2e18, 1000)})
+	base := written(t, []pprofile.Profiles{heap("a", 2e18, 200), heap("a", 1e18, 100), heap("b", 1e18, 10), heap("b", 2e18, 1000)})
 	_, stdout, stderr := otelprof(t, "diff", "--type", "inuse_space", "--format", "json", base, base)
 	var got report
 	require.NoError(t, json.Unmarshal([]byte(stdout), &got), stderr)

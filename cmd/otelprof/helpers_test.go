@@ -5,20 +5,18 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/exporter/exportertest"
-	"go.opentelemetry.io/collector/exporter/xexporter"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
 // otelprof runs the program.
@@ -38,21 +36,27 @@ func succeed(t testing.TB, args ...string) string {
 }
 
 // written is a directory with the files that the exporter makes of the payloads.
-func written(t testing.TB, yaml string, payloads []pprofile.Profiles) string {
+func written(t testing.TB, payloads []pprofile.Profiles) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "profiles")
-	factory := profilesfileexporter.NewFactory().(xexporter.Factory)
-	cfg := factory.CreateDefaultConfig()
-	require.NoError(t, profiletest.LoadConfig(yaml+"\ndirectory: "+dir, cfg))
-	e, err := factory.CreateProfiles(t.Context(), exportertest.NewNopSettings(factory.Type()), cfg)
+	w, err := store.OpenWriter(store.Options{Directory: dir, Format: segment.Proto, MaxOpen: 10, Failed: func(err error) { require.NoError(t, err) }})
 	require.NoError(t, err)
-	require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
 	for _, pd := range payloads {
 		in := pprofile.NewProfiles()
 		pd.CopyTo(in)
-		require.NoError(t, e.ConsumeProfiles(t.Context(), in))
+		entry, err := contents.Describe(in)
+		require.NoError(t, err)
+		service := ""
+		if value, found := in.ResourceProfiles().At(0).Resource().Attributes().Get("service.name"); found {
+			service = value.AsString()
+		}
+		data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(in)
+		require.NoError(t, err)
+		require.NoError(t, w.Append(store.Record{
+			Data: data, Group: []string{layout.GroupDir("service.name", layout.GroupName(service))}, Entry: entry,
+		}))
 	}
-	require.NoError(t, e.Shutdown(context.Background()))
+	require.NoError(t, w.Close())
 	return dir
 }
 

@@ -38,7 +38,7 @@ A sum that does not fit into 64 bits is marked with >= or <=, and in JSON with
 	sel := a.addSelection(c.Flags())
 	asJSON := c.Flags().Bool("json", false, "write a line of JSON for each row")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		source, err := a.source(c.Context(), args)
+		source, err := a.source(args)
 		if err != nil {
 			return err
 		}

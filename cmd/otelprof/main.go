@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -24,8 +25,9 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/objectstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/bucket"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
 
@@ -52,9 +54,10 @@ type app struct {
 	strict         bool
 	showStats      bool
 	stats          archive.Stats
-	toRead         atomic.Int64 // bytes of the files that were found
-	progress       *progress    // nil without a terminal
-	objects        *objectstore.Reader
+	toRead         atomic.Int64            // bytes of the files that were found
+	progress       *progress               // nil without a terminal
+	stores         map[string]*store.Store // by location
+	storeStats     bucket.Stats
 	reading        bool // the command line was right
 	wrong          bool // an error was reported, or a rule is violated
 	worse          bool // diff found what --fail-above names
@@ -71,11 +74,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	command, err := root.ExecuteContextC(ctx)
 	a.progress.stop()
-	if a.objects != nil {
-		a.objects.Close()
+	for _, s := range a.stores {
+		s.Close()
 	}
 	if a.showStats {
-		a.note("Read %d bytes, with %s to object stores", a.stats.Bytes.Load(), plural(int(a.stats.Requests.Load()), "request"))
+		a.note("Read %d bytes, with %s to object stores", a.read(), plural(int(a.storeStats.Requests.Load()), "request"))
 	}
 	switch {
 	case err == nil && !a.wrong && !a.worse:
@@ -114,8 +117,9 @@ func (a *app) command() *cobra.Command {
 		Long: `otelprof reads profile files of any program: OTLP protobuf and OTLP/JSON,
 as the profiles_file exporter, contrib's file exporter and SDKs write them,
 pprof, JFR and folded stacks; plain, gzip or zstd. It recognizes them by
-content. A directory stands for all files below it, s3://bucket/prefix for the
-objects below a prefix, and - for standard input.
+content. A directory stands for the files below it, without those that the
+exporter has replaced by others; s3://bucket/prefix for what an exporter has
+uploaded; and - for standard input.
 
 Exit codes: 0; 1 if a file cannot be read or breaks a rule, or nothing is
 selected; 2 for a wrong command line. Those of diff differ.`,
@@ -153,7 +157,7 @@ func versions() string {
 }
 
 // source finds the files of paths, which the caller reads.
-func (a *app) source(ctx context.Context, paths []string) (*query.Source, error) {
+func (a *app) source(paths []string) (*query.Source, error) {
 	limit, err := config.ParseSize(a.maxMemory)
 	if err != nil {
 		return nil, fmt.Errorf("--max-memory %w", err)
@@ -165,10 +169,7 @@ func (a *app) source(ctx context.Context, paths []string) (*query.Source, error)
 	a.reading, a.limit = true, int64(limit)
 	// So that garbage is collected in time. The runtime does not count the pages of the program itself.
 	debug.SetMemoryLimit(a.limit / 8 * 7)
-	if a.objects == nil {
-		a.objects = objectstore.NewReader(a.limit/8, &a.stats)
-	}
-	files, failed := a.objects.Find(ctx, paths)
+	stores, files, failed := a.find(paths)
 	for _, err := range failed {
 		if e, ok := errors.AsType[*fs.PathError](err); ok {
 			err = fmt.Errorf("%s: %w", e.Path, e.Err)
@@ -180,15 +181,80 @@ func (a *app) source(ctx context.Context, paths []string) (*query.Source, error)
 	for _, file := range files {
 		a.toRead.Add(file.Size)
 	}
-	if len(files) == 0 && len(failed) == 0 {
+	if len(files)+len(stores) == 0 && len(failed) == 0 {
 		return nil, fmt.Errorf("no files in %s", strings.Join(paths, ", "))
 	}
 	return &query.Source{
+		Stores:  stores,
 		Files:   files,
 		Options: archive.Options{MaxMemory: a.limit, Setting: "--max-memory", Stats: &a.stats},
 		Failed:  a.failed,
 	}, nil
 }
+
+// find returns the directories and prefixes of exporters, and the files of others.
+func (a *app) find(paths []string) (stores []query.Lister, files []archive.File, failed []error) {
+	seen := map[*store.Store]bool{}
+	add := func(location string) error {
+		s, err := a.openStore(location)
+		if err == nil && !seen[s] {
+			seen[s] = true
+			stores = append(stores, query.ListerOf(s))
+		}
+		return err
+	}
+	var others []string
+	for _, path := range paths {
+		if !bucket.IsURL(path) {
+			others = append(others, path)
+		} else if err := add(path); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	roots := map[string]bool{}
+	files, notFound := archive.FindOthers(others, func(directory string) bool {
+		directory = filepath.Clean(directory)
+		if roots[filepath.Dir(directory)] && store.IsOwnDirectory(filepath.Base(directory)) {
+			return true
+		}
+		if store.HasFiles(directory) {
+			roots[directory] = true
+			if err := add(directory); err != nil {
+				failed = append(failed, err)
+			}
+		}
+		return false // it may have files of others, too
+	})
+	return stores, files, append(failed, notFound...)
+}
+
+// openStore opens a directory or prefix once, so that it has one cache.
+func (a *app) openStore(location string) (*store.Store, error) {
+	if !bucket.IsURL(location) {
+		absolute, err := filepath.Abs(location)
+		if err != nil {
+			return nil, err
+		}
+		location = absolute
+	}
+	if s := a.stores[location]; s != nil {
+		return s, nil
+	}
+	s, err := store.Open(location, store.ReadOptions{
+		MaxRecord: a.limit / 8, MaxDecoded: a.limit / 4, Cache: a.limit / 8, Stats: &a.storeStats,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if a.stores == nil {
+		a.stores = map[string]*store.Store{}
+	}
+	a.stores[location] = s
+	return s, nil
+}
+
+// read is how many bytes were read.
+func (a *app) read() int64 { return a.stats.Bytes.Load() + a.storeStats.Bytes.Load() }
 
 // failed reports an error of reading. It returns the error if reading must stop.
 func (a *app) failed(err error) error {

@@ -113,7 +113,7 @@ func isTerminal(w io.Writer) bool {
 
 // progressText says how much was read.
 func (a *app) progressText() string {
-	read, total := a.stats.Bytes.Load(), a.toRead.Load()
+	read, total := a.read(), a.toRead.Load()
 	switch {
 	case total == 0 && read == 0:
 		return "otelprof: looking for files"

@@ -79,7 +79,7 @@ func (c *comparison) ofBase() *query.Selection {
 
 // source is that of paths. It symbolizes what is selected, if that is asked for.
 func (c *comparison) source(ctx context.Context, a *app, paths []string) (*query.Source, error) {
-	source, err := a.source(ctx, paths)
+	source, err := a.source(paths)
 	if err == nil {
 		err = c.symbolize.use(ctx, a, source)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 )
 
 // CompactConfig says when the closed files of an hour become one, and those of a day.
@@ -62,7 +63,7 @@ func (e *fileExporter) compact(ctx context.Context, c *CompactConfig) {
 		Damaged: func(path string) {
 			e.count(e.telemetry.ExporterProfilesFileDamagedFiles, 1)
 			e.logger.Warn("Moved a damaged file after its readable records were compacted", zap.String("path", path),
-				zap.String("moved_to", filepath.Join(e.options.Directory, compact.DamagedDir)))
+				zap.String("moved_to", filepath.Join(e.options.Directory, layout.DamagedDir)))
 		},
 	}
 	if e.uploader != nil { // otherwise a day could count twice in the bucket

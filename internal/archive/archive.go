@@ -6,10 +6,10 @@
 // A format is recognized by content, not by name: OTLP protobuf, bare or preceded by its
 // length; OTLP/JSON, one payload a line or one in a file; pprof, also in the formats from
 // before protobuf; JFR recordings; folded stacks. Each may be compressed by gzip or zstd, as a whole or
-// record by record. This covers the files of the profiles_file exporter and of contrib's
-// file exporter.
+// record by record. This covers contrib's file exporter, and single files of the profiles_file exporter: which files of its directory
+// count is known to internal/store only.
 //
-// [Find] lists the files of paths of the operating system, internal/objectstore those of buckets, and [Options.Records] yields the records of a file, one
+// [Find] lists the files of paths, and [Options.Records] yields the records of a file, one
 // at a time: a record is one payload in its encoding. [Record.Profiles] decodes it. A file that
 // is being written is read up to its last complete record. Damage is reported as an
 // [Error] with file, record and reason, and reading continues after it where the format
@@ -21,14 +21,11 @@ package archive
 
 import (
 	"cmp"
-	"context"
 	"fmt"
-	"io"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
 // Options say how to read files.
@@ -45,7 +42,7 @@ type Options struct {
 }
 
 func (o *Options) maxRecord() int64 {
-	return min(cmp.Or(o.MaxRecord, o.MaxMemory/8), recordfile.MaxRecordSize)
+	return min(cmp.Or(o.MaxRecord, o.MaxMemory/8), segment.MaxRecordSize)
 }
 
 // raise is the advice for a record that is too large.
@@ -88,17 +85,6 @@ func (r *Record) Fail(err error) error {
 	return &Error{File: r.File, Record: r.Number, Offset: r.Offset, Err: err}
 }
 
-// Marshal returns the record that the Writer of a file gets for a payload. It rejects attribute values that readers reject.
-// Unless pd is read-only, the marshaler replaces strings of its resources by references.
-func Marshal(m pprofile.Marshaler, pd pprofile.Profiles) (record recordfile.Record, err error) {
-	if record.Summaries, err = recordfile.Summarize(pd); err != nil {
-		return record, err
-	}
-	record.Labels, record.Samples = labels.Of(pd), pd.SampleCount()
-	record.Data, err = m.MarshalProfiles(pd)
-	return record, err
-}
-
 // Part is some records of a file of the profiles_file exporter, one after the other. The zero value is all of a file.
 type Part struct {
 	Start, End int64 // of their bytes in the file; the End 0 stands for that of the file
@@ -135,26 +121,5 @@ func (e *Error) InFile() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// StoredIndex returns the index beside a file, or nil if there is none that describes the file.
-func (o *Options) StoredIndex(ctx context.Context, file File) *recordfile.Index {
-	if !file.Index {
-		return nil
-	}
-	opened, err := o.openIndex(ctx, file)
-	if err != nil {
-		return nil
-	}
-	defer opened.close()
-	if opened.size > o.maxRecord() {
-		return nil
-	}
-	data, err := io.ReadAll(io.LimitReader(opened, o.maxRecord()+1))
-	if err != nil || int64(len(data)) > o.maxRecord() {
-		return nil
-	}
-	x, err := recordfile.ParseIndex(data, file.Size, o.maxDecoded())
-	if err != nil {
-		return nil
-	}
-	return x
-}
+// TooLarge is the error of a record of more bytes than the options allow; size is 0 if it is not known.
+func (o *Options) TooLarge(size int64) error { return o.tooLarge("the record", size) }

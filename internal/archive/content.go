@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
 )
 
@@ -80,17 +79,9 @@ func open(path string) (*os.File, error) {
 	}
 	f, err := regularfile.Open(path)
 	if errors.Is(err, fs.ErrNotExist) && isPartial(path) {
-		return regularfile.Open(strings.TrimSuffix(path, recordfile.PartialSuffix))
+		return regularfile.Open(strings.TrimSuffix(path, partialSuffix))
 	}
 	return f, err
-}
-
-// openIndex opens the index of a file.
-func (o *Options) openIndex(ctx context.Context, file File) (*content, error) {
-	if file.IndexObject != nil {
-		return ofObject(ctx, file.IndexObject, Part{}), nil
-	}
-	return o.owned(regularfile.Open(file.Path + recordfile.IndexSuffix))
 }
 
 func ofObject(ctx context.Context, object Object, part Part) *content {
@@ -157,11 +148,6 @@ const (
 	// fetchShare is the part of MaxMemory that fetched parts may take.
 	fetchShare = 16
 )
-
-// FetchIndexes fetches the indexes of files in object stores together, for StoredIndex.
-func (o *Options) FetchIndexes(ctx context.Context, files []File) {
-	o.fetch(ctx, len(files), func(i int) (Object, []Part) { return files[i].IndexObject, []Part{{}} })
-}
 
 // Fetch fetches parts of files in object stores together, for Records.
 func (o *Options) Fetch(ctx context.Context, files []File, parts [][]Part) {

@@ -16,7 +16,6 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
@@ -45,6 +44,15 @@ const (
 	lines                  // one record a line
 )
 
+// compression is that of a file as a whole.
+type compression int
+
+const (
+	uncompressed compression = iota
+	compressedByGzip
+	compressedByZstd
+)
+
 // prefixSize is the number of bytes of a length.
 const prefixSize = 4
 
@@ -58,19 +66,19 @@ var (
 
 // decompress returns the content of from, which is one file, and how it is compressed. Members
 // and frames that follow each other are one content.
-func decompress(from *bufio.Reader, maxRecord int64) (*bufio.Reader, recordfile.Compression, error) {
+func decompress(from *bufio.Reader, maxRecord int64) (*bufio.Reader, compression, error) {
 	head, err := from.Peek(len(zstdMagic))
 	switch {
 	case err != nil && !errors.Is(err, io.EOF):
-		return nil, recordfile.None, err
+		return nil, uncompressed, err
 	case bytes.HasPrefix(head, gzipMagic):
 		decoder, err := gzip.NewReader(from)
-		return bufio.NewReaderSize(decoder, headSize), recordfile.Gzip, err
+		return bufio.NewReaderSize(decoder, headSize), compressedByGzip, err
 	case bytes.Equal(head, zstdMagic):
 		decoder, err := newZstdDecoder(from, maxRecord)
-		return bufio.NewReaderSize(decoder, headSize), recordfile.Zstd, err
+		return bufio.NewReaderSize(decoder, headSize), compressedByZstd, err
 	}
-	return from, recordfile.None, nil
+	return from, uncompressed, nil
 }
 
 // newZstdDecoder returns a decoder that starts no goroutine, and so needs no Close.

@@ -11,8 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 // descriptors is the directory of the open files of a process. Shells name a pipe in it for <(command).
@@ -38,9 +36,14 @@ type File struct {
 }
 
 // Find lists the files that paths name, each once. A directory stands for the regular files
-// below it, sorted by name, apart from hidden files. Indexes are left out. Paths that cannot be read, and
+// below it, sorted by name, apart from hidden files. Paths that cannot be read, and
 // devices and named pipes, are in failed.
 func Find(paths []string) (files []File, failed []error) {
+	return FindOthers(paths, func(string) bool { return false })
+}
+
+// FindOthers is Find without the directories that others read: it calls reads with each, and leaves those out for which that is true.
+func FindOthers(paths []string, reads func(directory string) bool) (files []File, failed []error) {
 	for _, path := range paths {
 		if path == Stdin {
 			files = append(files, File{Path: Stdin})
@@ -51,39 +54,31 @@ func Find(paths []string) (files []File, failed []error) {
 		case err != nil:
 			failed = append(failed, err)
 		case info.IsDir():
-			files, failed = appendBelow(files, failed, path, paths)
+			files, failed = appendBelow(files, failed, path, paths, reads)
 		case !info.Mode().IsRegular() && !isDescriptor(path):
 			failed = append(failed, &fs.PathError{Op: "open", Path: path, Err: errNotRegular})
-		case !strings.HasSuffix(path, recordfile.IndexSuffix): // as a pattern of the shell may name one
-			index, err := os.Lstat(path + recordfile.IndexSuffix)
-			files = append(files, File{
-				Path: path, Size: info.Size(), Modified: info.ModTime().UnixNano(), Index: err == nil && index.Mode().IsRegular(),
-			})
+		default:
+			files = append(files, File{Path: path, Size: info.Size(), Modified: info.ModTime().UnixNano()})
 		}
 	}
-	files, unlisted := withoutReplaced(withoutRenamed(files))
-	for _, err := range unlisted {
-		failed = append(failed, err)
-	}
-	return files, failed
+	return withoutRenamed(files), failed
 }
 
 // appendBelow appends the files below a directory. Hidden files count if they are named.
-func appendBelow(files []File, failed []error, directory string, named []string) ([]File, []error) {
+func appendBelow(files []File, failed []error, directory string, named []string, reads func(directory string) bool) ([]File, []error) {
+	if reads(directory) {
+		return files, failed
+	}
 	root := strings.TrimSuffix(directory, string(filepath.Separator)) + string(filepath.Separator) // so that a link is followed
 	entries, err := listDirectory(root, named)
 	if err != nil {
 		failed = append(failed, err)
 	}
 	for _, e := range entries {
-		of, isIndex := strings.CutSuffix(e.path, recordfile.IndexSuffix)
-		switch {
-		case e.info == nil:
-			files, failed = appendBelow(files, failed, e.path, named)
-		case !isIndex:
+		if e.info == nil {
+			files, failed = appendBelow(files, failed, e.path, named, reads)
+		} else {
 			files = append(files, File{Path: e.path, Size: e.info.Size(), Modified: e.info.ModTime().UnixNano()})
-		case len(files) > 0 && files[len(files)-1].Path == of: // entries are sorted, so that the file was the one before
-			files[len(files)-1].Index = true
 		}
 	}
 	return files, failed
@@ -124,7 +119,7 @@ func tryDirectory(root string, named []string) (entries []entry, gone string, er
 		case e.Type().IsRegular():
 			info, infoErr := e.Info()
 			if errors.Is(infoErr, fs.ErrNotExist) && isPartial(path) { // it has just been closed
-				path = strings.TrimSuffix(path, recordfile.PartialSuffix)
+				path = strings.TrimSuffix(path, partialSuffix)
 				info, infoErr = os.Lstat(path)
 			}
 			switch {
@@ -132,7 +127,7 @@ func tryDirectory(root string, named []string) (entries []entry, gone string, er
 				entries = append(entries, entry{path, info})
 			case !errors.Is(infoErr, fs.ErrNotExist):
 				err = infoErr
-			case !strings.HasSuffix(path, recordfile.IndexSuffix):
+			default:
 				gone = path
 			}
 		}
@@ -171,7 +166,7 @@ func withoutRenamed(files []File) []File {
 		return repeated
 	})
 	return slices.DeleteFunc(files, func(f File) bool {
-		return isPartial(f.Path) && seen[strings.TrimSuffix(nameOf(f.Path), recordfile.PartialSuffix)]
+		return isPartial(f.Path) && seen[strings.TrimSuffix(nameOf(f.Path), partialSuffix)]
 	})
 }
 
@@ -180,4 +175,7 @@ func isDescriptor(path string) bool {
 	return path == "/dev/stdin" || strings.HasPrefix(path, descriptors)
 }
 
-func isPartial(path string) bool { return strings.HasSuffix(path, recordfile.PartialSuffix) }
+// partialSuffix is that of the names of files that are being written.
+const partialSuffix = ".partial"
+
+func isPartial(path string) bool { return strings.HasSuffix(path, partialSuffix) }

@@ -6,7 +6,6 @@ package archive
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -16,14 +15,13 @@ import (
 	"io/fs"
 	"iter"
 	"os"
-	"path/filepath"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 )
 
-// Records yields the records of a part of a file, and an *Error for each part of it that cannot be read. A *StorageError is the
+// Records yields the records of a file, of which the part must be all, and an *Error for each part of it that cannot be read. A *StorageError is the
 // last: the file may be well, but its store is not.
 func (o *Options) Records(ctx context.Context, file File, part Part) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
@@ -33,7 +31,7 @@ func (o *Options) Records(ctx context.Context, file File, part Part) iter.Seq2[*
 			return
 		}
 		defer opened.close()
-		o.readAll(opened, file.Path, part, yield)
+		o.readAll(opened, file.Path, yield)
 	}
 }
 
@@ -46,7 +44,7 @@ func (o *Options) RecordsOf(file *os.File, path string) iter.Seq2[*Record, error
 			yield(nil, &Error{File: path, Offset: -1, Err: withoutPath(err)})
 			return
 		}
-		o.readAll(opened, path, Part{}, yield)
+		o.readAll(opened, path, yield)
 	}
 }
 
@@ -59,8 +57,8 @@ func withoutPath(err error) error {
 }
 
 // readAll yields the records of a file, and an error for the rest that cannot be read.
-func (o *Options) readAll(from *content, path string, part Part, yield func(*Record, error) bool) {
-	r := &recordReader{options: o, file: from, size: from.size, path: path, part: part, number: part.Before, yield: yield}
+func (o *Options) readAll(from *content, path string, yield func(*Record, error) bool) {
+	r := &recordReader{options: o, file: from, size: from.size, path: path, yield: yield}
 	err := r.read()
 	if err == nil {
 		return
@@ -82,7 +80,6 @@ type recordReader struct {
 	file    *content
 	size    int64 // of file; negative for anything but a regular file, such as a pipe
 	path    string
-	part    Part
 	yield   func(*Record, error) bool
 	number  int // of the records read
 	ended   bool
@@ -106,24 +103,23 @@ func (r *recordReader) fail(offset int64, err error) {
 
 // read yields the records of the file. An error concerns the rest of it.
 func (r *recordReader) read() error {
-	if name, ours := recordfile.ParseName(filepath.Base(r.path)); ours && r.isRegular() {
-		return r.readFormat(name.Format)
-	}
 	err := r.readContent()
-	if err == nil || r.number > r.part.Before || !r.isRegular() {
+	if err == nil || r.number > 0 || !r.isRegular() {
 		return err
 	}
-	// The first record may be damaged. These are the formats of the exporter in which the next one can be found.
-	for _, format := range []recordfile.Format{
-		{Content: recordfile.OTLPProto, Compression: recordfile.Zstd}, {Content: recordfile.OTLPProto, Compression: recordfile.Gzip},
-		{Content: recordfile.OTLPJSON, Compression: recordfile.Zstd}, {Content: recordfile.OTLPJSON, Compression: recordfile.Gzip},
-		{Content: recordfile.OTLPJSON},
-	} {
-		if r.hasRecord(format) {
-			return r.readFormat(format)
-		}
+	switch { // the first record may be damaged
+	case r.hasRecord():
+		return r.readRecords()
+	case r.hasLine():
+		return r.readLines(r.start(), 0)
+	default:
+		return err
 	}
-	return err
+}
+
+// start returns the content from the start of the file.
+func (r *recordReader) start() *bufio.Reader {
+	return bufio.NewReaderSize(io.NewSectionReader(r.file, 0, r.size), headSize)
 }
 
 // readContent reads a file whose first bytes tell the format.
@@ -132,27 +128,22 @@ func (r *recordReader) readContent() error {
 	if err == nil {
 		err = r.readDecompressed(content, compression)
 	}
-	if err != nil && compression != recordfile.None {
+	if err != nil && compression != uncompressed {
 		err = fmt.Errorf("compressed file: %w", err)
 	}
 	return err
 }
 
-func (r *recordReader) readDecompressed(content *bufio.Reader, compression recordfile.Compression) error {
+func (r *recordReader) readDecompressed(content *bufio.Reader, compression compression) error {
 	head, err := content.Peek(headSize)
 	if err != nil && !errors.Is(err, io.EOF) && len(head) == 0 {
 		return err
 	}
-	plain, size := compression == recordfile.None, int64(0)
+	plain, size := compression == uncompressed, int64(0)
 	if plain {
 		size = r.size
 	}
 	found, encoding, err := detect(head, size)
-	format := recordfile.Format{Content: recordfile.OTLPProto, Compression: compression}
-	if found == lines {
-		format.Content = recordfile.OTLPJSON
-	}
-	compressedByContrib := plain && bytes.HasPrefix(head[min(len(head), prefixSize):], zstdMagic) // after the length
 	switch {
 	case err != nil:
 		return err
@@ -160,70 +151,65 @@ func (r *recordReader) readDecompressed(content *bufio.Reader, compression recor
 		return r.readChunks(r.file, r.size)
 	case found == single:
 		return r.readSingle(content, encoding)
-	case r.isRegular() && !compressedByContrib && (plain || r.hasRecord(format)):
-		return r.readFormat(format)
-	case found == lines && plain: // a pipe
+	case found == prefixed && r.isRegular() && compression == compressedByZstd && r.hasRecord():
+		return r.readRecords()
+	case found == lines && plain:
 		return r.readLines(content, 0)
 	case found == lines:
 		return r.readLines(content, -1)
+	case plain && r.isRegular():
+		return r.readPrefixed(content, 0)
 	default:
-		return r.readPrefixed(content)
+		return r.readPrefixed(content, -1)
 	}
 }
 
-// hasRecord reports whether a regular file has a record as the exporter writes it in this format, wherever it is.
-func (r *recordReader) hasRecord(format recordfile.Format) (found bool) {
+// hasRecord reports whether a regular file has a record as the profiles_file exporter writes it, wherever it is.
+func (r *recordReader) hasRecord() bool {
+	return r.finds((*recordReader).readRecords, func(*Record) bool { return true })
+}
+
+// hasLine reports whether a regular file has a line of OTLP/JSON.
+func (r *recordReader) hasLine() bool {
+	return r.finds(func(search *recordReader) error { return search.readLines(r.start(), 0) }, func(record *Record) bool {
+		return bytes.HasPrefix(record.Data, []byte(`{"resourceProfiles":`)) || bytes.HasPrefix(record.Data, []byte(`{"dictionary":`))
+	})
+}
+
+// finds reports whether a way to read the file finds a record. The file is read again, and errors reported.
+func (r *recordReader) finds(read func(*recordReader) error, accepts func(*Record) bool) (found bool) {
 	search := recordReader{options: r.options, file: r.file, size: r.size, path: r.path}
 	search.yield = func(record *Record, err error) bool {
-		found = err == nil && (format.Content == recordfile.OTLPProto ||
-			bytes.HasPrefix(record.Data, []byte(`{"resourceProfiles":`)) || bytes.HasPrefix(record.Data, []byte(`{"dictionary":`)))
+		found = err == nil && accepts(record)
 		return !found
 	}
-	_ = search.readRecords(format) // the file is read again, and the error reported
+	_ = read(&search)
 	return found
 }
 
-// section returns the part of the file to read.
-func (r *recordReader) section() *io.SectionReader {
-	return io.NewSectionReader(r.file, r.part.Start, max(0, min(r.size, cmp.Or(r.part.End, r.size))-r.part.Start))
-}
-
-// readFormat reads a file of the exporter.
-func (r *recordReader) readFormat(format recordfile.Format) error {
-	if format == (recordfile.Format{Content: recordfile.OTLPJSON}) {
-		return r.readLines(bufio.NewReaderSize(r.section(), headSize), r.part.Start)
-	}
-	return r.readRecords(format)
-}
-
-// readRecords reads records with the reader of the exporter's files, which finds the next record after a
+// readRecords reads records that the profiles_file exporter has written, each a zstd frame, with the reader that finds the next one after a
 // damaged one.
-func (r *recordReader) readRecords(format recordfile.Format) error {
-	section := r.section()
-	reader := recordfile.NewReader(section, section.Size(), format, int(r.options.maxRecord()))
+func (r *recordReader) readRecords() error {
+	reader := segment.NewReader(r.file, 0, r.size, segment.Proto, int(r.options.maxRecord()))
 	defer reader.Close()
-	encoding := OTLPProto
-	if format.Content == recordfile.OTLPJSON {
-		encoding = OTLPJSON
-	}
 	for !r.ended {
-		offset := r.part.Start + reader.Offset()
 		data, err := reader.Next()
-		damage, damaged := errors.AsType[*recordfile.DamageError](err)
-		tooLarge, isTooLarge := errors.AsType[*recordfile.SizeError](err)
+		damage, damaged := errors.AsType[*segment.DamageError](err)
+		tooLarge, isTooLarge := errors.AsType[*segment.SizeError](err)
 		switch {
 		case err == nil:
-			r.emit(Record{Encoding: encoding, Offset: offset, End: r.part.Start + reader.Offset(), Data: data})
+			r.emit(Record{Encoding: OTLPProto, Offset: reader.Start(), End: reader.Offset(), Data: data})
 		case errors.Is(err, io.EOF):
 			return nil
 		case !damaged:
 			return err
-		case isPartial(r.path) && reader.Offset() == section.Size() && errors.Is(damage, io.ErrUnexpectedEOF):
+		case errors.Is(err, segment.ErrNoIndex): // which is not needed
+		case isPartial(r.path) && reader.Offset() == r.size && errors.Is(damage, io.ErrUnexpectedEOF):
 			return nil // the last record is still being written
 		case isTooLarge:
-			r.fail(offset, r.options.tooLarge("the record", tooLarge.Size))
+			r.fail(damage.Offset, r.options.tooLarge("the record", tooLarge.Size))
 		default:
-			r.fail(offset, fmt.Errorf("%w; skipped %d bytes", damage.Reason, damage.Length))
+			r.fail(damage.Offset, fmt.Errorf("%w; skipped %d bytes", damage.Reason, damage.Length))
 		}
 	}
 	return nil
@@ -342,9 +328,9 @@ func isTooDeep(record []byte) bool {
 	return false
 }
 
-// readPrefixed reads records that are preceded by their length, in a pipe or in a file that is compressed as a
-// whole.
-func (r *recordReader) readPrefixed(content io.Reader) error {
+// readPrefixed reads records that are preceded by their length. offset is that of the first one in the file, -1 if it is not known, as in a
+// pipe or in a file that is compressed as a whole. In a file, a record that is too large is skipped.
+func (r *recordReader) readPrefixed(content *bufio.Reader, offset int64) error {
 	var buffer bytes.Buffer
 	for !r.ended {
 		var prefix [prefixSize]byte
@@ -352,11 +338,24 @@ func (r *recordReader) readPrefixed(content io.Reader) error {
 		if err == io.EOF { //nolint:errorlint // ReadFull returns it as it is, between records
 			return nil
 		}
-		length := int64(binary.BigEndian.Uint32(prefix[:]))
+		at, length := offset, int64(binary.BigEndian.Uint32(prefix[:]))
+		if offset >= 0 {
+			offset += prefixSize + length
+		}
+		if err == nil && length > r.options.maxRecord() && offset >= 0 && offset <= r.size {
+			r.fail(at, r.options.tooLarge("the record", length))
+			if _, err := io.CopyN(io.Discard, content, length); err != nil {
+				return err
+			}
+			continue
+		}
 		if err == nil && (length == 0 || length > r.options.maxRecord()) {
 			return fmt.Errorf("length of a record is %d: must be between 1 and %d; if it is right, %s", length, r.options.maxRecord(), r.options.raise())
 		}
 		buffer.Reset()
+		if err == nil && offset >= 0 && offset <= r.size { // otherwise the length may be wrong
+			buffer.Grow(int(length) + bytes.MinRead)
+		}
 		if err == nil {
 			_, err = io.CopyN(&buffer, content, length)
 		}
@@ -369,12 +368,15 @@ func (r *recordReader) readPrefixed(content io.Reader) error {
 		case err != nil:
 			return err
 		}
-		if data, err := r.decompressContrib(buffer.Bytes()); err != nil {
-			r.fail(-1, err)
-		} else if bytes.HasPrefix(data, []byte("{")) {
-			r.emit(Record{Encoding: OTLPJSON, Offset: -1, End: -1, Data: data})
+		data, err := r.decompressContrib(buffer.Bytes())
+		encoding := OTLPProto
+		if bytes.HasPrefix(data, []byte("{")) {
+			encoding = OTLPJSON
+		}
+		if err != nil {
+			r.fail(at, err)
 		} else {
-			r.emit(Record{Encoding: OTLPProto, Offset: -1, End: -1, Data: data})
+			r.emit(Record{Encoding: encoding, Offset: at, End: offset, Data: data})
 		}
 	}
 	return nil

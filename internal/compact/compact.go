@@ -9,7 +9,7 @@
 // stays. Intervals are divided at the borders of slots. Timestamps and links are kept. A snapshot counts in the slot of its own time, whatever the timestamps of its samples.
 //
 // The result replaces its inputs at once: it is written in a hidden directory, its manifest names the inputs, and a
-// rename gives it its name. From then on readers leave out the inputs: see archive.Replaced. Inputs are removed a
+// rename gives it its name. From then on readers leave out the inputs: see recordfile.Replaced. Inputs are removed a
 // minute later, when no reader has a list without the result. Until then the result is no input. The manifest stays as long as the
 // result. After a crash, all inputs count, or the result does.
 //
@@ -29,7 +29,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
@@ -203,12 +202,12 @@ func (d *directory) list() (err error) {
 	}
 	paths := make([]string, 0, len(d.names))
 	for _, name := range d.names {
-		if of, isManifest := archive.ManifestOf(name); isManifest && !d.has(of) { // it was not made, or was removed
+		if of, isManifest := recordfile.ManifestOf(name); isManifest && !d.has(of) { // it was not made, or was removed
 			err = errors.Join(err, d.remove(name))
 		}
 		paths = append(paths, filepath.Join(d.path, name))
 	}
-	replaced, failed := archive.Replaced(paths, archive.ReadManifest)
+	replaced, failed := recordfile.Replaced(paths, recordfile.ReadManifest)
 	d.inputs = map[string][]string{}
 	for _, path := range paths {
 		if by := replaced[path]; by != "" {
@@ -246,7 +245,7 @@ func (d *directory) has(name string) bool {
 }
 
 // report reports each result once whose inputs are not known, and returns it with the files that it may replace.
-func (d *directory) report(failed []*archive.ManifestError) (unclear map[string]bool) {
+func (d *directory) report(failed []*recordfile.ManifestError) (unclear map[string]bool) {
 	unclear = map[string]bool{}
 	for _, err := range failed {
 		paths := append([]string{err.File}, err.Inputs...)
@@ -340,7 +339,7 @@ func (d *directory) compact(ctx context.Context) (err error) {
 				return err
 			}
 			if !unready[start] { // what is beyond the limit is for the next run
-				err = errors.Join(err, d.bucket(ctx, level, start, buckets[start][:min(len(buckets[start]), archive.MaxReplaced)]))
+				err = errors.Join(err, d.bucket(ctx, level, start, buckets[start][:min(len(buckets[start]), recordfile.MaxReplaced)]))
 			}
 		}
 		before = level.Into

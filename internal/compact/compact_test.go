@@ -139,7 +139,7 @@ func (h *history) finish(now time.Time) {
 func (h *history) names() (names []string) {
 	h.t.Helper()
 	require.NoError(h.t, filepath.WalkDir(h.dir, func(path string, entry fs.DirEntry, err error) error {
-		if _, isManifest := archive.ManifestOf(entry.Name()); err != nil || isManifest {
+		if _, isManifest := recordfile.ManifestOf(entry.Name()); err != nil || isManifest {
 			return err
 		}
 		if !entry.IsDir() && !strings.HasSuffix(path, recordfile.IndexSuffix) && entry.Name() != ".compact.lock" {

@@ -304,7 +304,7 @@ func (m *maker) writeManifest(name string) error {
 	if err != nil {
 		return err
 	}
-	content := archive.Manifest(inputs)
+	content := recordfile.Manifest(inputs)
 	_, err = file.WriteAt(content, 0)
 	return errors.Join(err, file.Sync(), file.Close(), m.dir.Sync())
 }

@@ -52,6 +52,9 @@ type Error struct{ problems []problem }
 // problem is a sentence about the key at path.
 type problem struct{ before, path, after string }
 
+// NewError returns the error of a key, with a text that goes on after its path.
+func NewError(key, text string) *Error { return &Error{[]problem{{path: key, after: text}}} }
+
 func (e *Error) Error() string { return "is invalid: " + e.At("").Error() }
 
 // At returns the same with the path of the component before that of each key, such as

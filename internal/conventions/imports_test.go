@@ -21,7 +21,7 @@ import (
 var layers = [][]string{
 	{"internal/budget", "internal/panics", "internal/config", "internal/sampletypes", "internal/processes", "internal/rate", "internal/wire", "internal/httpguard", "internal/regularfile", "internal/symbols", "internal/repeatlog"},
 	{"internal/dictionary", "internal/labels", "internal/webui", "internal/merge", "internal/recordfile", "translator/foldedtranslator", "translator/pproftranslator", "translator/jfrtranslator"},
-	{"internal/store", "internal/ingest", "internal/archive", "internal/compact", "internal/objectstore", "internal/query", "internal/filewatch", "internal/symbolize"},
+	{"internal/store", "internal/ingest", "internal/archive", "internal/compact", "internal/objectstore", "internal/query", "internal/symbolize"},
 	slices.Concat(components, commands),
 }
 

@@ -11,11 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
-// A file replaces others of its directory that are named in a manifest beside it: see archive.Manifest. In a bucket, the manifest is
+// A file replaces others of its directory that are named in a manifest beside it: see recordfile.Manifest. In a bucket, the manifest is
 // NAME.replaces, so that a list has it after its file. It is stored before its file: a list with the file has it, also if the list takes
 // several requests. The replaced objects are removed when no list can be in use that has them without the file.
 const (
@@ -41,7 +40,7 @@ func withoutReplaced(ctx context.Context, b *bucket, objects map[string]*object)
 		keys = append(keys, key)
 	}
 	left := int64(maxManifests)
-	replaced, unlisted := archive.Replaced(keys, func(key string) ([]byte, error) {
+	replaced, unlisted := recordfile.Replaced(keys, func(key string) ([]byte, error) {
 		directory, name := path.Split(key)
 		o := objects[key+manifestSuffix]
 		if o == nil { // a directory may have been copied as it is
@@ -54,8 +53,8 @@ func withoutReplaced(ctx context.Context, b *bucket, objects map[string]*object)
 			return nil, fs.ErrNotExist
 		case o.size == 0:
 			return nil, nil // ParseManifest rejects it
-		case o.size > archive.MaxManifest:
-			return nil, fmt.Errorf("has %d bytes, more than %d", o.size, archive.MaxManifest)
+		case o.size > recordfile.MaxManifest:
+			return nil, fmt.Errorf("has %d bytes, more than %d", o.size, recordfile.MaxManifest)
 		case o.size > left:
 			return nil, fmt.Errorf("is not read: all that are needed have more than %d bytes", maxManifests)
 		}
@@ -95,12 +94,12 @@ func (u *Uploader) replace(ctx context.Context, f *localFile) error {
 
 // readManifest reads the manifest of a file that replaces others.
 func (u *Uploader) readManifest(f *localFile) error {
-	data, err := archive.ReadManifest(u.path(f.name))
+	data, err := recordfile.ReadManifest(u.path(f.name))
 	if err != nil {
 		return err
 	}
 	directory, base := path.Split(f.name)
-	names, err := archive.ParseManifest(base, data)
+	names, err := recordfile.ParseManifest(base, data)
 	if err != nil {
 		return fmt.Errorf("%s: the list of the files that it replaces %w", u.path(f.name), err)
 	}

@@ -36,7 +36,7 @@ func replacing(t testing.TB, dir string) (file string, replaced []string) {
 	require.True(t, ours)
 	first.Sequence, first.Span = first.Sequence+1000, time.Hour
 	file, replaced = first.String(), names[:2]
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "."+file+".replaces"), archive.Manifest(replaced), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "."+file+".replaces"), recordfile.Manifest(replaced), 0o600))
 	data := slices.Concat(files[names[0]], files[names[1]]) // frames, one after the other
 	require.NoError(t, os.WriteFile(filepath.Join(dir, file), data, 0o600))
 	return file, replaced
@@ -116,7 +116,7 @@ func TestReadersSeeReplacedFilesOnce(t *testing.T) {
 func TestALargeManifestIsRead(t *testing.T) {
 	s, dir := s3test.New(t), threeFiles(t)
 	file, replaced := replacing(t, dir)
-	for n := len(replaced); n < archive.MaxReplaced; n++ {
+	for n := len(replaced); n < recordfile.MaxReplaced; n++ {
 		replaced = append(replaced, recordfile.Name{Sequence: 999_999_999_999, Span: 24 * time.Hour, Format: format}.String())
 	}
 	manifest := filepath.Join(dir, "."+file+".replaces")
@@ -128,8 +128,8 @@ func TestALargeManifestIsRead(t *testing.T) {
 	assert.NotContains(t, s.Objects(), "host/1/"+file)
 	require.NoError(t, os.Remove(manifest))
 	s.PutDirectory(t, dir, "p")
-	content := archive.Manifest(replaced)
-	assert.LessOrEqual(t, len(content), archive.MaxManifest)
+	content := recordfile.Manifest(replaced)
+	assert.LessOrEqual(t, len(content), recordfile.MaxManifest)
 	s.Put("p/"+file+".replaces", content)
 	files, _ := open(t, 1<<20, s.Path("p"))
 	assert.Len(t, files, 2)
@@ -142,7 +142,7 @@ func TestManifestsOfReaders(t *testing.T) {
 	s.PutDirectory(t, dir, "a/b")
 	s.PutDirectory(t, dir, "a/c")
 	s.Remove("a/c/" + file)
-	s.Put("a/b/."+file+".replaces", archive.Manifest(append([]string{"../c/" + replaced[0], file, "other"}, replaced...)))
+	s.Put("a/b/."+file+".replaces", recordfile.Manifest(append([]string{"../c/" + replaced[0], file, "other"}, replaced...)))
 	s.Put("a/c/"+replaced[0]+".replaces", nil) // is damaged
 	files, _ := open(t, 1<<20, s.Path("a"))
 	var got []string
@@ -161,7 +161,7 @@ func TestAManifestThatCannotBeReadIsReported_A5(t *testing.T) {
 	s, dir := s3test.New(t), threeFiles(t)
 	file, replaced := replacing(t, dir)
 	for name, content := range map[string][]byte{
-		"is missing": nil, "is damaged": archive.Manifest(replaced)[1:], "has 1048577 bytes": make([]byte, archive.MaxManifest+1),
+		"is missing": nil, "is damaged": recordfile.Manifest(replaced)[1:], "has 1048577 bytes": make([]byte, recordfile.MaxManifest+1),
 	} {
 		prefix := strings.ReplaceAll(name, " ", "-")
 		s.PutDirectory(t, dir, prefix)
@@ -183,7 +183,7 @@ func TestAManifestThatCannotBeReadIsReported_A5(t *testing.T) {
 func TestHostileManifestsAreBounded_A5(t *testing.T) {
 	s, dir := s3test.New(t), threeFiles(t)
 	const hostile = 40
-	for _, size := range []int{16 << 20, archive.MaxManifest} {
+	for _, size := range []int{16 << 20, recordfile.MaxManifest} {
 		content := []byte(strings.Repeat("a\n", size/2))
 		prefix := fmt.Sprint("p", size)
 		for i := range hostile {
@@ -218,7 +218,7 @@ func TestAListThatTakesSeveralRequests(t *testing.T) {
 				return false
 			}
 			if lists++; lists == n {
-				s.Put("p/"+file+".replaces", archive.Manifest(replaced))
+				s.Put("p/"+file+".replaces", recordfile.Manifest(replaced))
 				s.Put("p/"+file, s3test.Files(t, dir)[file])
 			}
 			return false

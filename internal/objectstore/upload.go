@@ -235,7 +235,7 @@ func (u *Uploader) scan() ([]localFile, error) {
 	for i := range files {
 		names[i] = files[i].name
 	}
-	replaced, _ := archive.Replaced(names, func(name string) ([]byte, error) { return archive.ReadManifest(u.path(name)) })
+	replaced, _ := recordfile.Replaced(names, func(name string) ([]byte, error) { return recordfile.ReadManifest(u.path(name)) })
 	var kept []localFile
 	for _, f := range files {
 		switch {

@@ -15,12 +15,16 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/bucket"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
 // local is a directory.
-type local struct{ root string }
+type local struct {
+	root  string
+	stats *bucket.Stats // may be nil
+}
 
 func (l *local) name(f *layout.File) string { return l.path(f.Path) }
 func (l *local) close()                     {}
@@ -141,7 +145,7 @@ func (l *local) open(_ context.Context, f *layout.File) (content, error) {
 		_ = file.Close()
 		return nil, err
 	}
-	return &localContent{file, info.Size()}, nil
+	return &localContent{file, info.Size(), l.stats}, nil
 }
 
 // openClosed opens a file that was closed after it was listed.
@@ -161,8 +165,48 @@ func (l *local) openClosed(f *layout.File) (*os.File, error) {
 type localContent struct {
 	*os.File
 
-	size int64
+	size  int64
+	stats *bucket.Stats
+}
+
+func (c *localContent) ReadAt(p []byte, offset int64) (int, error) {
+	n, err := c.File.ReadAt(p, offset)
+	if c.stats != nil {
+		c.stats.Bytes.Add(int64(n))
+	}
+	return n, err
 }
 
 func (c *localContent) Size() int64                             { return c.size }
 func (c *localContent) Fetch(context.Context, []segment.Record) {}
+
+// HasFiles reports whether a directory has a file that a Writer or Compactor wrote into it. It looks no further than to the first one.
+func HasFiles(directory string) bool { return hasFiles(directory, "", 0) }
+
+// IsOwnDirectory reports whether a directory of this name, in that of a Store, is one of groups and partitions, or of files that do not count.
+// Files of others may be beside it.
+func IsOwnDirectory(name string) bool { return layout.IsChild(0, name) || name == layout.DamagedDir }
+
+// hasFiles reports whether a directory below root has files. Its path has so many elements of a date.
+func hasFiles(root, name string, dated int) bool {
+	entries, _ := os.ReadDir(filepath.Join(root, filepath.FromSlash(name))) // what cannot be listed is reported by Live
+	dir, mayHaveFiles := layout.ParseDir(name)
+	for _, entry := range entries {
+		if mayHaveFiles && entry.Type().IsRegular() {
+			if _, ok := dir.Parse(entry.Name()); ok {
+				return true
+			}
+		}
+		if !entry.IsDir() || !layout.IsChild(dated, entry.Name()) {
+			continue
+		}
+		inner := dated
+		if dated > 0 || layout.IsYear(entry.Name()) {
+			inner++
+		}
+		if hasFiles(root, path.Join(name, entry.Name()), inner) {
+			return true
+		}
+	}
+	return false
+}

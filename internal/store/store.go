@@ -97,7 +97,7 @@ type content interface {
 func Open(location string, options ReadOptions) (*Store, error) {
 	if !bucket.IsURL(location) {
 		absolute, err := filepath.Abs(location)
-		return newStore(&local{root: absolute}, options), err
+		return newStore(&local{root: absolute, stats: options.Stats}, options), err
 	}
 	at, err := bucket.ParseURL(location)
 	if err != nil {

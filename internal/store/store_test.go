@@ -87,7 +87,7 @@ func (d *directory) compact() {
 // levels counts the segments of each level that are not damaged ones.
 func (d *directory) levels() (levels [3]int) {
 	for _, name := range paths(d.t, d.dir) {
-		if f, ok := layout.ParsePath(name); ok && !strings.HasPrefix(name, compact.DamagedDir) {
+		if f, ok := layout.ParsePath(name); ok && !strings.HasPrefix(name, layout.DamagedDir) {
 			levels[f.Level]++
 		}
 	}
@@ -238,7 +238,7 @@ func TestDamagedInputsGoToTheirDirectory(t *testing.T) {
 	d.compact()
 	require.Equal(t, once(1, 3), d.counts())
 	require.Equal(t, []string{name}, d.damaged)
-	stored, err := os.ReadFile(filepath.Join(d.dir, compact.DamagedDir, name))
+	stored, err := os.ReadFile(filepath.Join(d.dir, layout.DamagedDir, name))
 	require.NoError(t, err)
 	require.Equal(t, content, stored)
 	require.Equal(t, [3]int{0, 1, 0}, d.levels())

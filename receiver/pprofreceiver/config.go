@@ -12,7 +12,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/files"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/scrape"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/self"
@@ -20,16 +19,13 @@ import (
 )
 
 // Config is the configuration of the receiver. At least one of the sections server,
-// remote, file and self is required. The section {} has all its defaults, and null is off.
+// remote and self is required. The section {} has all its defaults, and null is off.
 type Config struct {
 	// Server receives profiles over HTTP.
 	Server configoptional.Optional[httpserver.Config] `mapstructure:"server"`
 
 	// Remote scrapes profiles over HTTP.
 	Remote configoptional.Optional[scrape.Config] `mapstructure:"remote"`
-
-	// File reads profiles from files.
-	File configoptional.Optional[files.Config] `mapstructure:"file"`
 
 	// Self profiles the Collector's own process.
 	Self configoptional.Optional[self.Config] `mapstructure:"self"`
@@ -38,8 +34,8 @@ type Config struct {
 	// value share it. Default: 25%.
 	MaxInFlight config.Size `mapstructure:"max_in_flight"`
 
-	// ResourceAttributes are set on the resource of every profile, unless the request,
-	// target or file sets the same attribute.
+	// ResourceAttributes are set on the resource of every profile, unless the request
+	// or target sets the same attribute.
 	ResourceAttributes map[string]string `mapstructure:"resource_attributes"`
 
 	// Links names the pprof labels that hold the trace ID and span ID. A valid pair becomes the
@@ -74,7 +70,6 @@ func createDefaultConfig() component.Config {
 	return &Config{
 		Server:         configoptional.Default(httpserver.DefaultConfig()),
 		Remote:         configoptional.Default(scrape.DefaultConfig()),
-		File:           configoptional.Default(files.DefaultConfig()),
 		Self:           configoptional.Default(self.DefaultConfig()),
 		MaxInFlight:    ingest.DefaultMaxInFlight(),
 		Links:          LinksConfig{TraceID: "trace_id", SpanID: "span_id"},
@@ -88,14 +83,21 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	if err := acceptContribKeys(conf); err != nil {
 		return err
 	}
+	if conf.IsSet("file") {
+		return config.NewError("file", noFiles)
+	}
 	return config.Unmarshal(conf, c)
 }
+
+// noFiles is what a configuration of files gets.
+const noFiles = " is no section of this receiver: must be the receiver profiles_file, which reads files of pprof and JFR by include, such as " +
+	"profiles_file: {include: [/var/lib/profiles/*/*.pb.gz], path_attributes: '(?P<service_name>[^/]+)/[^/]+$'}"
 
 // Validate checks the configuration as a whole.
 func (c *Config) Validate() error {
 	var checks config.Checks
-	if !c.Server.HasValue() && !c.Remote.HasValue() && !c.File.HasValue() && !c.Self.HasValue() {
-		checks.Add(errors.New("at least one of server, remote, file or self is required (\"server: {}\" enables a section with its defaults, and null turns it off)"))
+	if !c.Server.HasValue() && !c.Remote.HasValue() && !c.Self.HasValue() {
+		checks.Add(errors.New("at least one of server, remote or self is required (\"server: {}\" enables a section with its defaults, and null turns it off)"))
 	}
 	ingest.CheckMaxInFlight(&checks, c.MaxInFlight)
 	ingest.CheckResourceAttributes(&checks, "resource_attributes", c.ResourceAttributes)

@@ -19,8 +19,8 @@ func TestWrongConfigurationsAreRejected_D3(t *testing.T) {
 		"server: {bogus: 1}":                        "unknown key server::bogus: must be one of ",
 		"server: {}\nlinks: {bogus: 1}":             "unknown key links::bogus: must be one of ",
 		"server: {}\njfr: {original_payload: true}": "unknown key jfr::original_payload: must be one of normalize_class_names, timestamps",
-		"{}":                                                "at least one of server, remote, file or self is required",
-		"server:":                                           "at least one of server, remote, file or self is required ... null turns it off",
+		"{}":                                                "at least one of server, remote or self is required",
+		"server:":                                           "at least one of server, remote or self is required ... null turns it off",
 		"server: {endpoint: ''}":                            "server: endpoint ... localhost:4040",
 		"server: {transport: carrier-pigeon}":               "transport",
 		"server: {max_request_body_size: 0}":                "server: max_request_body_size is 0 ... above 0",
@@ -111,15 +111,12 @@ func TestContribConfigsWork(t *testing.T) {
 	cfg := load(`
 remote: {endpoint: 'http://checkout:6060/debug/pprof/profile?seconds=1', collection_interval: 20s, initial_delay: 5s, timeout: 10s, headers: {X-Team: shop}}
 server: {endpoint: 127.0.0.1:4040, tls: {cert_file: tls.crt, key_file: tls.key}}
-file: {include: /var/tmp/pprof/*, collection_interval: 15s, initial_delay: 2s}
 self: {collection_interval: 25s, initial_delay: 1s, block_profile_fraction: 1, mutex_profile_fraction: 1}
 `)
 	assert.Equal(t, "http://checkout:6060/debug/pprof/profile?seconds=1", cfg.Remote.Get().HTTP.Endpoint)
 	assert.Equal(t, 20*time.Second, cfg.Remote.Get().CollectionInterval)
 	assert.Equal(t, 10*time.Second, cfg.Remote.Get().HTTP.Timeout)
 	assert.Equal(t, "127.0.0.1:4040", cfg.Server.Get().HTTP.NetAddr.Endpoint)
-	assert.Equal(t, []string{"/var/tmp/pprof/*"}, cfg.File.Get().Watch.Include)
-	assert.Equal(t, 15*time.Second, cfg.File.Get().Watch.PollInterval)
 	assert.Equal(t, 25*time.Second, cfg.Self.Get().CollectionInterval)
 	assert.Equal(t, 1, cfg.Self.Get().BlockProfileFraction)
 	assert.Equal(t, 1, cfg.Self.Get().MutexProfileFraction)
@@ -128,21 +125,25 @@ self: {collection_interval: 25s, initial_delay: 1s, block_profile_fraction: 1, m
 	assert.Equal(t, "localhost:4041", load("protocols: {http: {endpoint: 'localhost:4041'}}").Server.Get().HTTP.NetAddr.Endpoint)
 	assert.Equal(t, "localhost:4040", load("protocols: {http: }").Server.Get().HTTP.NetAddr.Endpoint)
 
-	// Before v0.153, of itself and of files.
+	// Before v0.153, of itself.
 	cfg = load("{collection_interval: 10s, block_profile_fraction: 2, mutex_profile_fraction: 3}")
 	assert.Equal(t, 10*time.Second, cfg.Self.Get().CollectionInterval)
 	assert.Equal(t, 2, cfg.Self.Get().BlockProfileFraction)
-	assert.False(t, cfg.File.HasValue())
-	cfg = load("{include: /var/tmp/pprof/*, collection_interval: 10s, initial_delay: 1s}")
-	assert.Equal(t, []string{"/var/tmp/pprof/*"}, cfg.File.Get().Watch.Include)
-	assert.Equal(t, 10*time.Second, cfg.File.Get().Watch.PollInterval)
-	assert.False(t, cfg.Self.HasValue())
+}
+
+// Configurations of files, also of before v0.153, name the receiver that reads them.
+func TestFilesAreOfAnotherReceiver(t *testing.T) {
+	const other = "file is no section of this receiver: must be the receiver profiles_file, which reads files of pprof and JFR by include, such as"
+	profiletest.CheckConfigs(t, createDefaultConfig, map[string]string{
+		"file: {include: [/var/tmp/pprof/*], collection_interval: 15s}":            other,
+		"{server: {}, file: {include: /var/tmp/pprof/*}}":                          other,
+		"{include: /var/tmp/pprof/*, collection_interval: 10s, initial_delay: 1s}": other,
+	})
 }
 
 func TestContribKeysThatContradictAreRejected(t *testing.T) {
 	profiletest.CheckConfigs(t, createDefaultConfig, map[string]string{
 		"{server: , collection_interval: 10s}":                                  "unknown key collection_interval",
-		"file: {include: x, poll_interval: 1s, collection_interval: 1s}":        "unknown key file::collection_interval",
 		"self: {initial_delay: soon}":                                           "unknown key self::initial_delay",
 		"server: {initial_delay: 1s}":                                           "unknown key server::initial_delay",
 		"{server: , protocols: {http: }}":                                       "unknown key protocols",

@@ -15,10 +15,9 @@ import (
 // place here, so that its configurations work unchanged:
 //
 //   - Each section may have initial_delay, which has no effect.
-//   - In file, collection_interval is poll_interval.
 //   - protocols.http is server.
-//   - Without a section, as before v0.153, the keys belong to file if include is among
-//     them, otherwise to self.
+//   - Without a section, as before v0.153, the keys belong to self, or, if include is among them, to the section of files that this
+//     receiver does not have.
 //
 // A key that cannot be rewritten stays, and is rejected as unknown. A top-level endpoint is
 // never rewritten: the receiver creator adds one to every receiver that accepts it.
@@ -53,8 +52,7 @@ func acceptContribKeys(conf *confmap.Conf) error {
 	}
 
 	clear(rewritten)
-	move("file::collection_interval", "file::poll_interval")
-	for _, section := range sections[1:4] {
+	for _, section := range []string{"remote", "self"} {
 		key := section + "::initial_delay"
 		if _, err := time.ParseDuration(fmt.Sprint(conf.Get(key))); err == nil {
 			conf.Delete(key)

@@ -4,8 +4,7 @@
 //go:generate go tool -modfile=../../internal/tools/go.mod mdatagen metadata.yaml
 
 // Package pprofreceiver is a Collector receiver that translates pprof to OTLP profiles.
-// It accepts pushes over HTTP, scrapes targets, reads files and profiles the Collector
-// itself.
+// It accepts pushes over HTTP, scrapes targets and profiles the Collector itself.
 //
 // It promises:
 //
@@ -21,6 +20,4 @@
 //   - A scrape ends by its timeout, delays no other scrape, and sends no credentials to
 //     another host. Cumulative values become deltas to the previous scrape; without one
 //     there is no delta.
-//   - Each complete file is read at least once, and recorded as read when the next
-//     consumer has accepted it.
 package pprofreceiver

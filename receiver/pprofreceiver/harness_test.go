@@ -27,7 +27,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/files"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadatatest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/scrape"
@@ -48,7 +47,6 @@ type testReceiver struct {
 	*pprofReceiver
 	server    *httpserver.Server // nil if it is not configured, as the others
 	scraper   *scrape.Scraper
-	files     *files.Reader
 	t         testing.TB
 	client    *http.Client
 	telemetry *componenttest.Telemetry
@@ -70,7 +68,7 @@ func newTestReceiver(t testing.TB, yaml string, next xconsumer.Profiles) *testRe
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
 	t.Cleanup(client.CloseIdleConnections)
 	b := &testReceiver{pprofReceiver: r, t: t, client: client, telemetry: telemetry, logs: logs}
-	b.server, b.scraper, b.files = sectionOf[*httpserver.Server](r), sectionOf[*scrape.Scraper](r), sectionOf[*files.Reader](r)
+	b.server, b.scraper = sectionOf[*httpserver.Server](r), sectionOf[*scrape.Scraper](r)
 	return b
 }
 
@@ -213,3 +211,6 @@ func (b *testReceiver) assertPanicLogged() {
 	require.Len(b.t, logged, 1)
 	assert.Contains(b.t, logged[0].ContextMap()["stack"], "pprofreceiver.explode")
 }
+
+// legacyHeap is a heap profile from before protobuf.
+const legacyHeap = "heap profile: 1: 2048 [3: 8192] @ heap_v2/524288\n 1: 2048 [3: 8192] @ 0x401000 0x402000\n"

@@ -18,7 +18,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/files"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/scrape"
@@ -61,9 +60,6 @@ func newReceiver(set receiver.Settings, cfg *Config, inFlight *budget.Budget, ne
 	if config := cfg.Remote.Get(); config != nil {
 		add("remote", scrape.New(*config, shared, ingester("scrape", config.MaxDecompressedSize)))
 	}
-	if config := cfg.File.Get(); config != nil {
-		add("file", files.New(*config, shared, ingester("file", config.MaxDecompressedSize)))
-	}
 	if config := cfg.Self.Get(); config != nil {
 		add("self", self.New(*config, shared, ingester("self", self.MaxProfile)))
 	}
@@ -87,8 +83,7 @@ func newIngester(set receiver.Settings, cfg *Config, telemetry *metadata.Telemet
 			TraceIDLabel:   cfg.Links.TraceID,
 			SpanIDLabel:    cfg.Links.SpanID,
 		},
-		Legacy: transport == "file",
-		JFR:    cfg.JFR,
+		JFR: cfg.JFR,
 		Metrics: ingest.Metrics{
 			PayloadSize:         telemetry.ReceiverPprofPayloadSize,
 			TranslationDuration: telemetry.ReceiverPprofTranslationDuration,

@@ -125,7 +125,7 @@ func TestTakenPort(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, taken.Close()) }()
 	endpoint := taken.Addr().String()
-	b := newTestReceiver(t, fmt.Sprintf("server: {endpoint: %s}\nself: {}\nremote: {endpoint: 'http://localhost/heap'}\n", endpoint)+fileYAML(t.TempDir(), ""), &sink{t: t})
+	b := newTestReceiver(t, fmt.Sprintf("server: {endpoint: %s}\nself: {}\nremote: {endpoint: 'http://localhost/heap'}\n", endpoint), &sink{t: t})
 	require.NoError(t, b.Shutdown(t.Context()), "before the start")
 	require.ErrorContains(t, b.Start(t.Context(), componenttest.NewNopHost()), endpoint)
 	require.NoError(t, b.Shutdown(t.Context()))

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -68,11 +67,9 @@ func TestMetricsTellReceiversApart(t *testing.T) {
 		_, _ = w.Write(served)
 	}))
 	defer target.Close()
-	dir := t.TempDir()
-	writeProfile(t, filepath.Join(dir, "a.pb.gz"), 1, time.Now().Add(-time.Hour))
-	b := startTestReceiver(t, serverYAML+fileYAML(dir, "")+
+	b := startTestReceiver(t, serverYAML+
 		"remote: {targets: [{endpoint: '"+target.URL+"', profiles: [heap]}], collection_interval: 30ms}\n", &sink{t: t})
-	for _, message := range []string{"Started pprof HTTP server", "Started scraping", "Started reading files"} {
+	for _, message := range []string{"Started pprof HTTP server", "Started scraping"} {
 		assert.Equal(t, 1, b.logs.FilterMessage(message).Len(), message)
 	}
 	strange, empty := profiletest.CPUPprof("/bin/app", 1), profiletest.CPUPprof("/bin/app", 1)
@@ -85,7 +82,7 @@ func TestMetricsTellReceiversApart(t *testing.T) {
 	var got map[string]map[string]int64
 	require.Eventually(t, func() bool {
 		got = profiletest.MetricsBy(t, b.telemetry, "otelcol_receiver_pprof_", "receiver")
-		return got["files"] != nil && got["target_up"] != nil
+		return got["target_up"] != nil
 	}, time.Minute, time.Millisecond)
 	for _, name := range []string{"target_up", "payload_size", "translation_duration", "scrapes", "scrape_duration"} {
 		assert.Contains(t, got[name], receiverID.String(), name)
@@ -93,6 +90,6 @@ func TestMetricsTellReceiversApart(t *testing.T) {
 	}
 	assert.Equal(t, map[string]map[string]int64{
 		"requests": {"pprof/test": 4}, "rejected_requests": {"pprof/test": 1}, "repairs": {"pprof/test": 1},
-		"skipped_attachments": {"pprof/test": 1}, "files": {"pprof/test": 1},
+		"skipped_attachments": {"pprof/test": 1},
 	}, got)
 }

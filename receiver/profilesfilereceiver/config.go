@@ -4,13 +4,16 @@
 package profilesfilereceiver
 
 import (
+	"path/filepath"
+	"regexp"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/filewatch"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilesfilereceiver/internal/filewatch"
 )
 
 // Actions on a file when all of it was read.
@@ -34,6 +37,11 @@ const (
 // Config of the receiver.
 type Config struct {
 	Watch filewatch.Config `mapstructure:",squash"`
+
+	// PathAttributes is a regular expression that is matched against the absolute path of a file of include that is not OTLP, with
+	// slashes. Each named group that is not empty sets an attribute of the resource. In a group name, _ becomes . and __ becomes
+	// _: service_name sets service.name. The group profile_type sets the profile type.
+	PathAttributes string `mapstructure:"path_attributes"`
 
 	// StartAt says whether files that exist at the first start are read (beginning) or skipped (end).
 	StartAt string `mapstructure:"start_at"`
@@ -109,6 +117,12 @@ func (c *Config) MayRead(path string) bool { return c.Watch.MayRead(path) }
 func (c *Config) Validate() error {
 	var checks config.Checks
 	c.Watch.Check(&checks)
+	expression, err := regexp.Compile(c.PathAttributes)
+	checks.That(err == nil, "path_attributes", c.PathAttributes, "a regular expression: %v", err)
+	checks.That(err != nil || c.PathAttributes == "" || strings.Join(expression.SubexpNames(), "") != "", "path_attributes", c.PathAttributes,
+		"a regular expression with a named group such as (?P<service_name>[^/]+)")
+	checks.That(!c.isDirectory(c.MoveTo), "move_to", c.MoveTo, "another directory than directory")
+	checks.That(!c.isDirectory(c.Rejected.Directory), "rejected::directory", c.Rejected.Directory, "another directory than directory")
 	checks.Path("move_to", c.MoveTo)
 	checks.Path("rejected::directory", c.Rejected.Directory)
 	checks.OneOf("start_at", c.StartAt, startAtBeginning, startAtEnd)
@@ -125,4 +139,9 @@ func (c *Config) Validate() error {
 	checks.That(retry.MaxInterval >= retry.InitialInterval, "retry_on_failure::max_interval", retry.MaxInterval,
 		"at least initial_interval (%v)", retry.InitialInterval)
 	return checks.Err()
+}
+
+// isDirectory reports whether a path is that of the directory that is read.
+func (c *Config) isDirectory(path string) bool {
+	return path != "" && c.Watch.Directory != "" && filepath.Clean(path) == filepath.Clean(c.Watch.Directory)
 }

@@ -3,11 +3,12 @@
 
 //go:generate go tool -modfile=../../internal/tools/go.mod mdatagen metadata.yaml
 
-// Package profilesfilereceiver is a Collector receiver that sends what files of OTLP profiles hold:
-// the counterpart of the profiles_file exporter.
+// Package profilesfilereceiver is a Collector receiver that sends what files of profiles hold: those of the profiles_file
+// exporter, and of other programs.
 //
-// A filewatch.Watcher finds the files and queues them, the oldest first. One goroutine reads
-// them with internal/archive, record by record, and each record has a goroutine that passes it to
+// A filewatch.Watcher finds the files, in the exporter's directory by internal/store, and queues them, the oldest first. One goroutine reads
+// them, record by record: those of other programs with internal/archive. A record that is not OTLP is translated by internal/ingest, as
+// the pprof receiver does, when it is read: from then on, it is one of OTLP. Each record has a goroutine that passes it to
 // the next consumer. When all records of a file were sent, the file is deleted or moved, if so configured. At most concurrency records are in progress at a time, and their memory, decoded
 // and encoded once more, is at most three quarters of max_in_flight. The rest is for reading.
 //
@@ -22,7 +23,8 @@
 //     the whole record, and it holds up no other. A file with damage goes to that directory as a whole.
 //     A file that another program has replaced or added to meanwhile is read again, not removed.
 //   - A file that is being written is not read: those of the exporter have another name until they
-//     are closed, and others must not have changed for ten seconds.
+//     are closed, others must not have changed for ten seconds, and recordings of JVMs with an unfinished chunk for a minute.
+//   - A directory is not sent while it is compacted: compacted files have records that were sent already.
 //   - While a file is in progress, its shared lock (flock) keeps it from the retention of the exporter.
 //     Files that retention removes earlier are counted and logged.
 //   - Shutdown cancels calls of the next consumer. Their records are sent after the next start.

@@ -20,10 +20,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/filewatch"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilesfilereceiver/internal/filewatch"
 )
 
 // progress is which records of a file need not be sent again, by number. It is stored after each record,
@@ -116,7 +116,7 @@ func (r *fileReceiver) open(file *filewatch.File) (*openFile, error) {
 	locked, err := regularfile.TryLockShared(opened)
 	switch {
 	case err != nil:
-	case !locked: // the exporter still closes the file, or already removes it
+	case !locked: // retention looks whether it may remove the file
 		err = filewatch.ErrChanged
 	default:
 		err = file.Unchanged(opened)
@@ -126,6 +126,10 @@ func (r *fileReceiver) open(file *filewatch.File) (*openFile, error) {
 		return nil, err
 	}
 	f := &openFile{File: file, opened: opened}
+	if file.Stored == nil && r.isUnfinished(f) { // what is read now would be read again
+		_ = opened.Close()
+		return nil, filewatch.ErrChanged
+	}
 	r.watcher.Progress(file, &f.progress)
 	return f, nil
 }
@@ -138,8 +142,8 @@ func (r *fileReceiver) sendRecords(ctx context.Context, f *openFile) error {
 	if f.Size == 0 {
 		r.damaged(f, errors.New("the file is empty, which the exporter never leaves; its records are lost"))
 	}
-	for record, err := range r.archive.RecordsOf(f.opened, f.Path) {
-		if _, system := errors.AsType[syscall.Errno](err); system {
+	for record, err := range r.records(ctx, f) {
+		if _, system := errors.AsType[syscall.Errno](err); system || errors.Is(err, errShutdown) {
 			return err
 		}
 		if err != nil {
@@ -222,26 +226,35 @@ func (r *fileReceiver) afterRead(f *openFile) error {
 	}
 	switch {
 	case f.damages > 0 && r.config.Rejected.Directory != "":
-		to, err := move(f.File, r.config.Rejected.Directory)
+		to, err := r.move(f.File, filepath.Join(r.config.Rejected.Directory, damagedDir))
 		if err != nil {
 			return err
 		}
 		r.logger.Error("Moved damaged file", zap.String("path", f.Path), zap.String("to", to), zap.Int("damaged_places", f.damages))
 	case r.config.AfterRead == afterReadDelete:
-		if err := os.Remove(f.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := r.remove(f.File); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		_ = os.Remove(f.Path + recordfile.IndexSuffix) // it may have none
 	default:
-		if _, err := move(f.File, r.config.MoveTo); err != nil {
+		if _, err := r.move(f.File, r.config.MoveTo); err != nil {
 			return err
 		}
 	}
 	return filewatch.ErrRemoved
 }
 
-// move moves a file and its index below a directory, never over another file.
-func move(file *filewatch.File, directory string) (to string, err error) {
+// damagedDir has the damaged files, in the directory of rejected records. It is no part of the store that those are in.
+const damagedDir = "damaged"
+
+func (r *fileReceiver) remove(file *filewatch.File) error {
+	if file.Stored != nil {
+		return store.Remove(r.config.Watch.Directory, file.Stored)
+	}
+	return os.Remove(file.Path)
+}
+
+// move moves a file below a directory, never over another file.
+func (r *fileReceiver) move(file *filewatch.File, directory string) (to string, err error) {
 	path := filepath.Join(directory, file.Relative)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", err
@@ -255,9 +268,8 @@ func move(file *filewatch.File, directory string) (to string, err error) {
 		}
 		to = fmt.Sprintf("%s.%d", path, n)
 	}
-	if err := os.Rename(file.Path, to); err != nil {
-		return "", err
+	if file.Stored != nil {
+		return to, store.Move(r.config.Watch.Directory, file.Stored, to)
 	}
-	_ = os.Rename(file.Path+recordfile.IndexSuffix, to+recordfile.IndexSuffix) // it may have none
-	return to, nil
+	return to, os.Rename(file.Path, to)
 }

@@ -5,10 +5,11 @@ package profilesfilereceiver
 
 import (
 	"context"
+	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -21,9 +22,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilesfilereceiver/internal/metadatatest"
 )
 
@@ -52,29 +54,26 @@ func message(t *testing.T, n int) []byte {
 	return profiletest.Proto(t, payload(t, n))
 }
 
-// writeRecords writes one file as the exporter does, and returns its path.
-func writeRecords(t *testing.T, dir string, format recordfile.Format, numbers ...int) (path string) {
+// writeRecords writes one file of a service as the exporter does, and returns its path.
+func writeRecords(t *testing.T, dir string, format segment.Format, service string, numbers ...int) (path string) {
 	t.Helper()
-	w, err := recordfile.OpenWriter(recordfile.Options{
-		Directory: dir, Format: format, MaxOpen: 1, Rotation: recordfile.Rotation{MaxRecords: len(numbers)},
-		FileClosed: func(f recordfile.ClosedFile) { path = f.Path },
+	w, err := store.OpenWriter(store.Options{
+		Directory: dir, Format: format, MaxOpen: 1, Rotation: store.Rotation{MaxRecords: len(numbers)},
+		FileClosed: func(f store.ClosedFile) { path = f.Path },
 		Failed:     func(err error) { require.NoError(t, err) },
 	})
 	require.NoError(t, err)
 	for _, n := range numbers {
 		data := message(t, n)
-		if format.Content == recordfile.OTLPJSON {
+		if format == segment.JSON {
 			data = profiletest.JSON(t, payload(t, n))
 		}
-		require.NoError(t, w.Append(recordfile.Record{Data: data}))
+		require.NoError(t, w.Append(store.Record{Data: data, Group: []string{layout.GroupDir("service.name", layout.GroupName(service))}}))
 	}
 	require.NoError(t, w.Close())
 	require.NotEmpty(t, path)
-	require.NoError(t, os.WriteFile(path+recordfile.IndexSuffix, []byte("{}"), 0o600))
 	return path
 }
-
-var zstd = recordfile.Format{Content: recordfile.OTLPProto, Compression: recordfile.Zstd}
 
 // write writes a file that another program closed an hour ago.
 func write(t *testing.T, path string, content []byte) {
@@ -174,29 +173,34 @@ func (r *testReceiver) counts(name string) map[string]int64 {
 	return profiletest.MetricsBy(r.t, r.telemetry, "otelcol_receiver_profiles_file_"+name, "outcome")[""]
 }
 
-// filesIn returns the names of the files below a directory.
+// filesIn returns the paths of the files below a directory, but hidden ones.
 func filesIn(t *testing.T, dir string) (names []string) {
 	t.Helper()
-	found, failed := archive.Find([]string{dir})
-	require.Empty(t, failed)
-	for _, file := range found {
-		relative, err := filepath.Rel(dir, file.Path)
-		require.NoError(t, err)
+	require.NoError(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || strings.HasPrefix(entry.Name(), ".") {
+			return err
+		}
+		relative, err := filepath.Rel(dir, path)
 		names = append(names, relative)
-	}
-	slices.Sort(names)
+		return err
+	}))
 	return names
 }
 
-// numbersIn returns the numbers of the payloads in a directory.
+// numbersIn returns the numbers of the payloads that count in the directory of an exporter.
 func numbersIn(t *testing.T, dir string) (numbers []int) {
 	t.Helper()
-	found, _ := archive.Find([]string{dir})
-	options := archive.Options{MaxMemory: 1 << 30}
-	for _, file := range found {
-		for record, err := range options.Records(t.Context(), file, archive.Part{}) {
+	s, err := store.Open(dir, store.ReadOptions{MaxRecord: 1 << 30, MaxDecoded: 1 << 30, Cache: 1 << 20})
+	require.NoError(t, err)
+	defer s.Close()
+	segments, err := s.Live(t.Context(), time.Time{}, time.Now().AddDate(100, 0, 0), nil)
+	require.NoError(t, err)
+	for _, file := range segments {
+		index, err := file.Index(t.Context())
+		require.NoError(t, err)
+		for data, err := range file.Records(t.Context(), index.Records) {
 			require.NoError(t, err)
-			pd, err := record.Profiles()
+			pd, err := store.Decode(file.Format, data, 1<<30)
 			require.NoError(t, err)
 			numbers = append(numbers, numberOf(pd))
 		}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -22,11 +23,11 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/filewatch"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilesfilereceiver/internal/filewatch"
 )
 
-// quietTime is how long a file must not have changed to be complete, unless its name says that it is.
+// quietTime is how long a file of another program must not have changed to be complete.
 const quietTime = 10 * time.Second
 
 // fileReceiver is the component.
@@ -41,10 +42,13 @@ type fileReceiver struct {
 	watcher  *filewatch.Watcher
 	archive  archive.Options
 	slots    *semaphore.Weighted // records in progress
-	inFlight *budget.Budget      // their bytes
-	rejected rejected
-	position position
-	idle     int // polls in a row without anything to read
+	inFlight *budget.Budget      // their bytes, and those of the record that is translated
+	// ingester translates records in other formats.
+	ingester       *ingest.Ingester
+	pathAttributes pathAttributes
+	rejected       rejected
+	position       position
+	idle           int // polls in a row without anything to read
 }
 
 func newReceiver(set receiver.Settings, config *Config, next xconsumer.Profiles) (*fileReceiver, error) {
@@ -55,6 +59,8 @@ func newReceiver(set receiver.Settings, config *Config, next xconsumer.Profiles)
 		// that takes all of it.
 		archive: archive.Options{MaxMemory: 4 * int64(config.MaxInFlight), MaxRecord: int64(config.MaxInFlight) / 8, Setting: "max_in_flight"},
 	}
+	r.ingester = r.newIngester(set)
+	r.pathAttributes = pathAttributes{expression: regexp.MustCompile(config.PathAttributes), logger: set.Logger}
 	var reportErr, telemetryErr error
 	r.obsreport, reportErr = receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{ReceiverID: set.ID, Transport: "file", ReceiverCreateSettings: set})
 	r.watcher = r.newWatcher()
@@ -74,18 +80,12 @@ func (r *fileReceiver) newWatcher() *filewatch.Watcher {
 	}
 	w := filewatch.New(watch, r.read, r.logger)
 	w.StartAtEnd = r.config.StartAt == startAtEnd
-	w.IsClosed, w.QuietTime = isClosed, quietTime
+	w.QuietTime = quietTime
 	w.Polled, w.Missing = r.polled, r.reportMissing
 	return w
 }
 
 var escapeGlob = strings.NewReplacer("*", "\\*", "?", "\\?", "[", "\\[", "{", "\\{", "\\", "\\\\")
-
-// isClosed reports whether the exporter has closed, and so renamed, the file of this path. Such a file is not empty.
-func isClosed(path string) bool {
-	_, ok := recordfile.ParseName(filepath.Base(path))
-	return ok
-}
 
 // Start starts to read.
 func (r *fileReceiver) Start(ctx context.Context, host component.Host) error {
@@ -107,6 +107,11 @@ func (r *fileReceiver) Shutdown(ctx context.Context) error {
 
 // polled is called after each poll of the Watcher.
 func (r *fileReceiver) polled(unhandled int) {
+	if r.config.AfterRead != afterReadKeep {
+		if err := r.watcher.RemoveEmpty(); err != nil {
+			r.logger.Warn("Cannot remove empty directories; will retry", zap.String("path", r.config.Watch.Directory), zap.Error(err))
+		}
+	}
 	if unhandled > 0 || r.watcher.Backlog().Files > 0 {
 		r.idle = 0
 		return

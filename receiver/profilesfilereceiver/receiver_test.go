@@ -23,6 +23,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -33,8 +34,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilesfilereceiver/internal/metadata"
 )
 
@@ -42,27 +44,24 @@ import (
 func writeFiles(t *testing.T, dir string, n int) (numbers []int) {
 	for i := range n {
 		numbers = append(numbers, i+1)
-		writeRecords(t, dir, zstd, i+1)
+		writeRecords(t, dir, segment.Proto, "checkout", i+1)
 	}
 	return numbers
 }
 
 func TestReadsFilesOfAllFormats(t *testing.T) {
-	dir := t.TempDir()
-	n := 0
-	for _, content := range []recordfile.Content{recordfile.OTLPProto, recordfile.OTLPJSON} {
-		for _, compression := range []recordfile.Compression{recordfile.None, recordfile.Gzip, recordfile.Zstd} {
-			writeRecords(t, filepath.Join(dir, "ours"), recordfile.Format{Content: content, Compression: compression}, n+1, n+2)
-			n += 2
-		}
-	}
+	dir, stored := t.TempDir(), t.TempDir()
+	writeRecords(t, stored, segment.Proto, "checkout", 1, 2)
+	writeRecords(t, stored, segment.JSON, "cart", 3, 4)
+	n := 4
 	// contrib's, and bare messages of other programs.
 	write(t, filepath.Join(dir, "contrib.pb"), profiletest.Prefixed(message(t, n+1), message(t, n+2)))
 	write(t, filepath.Join(dir, "contrib.pb.zst"), profiletest.Prefixed(profiletest.Zstd(t, message(t, n+3)), profiletest.Zstd(t, message(t, n+4))))
 	write(t, filepath.Join(dir, "contrib.json"), append(profiletest.JSON(t, payload(t, n+5)), '\n'))
 	write(t, filepath.Join(dir, "async-profiler.otlp"), message(t, n+6))
 	// These are not read.
-	write(t, filepath.Join(dir, "profiles-20260101T000000.000Z-000001.otlp.pb.partial"), profiletest.Prefixed(message(t, 99)))
+	write(t, filepath.Join(dir, "file.partial"), profiletest.Prefixed(message(t, 99)))
+	write(t, filepath.Join(stored, "other"), profiletest.Prefixed(message(t, 99)))
 	write(t, filepath.Join(dir, "excluded", "file"), profiletest.Prefixed(message(t, 99)))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "growing"), profiletest.Prefixed(message(t, 99)), 0o600))
 
@@ -71,9 +70,9 @@ func TestReadsFilesOfAllFormats(t *testing.T) {
 		all = append(all, i+1)
 	}
 	var next testConsumer
-	r := start(t, fmt.Sprintf("include: [%q]\nexclude: [%q]", dir+"/**", dir+"/excluded/**"), &next)
+	r := start(t, fmt.Sprintf("directory: %q\ninclude: [%q]\nexclude: [%q]", stored, dir+"/**", dir+"/excluded/**"), &next)
 	r.await(&next, all...)
-	assert.Equal(t, map[string]int64{"success": 10}, r.counts("files"))
+	assert.Equal(t, map[string]int64{"success": 6}, r.counts("files"))
 	assert.Equal(t, map[string]int64{"accepted": int64(n + 6)}, r.counts("records"))
 }
 
@@ -97,7 +96,7 @@ func TestRetriesUntilTheRecordIsAccepted(t *testing.T) {
 			return errors.Join(consumererror.NewPermanent(errors.New("never")), errors.New("later"))
 		}
 	}
-	r := start(t, fmt.Sprintf("include: [%q]", dir+"/*.zst"), &next)
+	r := start(t, fmt.Sprintf("directory: %q", dir), &next)
 	require.Eventually(t, func() bool {
 		return len(next.got()) == 19 && r.counts("records")["retried"] > 5 && r.watcher.Backlog().Files == 1
 	}, patience, time.Millisecond)
@@ -123,7 +122,7 @@ func TestBacklogWhileTheNextConsumerIsUnavailable(t *testing.T) {
 		}
 		return errors.New("away")
 	}}
-	r := start(t, fmt.Sprintf("include: [%q]\nconcurrency: 2\nafter_read: delete\nrejected: {directory: %q}", dir+"/*.zst", t.TempDir()), &next)
+	r := start(t, fmt.Sprintf("directory: %q\nconcurrency: 2\nafter_read: delete\nrejected: {directory: %q}", dir, t.TempDir()), &next)
 	require.Eventually(t, func() bool { return r.watcher.Backlog().Files == 30 && attempts.Load() > 6 }, patience, time.Millisecond)
 	waiting := r.watcher.Backlog()
 	assert.Greater(t, waiting.Bytes, int64(30*100))
@@ -143,8 +142,8 @@ func TestBacklogWhileTheNextConsumerIsUnavailable(t *testing.T) {
 // Permanently rejected records are kept, and can be sent again from the rejected directory.
 func TestRejectedRecordsAreKept(t *testing.T) {
 	dir, rejected := t.TempDir(), filepath.Join(t.TempDir(), "rejected")
-	path := writeRecords(t, dir, zstd, 1, 2, 3)
-	writeRecords(t, dir, recordfile.Format{Content: recordfile.OTLPJSON}, 4, 5)
+	path := writeRecords(t, dir, segment.Proto, "checkout", 1, 2, 3)
+	writeRecords(t, dir, segment.JSON, "checkout", 4, 5)
 	next := testConsumer{answer: func(_ context.Context, pd pprofile.Profiles) error {
 		switch numberOf(pd) {
 		case 2, 4:
@@ -154,7 +153,7 @@ func TestRejectedRecordsAreKept(t *testing.T) {
 		}
 		return nil
 	}}
-	r := start(t, fmt.Sprintf("include: [%q]\nafter_read: delete\nrejected: {directory: %q}", dir+"/*.otlp.*", rejected), &next)
+	r := start(t, fmt.Sprintf("directory: %q\nafter_read: delete\nrejected: {directory: %q}", dir, rejected), &next)
 	r.await(&next, 1, 3)
 	assert.Empty(t, filesIn(t, dir))
 	assert.Equal(t, []int{2, 4, 5}, numbersIn(t, rejected))
@@ -163,14 +162,14 @@ func TestRejectedRecordsAreKept(t *testing.T) {
 	assert.Equal(t, map[string]int64{"accepted": 2, "rejected": 3}, r.counts("records"))
 
 	var accepting testConsumer
-	start(t, fmt.Sprintf("include: [%q]", rejected+"/*"), &accepting).await(&accepting, 2, 4, 5)
+	start(t, fmt.Sprintf("directory: %q", rejected), &accepting).await(&accepting, 2, 4, 5)
 }
 
 // A record is not completed before it is on the disk, and does not hold up others until then.
 func TestRejectedRecordWaitsForSpace_R19(t *testing.T) {
 	dir, blocked := t.TempDir(), filepath.Join(t.TempDir(), "file")
-	writeRecords(t, dir, zstd, 1, 2)
-	writeRecords(t, dir, zstd, 3)
+	writeRecords(t, dir, segment.Proto, "checkout", 1, 2)
+	writeRecords(t, dir, segment.Proto, "checkout", 3)
 	write(t, blocked, []byte("not a directory"))
 	profiletest.Injected(t, "1 directories that cannot be written")
 	next := testConsumer{answer: func(_ context.Context, pd pprofile.Profiles) error {
@@ -179,7 +178,7 @@ func TestRejectedRecordWaitsForSpace_R19(t *testing.T) {
 		}
 		return nil
 	}}
-	r := start(t, fmt.Sprintf("include: [%q]\nconcurrency: 1\nafter_read: delete\nrejected: {directory: %q}", dir+"/*.zst", blocked), &next)
+	r := start(t, fmt.Sprintf("directory: %q\nconcurrency: 1\nafter_read: delete\nrejected: {directory: %q}", dir, blocked), &next)
 	require.Eventually(t, func() bool { return len(next.got()) == 2 }, patience, time.Millisecond)
 	r.awaitLog("Cannot process file; will retry")
 	require.Eventually(t, func() bool { return len(filesIn(t, dir)) == 1 }, patience, time.Millisecond)
@@ -200,9 +199,12 @@ func TestRejectedDirectoryIsBounded(t *testing.T) {
 	data := profiletest.Proto(t, payload(t, 1))
 	dir := t.TempDir()
 	k := rejected{config: RejectedConfig{Directory: dir, MaxTotalSize: config.Size(3 * sharePerList * len(data))}, logger: set.Logger, telemetry: telemetry}
-	keep := func() { require.NoError(t, k.keep(&archive.Record{Data: data, Encoding: archive.OTLPProto})) }
+	options := archive.Options{MaxMemory: 1 << 30}
+	keep := func() {
+		require.NoError(t, k.keep(options.RecordOf(archive.Record{Encoding: archive.OTLPProto, Data: data})))
+	}
 	keep()
-	old := filepath.Join(dir, "profiles-20200101T000000.000Z-000001.otlp.pb")
+	old := filepath.Join(dir, "2020/01/01/00/20200101T000000.000Z-000000000001.19700101T000000Z-19700101T000001Z.otlp.pb.zst")
 	write(t, old, make([]byte, k.config.MaxTotalSize))
 	keep()
 	keep()
@@ -259,27 +261,27 @@ func huge(t *testing.T, n int) []byte {
 func TestDamagedFilesAreKept(t *testing.T) {
 	tooLarge, tooMuch := huge(t, 200_000), huge(t, 100_000)
 	for _, afterRead := range []string{"delete", "move\nmove_to: /nowhere", "keep"} {
-		dir, rejected := t.TempDir(), t.TempDir()
-		damaged := writeRecords(t, filepath.Join(dir, "checkout"), zstd, 1, 2, 3)
+		dir, stored, rejected := t.TempDir(), t.TempDir(), t.TempDir()
+		damaged := writeRecords(t, stored, segment.Proto, "checkout", 1, 2, 3)
 		whole, err := os.ReadFile(damaged)
 		require.NoError(t, err)
 		second := bytes.Index(whole[4:], []byte{0x28, 0xb5, 0x2f, 0xfd}) + 4
 		whole[second+40] ^= 0xff
 		write(t, damaged, whole)
-		empty := writeRecords(t, filepath.Join(dir, "empty"), zstd, 1)
+		empty := writeRecords(t, stored, segment.Proto, "empty", 1)
 		write(t, empty, nil)
 		at := func(name string) string { return filepath.Join(dir, name) }
 		write(t, at("other"), profiletest.Gzip(t, []byte("no profile\x01")))
 		write(t, at("large"), profiletest.Prefixed(tooLarge, message(t, 4)))
 		write(t, at("much"), profiletest.Prefixed(tooMuch, message(t, 5)))
 		write(t, at("log.jsonl"), bytes.Repeat([]byte("{\"level\":\"info\"}\n"), 100)) // each line is a part that cannot be read
-		mayGrow := []string{at("empty.otlp.pb"), at(filepath.Base(damaged) + ".partial")}
+		mayGrow := []string{at("empty.otlp.pb"), damaged + ".partial"}
 		for _, path := range mayGrow {
 			write(t, path, nil)
 		}
 
 		var next testConsumer
-		r := start(t, fmt.Sprintf("include: [%q]\nafter_read: %s\nrejected: {directory: %q}\nmax_in_flight: 16MiB", dir+"/**", afterRead, rejected), &next)
+		r := start(t, fmt.Sprintf("directory: %q\ninclude: [%q]\nafter_read: %s\nrejected: {directory: %q}\nmax_in_flight: 16MiB", stored, dir+"/**", afterRead, rejected), &next)
 		r.await(&next, 1, 3, 4, 5)
 		r.awaitLog("Read all files")
 		assert.Equal(t, map[string]int64{"damaged": 6}, r.counts("files"))
@@ -298,20 +300,81 @@ func TestDamagedFilesAreKept(t *testing.T) {
 		for _, path := range mayGrow {
 			assert.FileExists(t, path)
 		}
-		kept := rejected
+		kept, keptStored := filepath.Join(rejected, damagedDir), filepath.Join(rejected, damagedDir)
 		if afterRead == "keep" {
-			kept = dir
+			kept, keptStored = dir, stored
 		} else {
 			assert.NoFileExists(t, damaged)
-			assert.NoFileExists(t, empty+".index")
+			assert.Empty(t, numbersIn(t, rejected), "they are no rejected records")
 		}
-		content, err := os.ReadFile(filepath.Join(kept, "checkout", filepath.Base(damaged)))
+		content, err := os.ReadFile(filepath.Join(keptStored, strings.TrimPrefix(damaged, stored)))
 		require.NoError(t, err)
 		assert.Equal(t, whole, content)
-		for _, name := range []string{"other", "large", "much", "log.jsonl", "empty/" + filepath.Base(empty), "empty/" + filepath.Base(empty) + ".index"} {
+		assert.FileExists(t, filepath.Join(keptStored, strings.TrimPrefix(empty, stored)))
+		for _, name := range []string{"other", "large", "much", "log.jsonl"} {
 			assert.FileExists(t, filepath.Join(kept, name))
 		}
 	}
+}
+
+// The index of a file is not needed: damage there costs nothing.
+func TestDamagedIndex(t *testing.T) {
+	dir := t.TempDir()
+	path := writeRecords(t, dir, segment.Proto, "checkout", 1, 2)
+	whole, err := os.ReadFile(path)
+	require.NoError(t, err)
+	whole[len(whole)-20] ^= 0xff
+	write(t, path, whole)
+	var next testConsumer
+	r := start(t, fmt.Sprintf("directory: %q\nafter_read: delete\nrejected: {directory: %q}", dir, t.TempDir()), &next)
+	r.await(&next, 1, 2)
+	require.Eventually(t, func() bool { return len(filesIn(t, dir)) == 0 }, patience, time.Millisecond)
+	assert.Equal(t, map[string]int64{"success": 1}, r.counts("files"))
+}
+
+// A directory that is compacted is not sent: its files would be sent again under other names.
+func TestDirectoryThatIsCompactedIsNotSent(t *testing.T) {
+	dir := t.TempDir()
+	writeRecords(t, dir, segment.Proto, "checkout", 1)
+	claim, err := store.ClaimDirectory(dir, store.Compacts)
+	require.NoError(t, err)
+	cfg := createDefaultConfig().(*Config)
+	require.NoError(t, profiletest.LoadConfig(fmt.Sprintf("directory: %q", dir), cfg))
+	var next testConsumer
+	r, err := newReceiver(receivertest.NewNopSettings(metadata.Type), cfg, &next)
+	require.NoError(t, err)
+	require.EqualError(t, r.Start(t.Context(), componenttest.NewNopHost()), fmt.Sprintf(
+		"directory: directory %s: a process that compacts its files runs: must not be a directory whose files this process sends", dir))
+	require.NoError(t, r.Shutdown(t.Context()))
+	require.NoError(t, claim.Close())
+
+	sending := start(t, fmt.Sprintf("directory: %q", dir), &next)
+	sending.await(&next, 1)
+	_, err = store.ClaimDirectory(dir, store.Compacts)
+	var inUse *store.InUseError
+	require.ErrorAs(t, err, &inUse)
+	require.NoError(t, sending.Shutdown(t.Context()))
+	claim, err = store.ClaimDirectory(dir, store.Compacts)
+	require.NoError(t, err)
+	require.NoError(t, claim.Close())
+}
+
+// A directory may come into being later. Empty hours that are over go, and that of now stays for the exporter.
+func TestDirectoryThatComesLater(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "later")
+	old := filepath.Join(dir, "service.name=old", "2020", "01", "02", "03")
+	var next testConsumer
+	r := start(t, fmt.Sprintf("directory: %q\nafter_read: delete\nrejected: {directory: %q}", dir, t.TempDir()), &next)
+	r.awaitLog("Read all files")
+	assert.NoDirExists(t, dir)
+	require.NoError(t, os.MkdirAll(old, 0o700))
+	path := writeRecords(t, dir, segment.Proto, "checkout", 1)
+	r.await(&next, 1)
+	require.Eventually(t, func() bool {
+		_, err := os.Stat(filepath.Dir(filepath.Dir(filepath.Dir(old))))
+		return os.IsNotExist(err) && len(filesIn(t, dir)) == 0
+	}, patience, time.Millisecond)
+	assert.DirExists(t, filepath.Dir(path))
 }
 
 func TestAfterRead(t *testing.T) {
@@ -322,23 +385,21 @@ func TestAfterRead(t *testing.T) {
 		{"", 1, 0}, {"after_read: delete", 0, 0}, {"after_read: move\nmove_to: %q", 0, 1},
 	} {
 		dir, to := t.TempDir(), t.TempDir()
-		path := writeRecords(t, filepath.Join(dir, "checkout"), zstd, 1, 2)
+		path := writeRecords(t, dir, segment.Proto, "checkout", 1, 2)
 		if strings.Contains(test.yaml, "%q") {
 			to = dir + `/do*n\e` // within the globs
 			test.yaml = fmt.Sprintf(test.yaml, to)
 		}
 		var next testConsumer
-		r := start(t, fmt.Sprintf("include: [%q]\n%s\nrejected: {directory: %q}", dir+"/**/*.zst", test.yaml, t.TempDir()), &next)
+		r := start(t, fmt.Sprintf("directory: %q\n%s\nrejected: {directory: %q}", dir, test.yaml, t.TempDir()), &next)
 		r.await(&next, 1, 2)
 		r.awaitLog("Read all files")
 		require.NoError(t, r.Shutdown(t.Context()))
 		_, err := os.Stat(path)
 		assert.Equal(t, test.left == 0, os.IsNotExist(err), test.yaml)
-		_, err = os.Stat(path + ".index")
-		assert.Equal(t, test.left == 0, os.IsNotExist(err), test.yaml)
 		if test.moved > 0 {
-			assert.Equal(t, []string{filepath.Join("checkout", filepath.Base(path))}, filesIn(t, to))
-			assert.FileExists(t, filepath.Join(to, "checkout", filepath.Base(path)+".index"))
+			assert.Equal(t, []string{strings.TrimPrefix(path, dir+"/")}, filesIn(t, to))
+			assert.Equal(t, []int{1, 2}, numbersIn(t, to), "it is again a directory of an exporter")
 		}
 	}
 }
@@ -346,10 +407,10 @@ func TestAfterRead(t *testing.T) {
 // If a file cannot be moved, nothing of it is sent again until it can.
 func TestFileThatCannotBeMoved(t *testing.T) {
 	dir, blocked := t.TempDir(), filepath.Join(t.TempDir(), "file")
-	path := writeRecords(t, dir, zstd, 1, 2)
+	path := writeRecords(t, dir, segment.Proto, "checkout", 1, 2)
 	write(t, blocked, []byte("not a directory"))
 	var next testConsumer
-	r := start(t, fmt.Sprintf("include: [%q]\nafter_read: move\nmove_to: %q", dir+"/*.zst", blocked), &next)
+	r := start(t, fmt.Sprintf("directory: %q\nafter_read: move\nmove_to: %q", dir, blocked), &next)
 	r.awaitLog("Cannot process file")
 	assert.FileExists(t, path)
 	require.NoError(t, os.Remove(blocked))
@@ -361,8 +422,8 @@ func TestFileThatCannotBeMoved(t *testing.T) {
 // accepted, also of a file of which later records were.
 func TestRestartSendsTheRest(t *testing.T) {
 	dir, h := t.TempDir(), &profiletest.Storage{}
-	writeRecords(t, dir, zstd, 1, 2, 3, 4, 5, 6)
-	writeRecords(t, dir, zstd, 7)
+	writeRecords(t, dir, segment.Proto, "checkout", 1, 2, 3, 4, 5, 6)
+	writeRecords(t, dir, segment.Proto, "checkout", 7)
 	var first, second testConsumer
 	first.answer = func(ctx context.Context, pd pprofile.Profiles) error {
 		switch numberOf(pd) {
@@ -374,7 +435,7 @@ func TestRestartSendsTheRest(t *testing.T) {
 		}
 		return nil
 	}
-	yaml := fmt.Sprintf("include: [%q]\nstorage: file_storage", dir+"/*.zst")
+	yaml := fmt.Sprintf("directory: %q\nstorage: file_storage", dir)
 	r := startOn(t, h.Host(), yaml, &first)
 	require.Eventually(t, func() bool { return len(first.got()) == 4 }, patience, time.Millisecond)
 	require.NoError(t, r.Shutdown(t.Context()))
@@ -392,7 +453,7 @@ func TestRestartSendsTheRest(t *testing.T) {
 // A file that the exporter still closes, or that retention removes, is locked.
 func TestLockedFileIsReadLater(t *testing.T) {
 	dir := t.TempDir()
-	path := writeRecords(t, dir, zstd, 1)
+	path := writeRecords(t, dir, segment.Proto, "checkout", 1)
 	f, err := os.Open(path)
 	require.NoError(t, err)
 	other, err := os.Open(path)
@@ -405,8 +466,8 @@ func TestLockedFileIsReadLater(t *testing.T) {
 		t.Skip("no locks here")
 	}
 	var next testConsumer
-	r := start(t, fmt.Sprintf("include: [%q]", dir+"/*.zst"), &next)
-	writeRecords(t, dir, zstd, 2)
+	r := start(t, fmt.Sprintf("directory: %q", dir), &next)
+	writeRecords(t, dir, segment.Proto, "checkout", 2)
 	require.Eventually(t, func() bool { return len(next.got()) == 1 }, patience, time.Millisecond)
 	require.NoError(t, f.Close())
 	r.await(&next, 1, 2)
@@ -414,19 +475,19 @@ func TestLockedFileIsReadLater(t *testing.T) {
 
 func TestStartAtEndSkipsExistingFiles(t *testing.T) {
 	dir := t.TempDir()
-	writeRecords(t, dir, zstd, 1)
+	writeRecords(t, dir, segment.Proto, "checkout", 1)
 	var next testConsumer
-	r := start(t, fmt.Sprintf("include: [%q]\nstart_at: end", dir+"/*.zst"), &next)
+	r := start(t, fmt.Sprintf("directory: %q\nstart_at: end", dir), &next)
 	r.awaitLog("Read all files")
-	writeRecords(t, dir, zstd, 2)
+	writeRecords(t, dir, segment.Proto, "checkout", 2)
 	r.await(&next, 2)
 }
 
 // The next consumer accepts two records, and takes long for the others.
 func TestReplayLogsItsPosition(t *testing.T) {
 	dir := t.TempDir()
-	first := writeRecords(t, dir, zstd, 1, 2, 3)
-	writeRecords(t, dir, zstd, 4)
+	first := writeRecords(t, dir, segment.Proto, "checkout", 1, 2, 3)
+	writeRecords(t, dir, segment.Proto, "checkout", 4)
 	for _, replays := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			next := testConsumer{answer: func(ctx context.Context, pd pprofile.Profiles) error {
@@ -435,7 +496,7 @@ func TestReplayLogsItsPosition(t *testing.T) {
 				}
 				return ctx.Err()
 			}}
-			r := start(t, fmt.Sprintf("include: [%q]\nonce: %v", dir+"/*.zst", replays), &next)
+			r := start(t, fmt.Sprintf("directory: %q\nonce: %v", dir, replays), &next)
 			time.Sleep(positionEvery - time.Second)
 			synctest.Wait()
 			require.Equal(t, once(1, 2), next.got())
@@ -469,9 +530,9 @@ func TestOnceStopsTheCollector(t *testing.T) {
 	signal.Notify(terminated, syscall.SIGTERM)
 	defer signal.Stop(terminated)
 	dir := t.TempDir()
-	writeRecords(t, dir, zstd, 1, 2, 3)
+	writeRecords(t, dir, segment.Proto, "checkout", 1, 2, 3)
 	var next testConsumer
-	r := start(t, fmt.Sprintf("include: [%q]\nonce: true", dir+"/*.zst"), &next)
+	r := start(t, fmt.Sprintf("directory: %q\ninclude: [%q]\nonce: true", dir, dir+"/**"), &next) // each file once
 	<-terminated
 	r.await(&next, 1, 2, 3)
 	entry := r.awaitLog("Read all files")

@@ -21,9 +21,6 @@ import (
 // sizeOf is the memory that sending a record takes: its bytes, those of an exporter, and the decoded
 // Profiles.
 func (r *fileReceiver) sizeOf(record *archive.Record) (int64, error) {
-	if record.Encoding != archive.OTLPProto && record.Encoding != archive.OTLPJSON {
-		return 0, fmt.Errorf("is %s: must be OTLP; the pprof receiver reads pprof files", record.Encoding)
-	}
 	size, err := record.DecodedSize()
 	return size + 2*int64(len(record.Data)), err
 }

@@ -10,18 +10,20 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
-// rejected writes rejected records into files of the exporter's format, one record in each.
+// rejected writes rejected records into a directory as the exporter does, one record in each file.
 type rejected struct {
 	config    RejectedConfig
 	logger    *zap.Logger
 	telemetry *telemetry
 
 	mu       sync.Mutex
-	writer   *recordfile.Writer // nil before the first record
-	unlisted int64              // bytes written since max_total_size was applied
+	writer   *store.Writer // nil before the first record
+	unlisted int64         // bytes written since max_total_size was applied
 }
 
 // sharePerList is the part of max_total_size that may be written before it is applied again: that lists the whole
@@ -36,23 +38,27 @@ func (k *rejected) keep(record *archive.Record) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.writer == nil {
-		writer, err := recordfile.OpenWriter(k.options())
+		writer, err := store.OpenWriter(k.options())
 		if err != nil {
 			return err
 		}
 		k.writer, k.unlisted = writer, int64(k.config.MaxTotalSize)
 	}
+	pd, err := record.Profiles()
+	if err != nil {
+		return err
+	}
+	entry, err := contents.Describe(pd)
+	if err != nil {
+		entry = nil // readers of the record have the error
+	}
 	message := record.Data
 	if record.Encoding != archive.OTLPProto {
-		pd, err := record.Profiles()
-		if err != nil {
-			return err
-		}
 		if message, err = (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd); err != nil {
 			return err
 		}
 	}
-	err := k.writer.Append(recordfile.Record{Data: message})
+	err = k.writer.Append(store.Record{Data: message, Entry: entry})
 	k.writer.Tick() // retries writes that a full disk prevented
 	k.unlisted += int64(len(message))
 	if err != nil || k.unlisted >= int64(k.config.MaxTotalSize)/sharePerList {
@@ -62,14 +68,14 @@ func (k *rejected) keep(record *archive.Record) error {
 	return err
 }
 
-func (k *rejected) options() recordfile.Options {
-	return recordfile.Options{
+func (k *rejected) options() store.Options {
+	return store.Options{
 		Directory: k.config.Directory,
-		Format:    recordfile.Format{Content: recordfile.OTLPProto, Compression: recordfile.Zstd},
-		Rotation:  recordfile.Rotation{MaxRecords: 1},
-		Sync:      recordfile.SyncRecord,
+		Format:    segment.Proto,
+		Rotation:  store.Rotation{MaxRecords: 1},
+		Sync:      store.SyncRecord,
 		MaxOpen:   1,
-		Retention: recordfile.Retention{MaxTotalSize: int64(k.config.MaxTotalSize)},
+		Retention: store.Retention{MaxTotalSize: int64(k.config.MaxTotalSize)},
 		FileRemoved: func(path string, size int64) {
 			k.telemetry.countRemovedRejected()
 			k.logger.Warn("Removed rejected file: max_total_size is reached", zap.String("path", path), zap.Int64("bytes", size))

@@ -53,12 +53,9 @@ func syncDir(open func(string, ...string) (layout.Dir, error), directory, name s
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// DamagedDir has the damaged inputs of compacted files, by their paths. They do not count.
-const DamagedDir = "damaged"
-
-// moveDamaged moves a file to DamagedDir. Another one of its path stays there.
+// moveDamaged moves a file to layout.DamagedDir. Another one of its path stays there.
 func moveDamaged(root layout.Dir, open func(string, ...string) (layout.Dir, error), directory, name string) error {
-	to := path.Join(DamagedDir, name)
+	to := path.Join(layout.DamagedDir, name)
 	dir, err := open(directory, strings.Split(path.Dir(to), "/")...)
 	if err != nil {
 		return err

@@ -59,11 +59,13 @@ const (
 	PartialSuffix = ".partial"
 	// MakingSuffix is for a segment that is being compacted. It does not count.
 	MakingSuffix = ".making"
-	CreatedTime  = "20060102T150405.000Z"
-	BoundTime    = "20060102T150405Z"
-	HourPath     = "2006/01/02/15"
-	DayPath      = "2006/01/02"
-	MonthPath    = "2006/01"
+	// DamagedDir has the damaged inputs of compacted files, by their paths. They do not count.
+	DamagedDir  = "damaged"
+	CreatedTime = "20060102T150405.000Z"
+	BoundTime   = "20060102T150405Z"
+	HourPath    = "2006/01/02/15"
+	DayPath     = "2006/01/02"
+	MonthPath   = "2006/01"
 )
 
 var (

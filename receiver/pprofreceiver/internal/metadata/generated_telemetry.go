@@ -29,7 +29,6 @@ type TelemetryBuilder struct {
 	mu                               sync.Mutex
 	registrations                    []metric.Registration
 	ReceiverPprofBaselineResets      metric.Int64Counter
-	ReceiverPprofFiles               metric.Int64Counter
 	ReceiverPprofPayloadSize         metric.Int64Counter
 	ReceiverPprofRejectedRequests    metric.Int64Counter
 	ReceiverPprofRepairs             metric.Int64Counter
@@ -39,7 +38,6 @@ type TelemetryBuilder struct {
 	ReceiverPprofSkippedAttachments  metric.Int64Counter
 	ReceiverPprofTargetUp            metric.Int64ObservableGauge
 	ReceiverPprofTranslationDuration metric.Float64Histogram
-	ReceiverPprofUnmatchedFiles      metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -102,12 +100,6 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{reset}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.ReceiverPprofFiles, err = builder.meter.Int64Counter(
-		"otelcol_receiver_pprof_files",
-		metric.WithDescription("Files that were read or skipped. [Development]"),
-		metric.WithUnit("{file}"),
-	)
-	errs = errors.Join(errs, err)
 	builder.ReceiverPprofPayloadSize, err = builder.meter.Int64Counter(
 		"otelcol_receiver_pprof_payload_size",
 		metric.WithDescription("Size of translated pprof payloads after decompression. [Development]"),
@@ -162,12 +154,6 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithDescription("Time to translate a decompressed profile to OTLP. [Development]"),
 		metric.WithUnit("s"),
 		metric.WithExplicitBucketBoundaries([]float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5}...),
-	)
-	errs = errors.Join(errs, err)
-	builder.ReceiverPprofUnmatchedFiles, err = builder.meter.Int64Counter(
-		"otelcol_receiver_pprof_unmatched_files",
-		metric.WithDescription("Files that path_attributes does not match. [Development]"),
-		metric.WithUnit("{file}"),
 	)
 	errs = errors.Join(errs, err)
 	return &builder, errs

@@ -25,7 +25,6 @@ func TestSetupTelemetry(t *testing.T) {
 		return nil
 	}))
 	tb.ReceiverPprofBaselineResets.Add(context.Background(), 1)
-	tb.ReceiverPprofFiles.Add(context.Background(), 1)
 	tb.ReceiverPprofPayloadSize.Add(context.Background(), 1)
 	tb.ReceiverPprofRejectedRequests.Add(context.Background(), 1)
 	tb.ReceiverPprofRepairs.Add(context.Background(), 1)
@@ -34,11 +33,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ReceiverPprofScrapes.Add(context.Background(), 1)
 	tb.ReceiverPprofSkippedAttachments.Add(context.Background(), 1)
 	tb.ReceiverPprofTranslationDuration.Record(context.Background(), 1)
-	tb.ReceiverPprofUnmatchedFiles.Add(context.Background(), 1)
 	AssertEqualReceiverPprofBaselineResets(t, testTel,
-		[]metricdata.DataPoint[int64]{{Value: 1}},
-		metricdatatest.IgnoreTimestamp())
-	AssertEqualReceiverPprofFiles(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverPprofPayloadSize(t, testTel,
@@ -67,9 +62,6 @@ func TestSetupTelemetry(t *testing.T) {
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverPprofTranslationDuration(t, testTel,
 		[]metricdata.HistogramDataPoint[float64]{{}}, metricdatatest.IgnoreValue(),
-		metricdatatest.IgnoreTimestamp())
-	AssertEqualReceiverPprofUnmatchedFiles(t, testTel,
-		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 
 	require.NoError(t, testTel.Shutdown(context.Background()))

@@ -20,7 +20,8 @@ import (
 // finder finds the files that match a configuration.
 type finder struct {
 	include []*glob
-	exclude []string // absolute, with slashes
+	exclude []string     // absolute, with slashes
+	stored  *storeFinder // nil without a directory
 	logger  *zap.Logger
 }
 
@@ -32,7 +33,7 @@ type glob struct {
 }
 
 func newFinder(config Config, logger *zap.Logger) *finder {
-	f := &finder{logger: logger}
+	f := &finder{stored: newStoreFinder(config.Directory), logger: logger}
 	for i, text := range slices.Concat(config.Include, config.Exclude) {
 		path, err := filepath.Abs(filepath.FromSlash(text))
 		if err != nil { // there is no working directory, which the first search says
@@ -54,6 +55,17 @@ func newFinder(config Config, logger *zap.Logger) *finder {
 func (f *finder) find() (files []*File, complete bool) {
 	seen := map[string]bool{}
 	complete = true
+	if f.stored != nil {
+		found, err := f.stored.find()
+		for _, file := range found {
+			seen[file.Path] = true
+		}
+		files, complete = found, err == nil
+		if err != nil && !f.stored.failing {
+			f.logger.Warn("Cannot list directory; will retry", zap.String("path", f.stored.directory), zap.Error(err))
+		}
+		f.stored.failing = err != nil
+	}
 	for _, g := range f.include {
 		found, err := f.findIn(g, seen)
 		files = append(files, found...)
@@ -76,7 +88,7 @@ func (f *finder) findIn(g *glob, seen map[string]bool) (files []*File, err error
 	matches, err := g.list()
 	for _, relative := range matches {
 		path := filepath.Join(g.base, filepath.FromSlash(relative))
-		if seen[path] || hasSkippedName(path) || f.excluded(path) {
+		if seen[path] || hasSkippedName(path) || f.excluded(path) || f.stored.owns(path) {
 			continue
 		}
 		// Through root, so that no link leads out of it.
@@ -123,10 +135,13 @@ func (f *finder) excluded(path string) bool {
 	})
 }
 
-// MayRead reports whether the globs match a file with this path, in which * is a directory of any name. Links to the
-// directories of path and before the first wildcard of a glob are followed.
+// MayRead reports whether a file with this path, in which * is a directory of any name, is in the directory or matches the globs. Links
+// to the directories of path and before the first wildcard of a glob are followed.
 func (c *Config) MayRead(path string) bool {
 	f, resolved := newFinder(*c, nil), resolve(path)
+	if f.stored != nil && strings.HasPrefix(resolved, resolve(f.stored.directory)+string(filepath.Separator)) {
+		return true
+	}
 	if f.excluded(path) || f.excluded(resolved) {
 		return false
 	}

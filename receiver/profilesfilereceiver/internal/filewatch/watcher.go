@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -28,9 +29,6 @@ type Watcher struct {
 	// QuietTime is how long a file must not have changed to be complete. 0 is the poll interval.
 	QuietTime time.Duration
 
-	// IsClosed reports whether the path says that its file is complete. If such a file is empty, it is damaged, and handled.
-	// All other empty files are skipped, since a program may have just created them. Default: none.
-	IsClosed func(path string) bool
 	// StartAtEnd skips the files that the first poll ever finds.
 	StartAtEnd bool
 	// Missing is called with files that were removed while they waited for the Handler. nil is none.
@@ -90,16 +88,18 @@ const (
 // New returns a Watcher of a valid configuration.
 func New(config Config, handle Handler, logger *zap.Logger) *Watcher {
 	return &Watcher{
-		IsClosed: func(string) bool { return false },
-		config:   config, finder: newFinder(config, logger), handle: handle, logger: logger,
+		config: config, finder: newFinder(config, logger), handle: handle, logger: logger,
 		states: map[string]*state{}, changed: make(chan struct{}, 1), unsaved: map[string]*checkpoint{},
 	}
 }
 
 // Start loads the checkpoints of the receiver with this ID and starts to poll.
 func (w *Watcher) Start(ctx context.Context, host component.Host, receiver component.ID) error {
+	if err := w.finder.stored.start(); err != nil {
+		return fmt.Errorf("directory: %w", err)
+	}
 	if err := w.load(ctx, host, receiver); err != nil {
-		return err
+		return errors.Join(err, w.finder.stored.stop())
 	}
 	ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	w.running.Go(func() {
@@ -151,12 +151,13 @@ func (w *Watcher) Shutdown(ctx context.Context) error {
 	w.running.Wait()
 	w.cancel = nil
 	w.look(time.Now())
+	err := w.finder.stored.stop()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.storage == nil {
-		return nil
+		return err
 	}
-	return errors.Join(w.store(ctx), w.storage.Close(ctx))
+	return errors.Join(err, w.store(ctx), w.storage.Close(ctx))
 }
 
 // Poll finds files once, and handles those that are due. It is for tests, without Start.
@@ -228,7 +229,7 @@ func (w *Watcher) update(files []*File, start time.Time) (unhandled int) {
 		case s.checkpoint.Handled && s.checkpoint.Version.sameContent(file.version), s.removedAt.After(start):
 		case id != (version{}) && handled()[id], w.StartAtEnd && !w.started: // renamed, or there at the first start
 			w.set(file, checkpoint{Version: file.version, Handled: true})
-		case file.Size == 0 && !w.IsClosed(file.Path):
+		case file.Size == 0 && file.Stored == nil: // a program may have just created it; one of the exporter is damaged
 		default:
 			unhandled++
 			if s.inProgress == nil && !taken[id] && w.isComplete(file, start) {
@@ -265,7 +266,7 @@ func (w *Watcher) handledIdentities() map[version]bool {
 // isComplete also waits for an empty file: a program may copy it.
 func (w *Watcher) isComplete(file *File, now time.Time) bool {
 	quiet := cmp.Or(w.QuietTime, w.config.PollInterval)
-	return file.Size > 0 && w.IsClosed(file.Path) || now.Sub(file.state.since) >= quiet || now.Sub(file.Modified) >= quiet
+	return file.Size > 0 && file.Stored != nil || now.Sub(file.state.since) >= quiet || now.Sub(file.Modified) >= quiet
 }
 
 // compare orders the queue: files that were never tried, oldest first, then by the time of the retry.

@@ -14,14 +14,16 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 // Config says which files a Watcher finds. Embed it in a section of a component's
 // configuration with `mapstructure:",squash"`.
 type Config struct {
-	// Include are doublestar globs of the files to read: *, ?, **, [class] and
-	// {this,that}. Required.
+	// Directory is one that a profiles_file exporter writes, and that is not compacted: its closed files are read. This or
+	// include is required.
+	Directory string `mapstructure:"directory"`
+
+	// Include are doublestar globs of files of other programs: *, ?, **, [class] and {this,that}.
 	Include []string `mapstructure:"include"`
 
 	// Exclude are globs of files to skip.
@@ -53,7 +55,8 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 // Check checks all keys, for the Validate method of the section that embeds c.
 func (c *Config) Check(checks *config.Checks) {
 	const example = "a glob such as /var/lib/profiles/**/*.pb.gz"
-	checks.That(len(c.Include) > 0, "include", c.Include, example)
+	checks.That(c.Directory != "" || len(c.Include) > 0, "include", c.Include, example+", as there is no directory")
+	checks.Path("directory", c.Directory)
 	for _, glob := range c.Include {
 		checks.That(validGlob(glob), "include", glob, example)
 		checks.Path("include", glob)
@@ -70,9 +73,8 @@ func validGlob(glob string) bool {
 	return glob != "" && doublestar.ValidatePattern(filepath.ToSlash(glob))
 }
 
-// skippedSuffixes are of names that programs give to unfinished files, and of the indexes beside the files
-// of the profiles_file exporter. Hidden files are skipped as well.
-var skippedSuffixes = []string{".tmp", ".temp", ".partial", ".part", ".swp", "~", recordfile.IndexSuffix}
+// skippedSuffixes are of names that programs give to unfinished files. Hidden files are skipped as well.
+var skippedSuffixes = []string{".tmp", ".temp", ".partial", ".part", ".swp", "~"}
 
 func hasSkippedName(path string) bool {
 	return slices.ContainsFunc(skippedSuffixes, func(suffix string) bool { return strings.HasSuffix(path, suffix) })

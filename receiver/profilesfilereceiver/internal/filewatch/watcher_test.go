@@ -114,7 +114,7 @@ func TestResultsOfHandling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTest(t, t.TempDir(), nil)
 		w.answers = map[string]error{"a": &RetryError{Err: errors.New("later")}, "b": errors.New("never"), "c": ErrChanged, "e": errInProgress}
-		w.write(t, "a", "b", "c", "d", "e", "x.index", ".hidden")
+		w.write(t, "a", "b", "c", "d", "e", "x.part", ".hidden")
 		write(t, filepath.Join(w.dir, "empty"), "")
 		assert.Equal(t, []string{"a", "b", "c", "d", "e"}, w.poll(t))
 		time.Sleep(minRetryDelay)

@@ -10,6 +10,8 @@ import (
 	"reflect"
 	"syscall"
 	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 )
 
 // The results of handling a file, besides nil. After any other error, the file is skipped until it changes.
@@ -32,9 +34,11 @@ func (e *RetryError) Unwrap() error { return e.Err }
 // File is a version of a file.
 type File struct {
 	Path     string    // absolute
-	Relative string    // below the fixed part of the glob that it matches
+	Relative string    // below the directory, or the fixed part of the glob that it matches
 	Size     int64     // bytes
 	Modified time.Time // last change of the content
+	// Stored is the file in the directory of a profiles_file exporter; nil is one of another program.
+	Stored *layout.File
 
 	base    string // a directory; no link leads out of it
 	version version

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package archive
+package recordfile
 
 import (
 	"cmp"
@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
 )
 
@@ -31,11 +30,9 @@ const (
 
 // ManifestOf returns the name of the file that a manifest belongs to. ok is false for the names of other files.
 func ManifestOf(manifest string) (name string, ok bool) {
-	name, ok = strings.CutSuffix(strings.TrimPrefix(manifest, "."), recordfile.ManifestSuffix)
-	return name, ok && manifest == recordfile.ManifestName(name)
+	name, ok = strings.CutSuffix(strings.TrimPrefix(manifest, "."), ManifestSuffix)
+	return name, ok && manifest == ManifestName(name)
 }
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Manifest returns the content of a manifest.
 func Manifest(replaced []string) []byte {
@@ -56,7 +53,7 @@ func ParseManifest(of string, content []byte) (replaced []string, err error) {
 		return nil, errDamagedManifest
 	}
 	for name := range strings.FieldsSeq(string(content[:at])) {
-		if parsed, ours := recordfile.ParseName(name); ours && !parsed.Partial && name != of {
+		if parsed, ours := ParseName(name); ours && !parsed.Partial && name != of {
 			replaced = append(replaced, name)
 		}
 	}
@@ -81,7 +78,7 @@ func (e *ManifestError) Unwrap() error { return e.Err }
 // compacted is a file that replaces others, of its time.
 type compacted struct {
 	path string
-	name recordfile.Name
+	name Name
 }
 
 // Replaced returns the files among paths that others among them replace, each with the one that replaces it. read returns the manifest
@@ -93,7 +90,7 @@ func Replaced(paths []string, read func(path string) ([]byte, error)) (by map[st
 		if !strings.Contains(base, "s.otlp.") { // as a span ends; parsing each name would take longer than listing
 			continue
 		}
-		if name, ours := recordfile.ParseName(base); ours && !name.Partial && name.Span > 0 {
+		if name, ours := ParseName(base); ours && !name.Partial && name.Span > 0 {
 			replacing[directory] = append(replacing[directory], compacted{path, name})
 		}
 	}
@@ -106,7 +103,7 @@ func Replaced(paths []string, read func(path string) ([]byte, error)) (by map[st
 		if replacing[directory] == nil {
 			continue
 		}
-		if name, ours := recordfile.ParseName(base); ours && !name.Partial {
+		if name, ours := ParseName(base); ours && !name.Partial {
 			closed[directory] = append(closed[directory], compacted{path, name})
 		}
 	}
@@ -161,15 +158,5 @@ func (f *compacted) inputs(all []compacted) (paths []string) {
 // ReadManifest reads the manifest of a file of the operating system.
 func ReadManifest(path string) ([]byte, error) {
 	directory, name := filepath.Split(path)
-	return regularfile.Read(directory+recordfile.ManifestName(name), MaxManifest)
-}
-
-// withoutReplaced leaves out the files of the operating system that others replace.
-func withoutReplaced(files []File) (kept []File, failed []*ManifestError) {
-	paths := make([]string, len(files))
-	for i := range files {
-		paths[i] = files[i].Path
-	}
-	by, failed := Replaced(paths, ReadManifest)
-	return slices.DeleteFunc(files, func(f File) bool { return by[f.Path] != "" }), failed
+	return regularfile.Read(directory+ManifestName(name), MaxManifest)
 }

@@ -1,0 +1,226 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesfilereceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/otel/metric/noop"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilesfilereceiver/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
+)
+
+// records yields the records of a file, all of OTLP: those in other formats are translated. An error of the operating system, and
+// errShutdown, end the file; any other one concerns one record.
+func (r *fileReceiver) records(ctx context.Context, f *openFile) iter.Seq2[*archive.Record, error] {
+	switch {
+	case f.Stored != nil:
+		return r.storedRecords(f)
+	case isRecording(f.opened):
+		return r.chunks(ctx, f)
+	default:
+		return r.foreignRecords(ctx, f)
+	}
+}
+
+// storedRecords yields the records of a file of the exporter. A damaged index costs nothing: it is not needed.
+func (r *fileReceiver) storedRecords(f *openFile) iter.Seq2[*archive.Record, error] {
+	return func(yield func(*archive.Record, error) bool) {
+		reader := segment.NewReader(f.opened, 0, f.Size, f.Stored.Format, int(min(r.archive.MaxRecord, segment.MaxRecordSize)))
+		defer reader.Close()
+		encoding, number := archive.OTLPProto, 0
+		if f.Stored.Format == segment.JSON {
+			encoding = archive.OTLPJSON
+		}
+		for data, err := range reader.All() {
+			if errors.Is(err, segment.ErrNoIndex) {
+				continue
+			}
+			number++
+			var record *archive.Record
+			damage, isDamage := errors.AsType[*segment.DamageError](err)
+			tooLarge, isTooLarge := errors.AsType[*segment.SizeError](err)
+			switch {
+			case err == nil:
+				record = r.archive.RecordOf(archive.Record{File: f.Path, Number: number, Offset: reader.Start(), End: reader.Offset(), Encoding: encoding, Data: data})
+			case isTooLarge:
+				err = &archive.Error{File: f.Path, Record: number, Offset: damage.Offset, Err: r.archive.TooLarge(tooLarge.Size)}
+			case isDamage:
+				reason := fmt.Errorf("%w; skipped %d bytes", damage.Reason, damage.Length)
+				err = &archive.Error{File: f.Path, Record: number, Offset: damage.Offset, Err: reason}
+			}
+			if !yield(record, err) || err != nil && !isDamage {
+				return
+			}
+		}
+	}
+}
+
+// foreignRecords yields the records of a file of another program.
+func (r *fileReceiver) foreignRecords(ctx context.Context, f *openFile) iter.Seq2[*archive.Record, error] {
+	return func(yield func(*archive.Record, error) bool) {
+		for record, err := range r.archive.RecordsOf(f.opened, f.Path) {
+			if err == nil && record.Encoding == archive.JFR { // compressed as a whole
+				yield(r.recording(ctx, f))
+				return
+			}
+			if err == nil && record.Encoding != archive.OTLPProto && record.Encoding != archive.OTLPJSON {
+				payload := r.payload(f)
+				payload.Data = record.Data
+				if record.Encoding == archive.Folded {
+					payload.Folded = &foldedtranslator.Unmarshaler{}
+				}
+				record, err = r.translate(ctx, f, record.Number, payload)
+			}
+			if !yield(record, err) {
+				return
+			}
+		}
+	}
+}
+
+// recording returns a compressed recording of a JVM as one record.
+func (r *fileReceiver) recording(ctx context.Context, f *openFile) (*archive.Record, error) {
+	payload := r.payload(f)
+	if f.Size > r.archive.MaxRecord {
+		return nil, &archive.Error{File: f.Path, Record: 1, Offset: 0, Err: r.archive.TooLarge(f.Size)}
+	}
+	payload.Data = make([]byte, f.Size)
+	if _, err := f.opened.ReadAt(payload.Data, 0); err != nil {
+		return nil, err
+	}
+	return r.translate(ctx, f, 1, payload)
+}
+
+// unfinishedTime is how long a recording with an unfinished chunk must not have changed. A JVM writes to its chunk each second,
+// and leaves one unfinished only if it is killed.
+const unfinishedTime = time.Minute
+
+func isRecording(file io.ReaderAt) bool {
+	head := make([]byte, 4)
+	_, err := file.ReadAt(head, 0)
+	return err == nil && jfrtranslator.IsRecording(head)
+}
+
+// isUnfinished reports whether a JVM may still write the recording.
+func (r *fileReceiver) isUnfinished(f *openFile) bool {
+	return time.Since(f.Modified).Abs() < unfinishedTime && isRecording(f.opened) && r.ingester.Chunks(f.opened, f.Size).Unfinished()
+}
+
+// chunks yields those of a recording of a JVM.
+func (r *fileReceiver) chunks(ctx context.Context, f *openFile) iter.Seq2[*archive.Record, error] {
+	return func(yield func(*archive.Record, error) bool) {
+		payload := r.payload(f)
+		payload.Recording.Chunks, payload.Recording.Size = r.ingester.Chunks(f.opened, f.Size), f.Size
+		for number := 1; ; number++ {
+			record, err := r.translate(ctx, f, number, payload)
+			if errors.Is(err, io.EOF) || !yield(record, err) {
+				return
+			}
+		}
+	}
+}
+
+// translate returns a payload in another format as a record of OTLP. Its Profiles have the IDs that the pprof receiver gives them.
+func (r *fileReceiver) translate(ctx context.Context, f *openFile, number int, payload ingest.Payload) (*archive.Record, error) {
+	lease := r.inFlight.Lease(-1)
+	defer lease.Release()
+	translated, err := r.ingester.TranslateWithin(ctx, lease, payload)
+	var data []byte
+	if err == nil {
+		data, err = (&pprofile.ProtoMarshaler{}).MarshalProfiles(translated.Profiles)
+	}
+	_, isSystem := errors.AsType[syscall.Errno](err)
+	switch {
+	case err == nil:
+		return r.archive.RecordOf(archive.Record{File: f.Path, Number: number, Offset: -1, End: -1, Encoding: archive.OTLPProto, Data: data}), nil
+	case ctx.Err() != nil:
+		return nil, errShutdown
+	case isSystem, errors.Is(err, io.EOF):
+		return nil, err
+	default:
+		return nil, &archive.Error{File: f.Path, Record: number, Offset: -1, Err: err}
+	}
+}
+
+// newIngester returns what translates records.
+func (r *fileReceiver) newIngester(set receiver.Settings) *ingest.Ingester {
+	return ingest.New(ingest.Settings{
+		Logger:    set.Logger,
+		ScopeName: metadata.ScopeName,
+		Version:   set.BuildInfo.Version,
+		Unmarshaler: &pproftranslator.Unmarshaler{
+			Limits:         pproftranslator.Limits{DecompressedSize: int(r.archive.MaxRecord)},
+			TimestampLabel: "end_timestamp_ns", TraceIDLabel: "trace_id", SpanIDLabel: "span_id",
+		},
+		Legacy: true,
+		JFR:    ingest.JFR{NormalizeClassNames: true},
+		Metrics: ingest.Metrics{ // records are counted when they are sent
+			PayloadSize: noop.Int64Counter{}, TranslationDuration: noop.Float64Histogram{},
+			Repairs: noop.Int64Counter{},
+		},
+	}, r.next)
+}
+
+// payload returns what is known of all records of a file in another format.
+func (r *fileReceiver) payload(f *openFile) ingest.Payload {
+	attributes := r.pathAttributes.of(f.Path)
+	profileType := attributes[profileTypeGroup]
+	delete(attributes, profileTypeGroup)
+	return ingest.Payload{
+		Resource:    ingest.NewResource(attributes),
+		ProfileType: profileType,
+		Modified:    pcommon.NewTimestampFromTime(f.Modified),
+		Sender:      filepath.Dir(f.Path),
+	}
+}
+
+// profileTypeGroup is the named group of path_attributes that sets profile.type, and no attribute of the resource.
+const profileTypeGroup = "profile.type"
+
+// pathAttributes finds attributes in paths.
+type pathAttributes struct {
+	expression *regexp.Regexp
+	logger     *zap.Logger
+	warned     bool // that it does not match
+}
+
+// of returns the matches of the named groups in a path. It warns once of a path that does not match.
+func (a *pathAttributes) of(path string) map[string]string {
+	attributes := map[string]string{}
+	groups := a.expression.FindStringSubmatch(filepath.ToSlash(path))
+	for i, value := range groups {
+		if name := a.expression.SubexpNames()[i]; name != "" && value != "" {
+			attributes[attributeName(name)] = strings.ToValidUTF8(value, "\ufffd")
+		}
+	}
+	if groups == nil && !a.warned {
+		a.warned = true
+		a.logger.Warn("File path does not match path_attributes; reading it without these attributes",
+			zap.String("path", path), zap.Stringer("path_attributes", a.expression))
+	}
+	return attributes
+}
+
+// attributeName is the attribute that a group of path_attributes sets.
+var attributeName = strings.NewReplacer("__", "_", "_", ".").Replace
