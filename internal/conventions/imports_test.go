@@ -20,8 +20,8 @@ import (
 // layer, and those below its own directory. Components do not import each other. Add a new package here.
 var layers = [][]string{
 	{"internal/budget", "internal/panics", "internal/config", "internal/sampletypes", "internal/processes", "internal/rate", "internal/wire", "internal/httpguard", "internal/regularfile", "internal/symbols", "internal/repeatlog"},
-	{"internal/dictionary", "internal/labels", "internal/webui", "internal/merge", "internal/recordfile", "translator/foldedtranslator", "translator/pproftranslator", "translator/jfrtranslator"},
-	{"internal/store", "internal/ingest", "internal/archive", "internal/compact", "internal/objectstore", "internal/query", "internal/symbolize"},
+	{"internal/dictionary", "internal/labels", "internal/webui", "internal/merge", "translator/foldedtranslator", "translator/pproftranslator", "translator/jfrtranslator"},
+	{"internal/store", "internal/ingest", "internal/archive", "internal/query", "internal/symbolize"},
 	slices.Concat(components, commands),
 }
 
