@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/processes"
 )
 
 // Entry describes a record.
@@ -161,6 +162,8 @@ func (b *Builder) encode(e *Entry) (data []byte, size int64) {
 		}
 		data = appendNumbers(data, uint64(place), flags, s.Start, s.Latest-s.Start, s.End-s.Start, s.Covered, uint64(s.Profiles), uint64(s.Samples))
 		data = binary.AppendVarint(data, s.Sum)
+		table := processes.Append(nil, s.Rows, s.Start)
+		data = append(appendNumbers(data, uint64(len(table))), table...)
 	}
 	return data, size
 }
@@ -235,7 +238,8 @@ func (t *Tables) Entry(data []byte) (*Entry, error) {
 		s := Summary{Key: t.Keys[place], Total: Total{Timestamps: flags&flagTimestamps != 0, Start: r.uint()}}
 		s.Latest, s.End = s.Start+r.uint(), s.Start+r.uint()
 		s.Covered, s.Profiles, s.Samples, s.Sum = r.uint(), int(r.uint()), int(r.uint()), r.int()
-		if !s.valid() {
+		var err error
+		if s.Rows, err = processes.Read(r.bytes(), s.Start); err != nil || !s.valid() {
 			return nil, fmt.Errorf("series %d is not possible", place)
 		}
 		e.Summaries = append(e.Summaries, s)

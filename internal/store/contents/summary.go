@@ -4,6 +4,7 @@
 package contents
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/processes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
@@ -65,11 +67,18 @@ type Total struct {
 	// Samples and Sum are those of the latest snapshot only.
 	Samples int   `json:"samples"`
 	Sum     int64 `json:"sum"` // saturated, as AddSaturated adds
+
+	// Rows are the processes, in the order of their hashes: one of each for intervals, one of each snapshot for snapshots. A sum of
+	// summaries has none.
+	Rows []processes.Row `json:"-"`
 }
 
 // Add adds the summary of later Profiles of the same Key. Of snapshots that are equally late, the one added last
-// counts.
-func (s *Summary) Add(other *Summary) { s.add(other, false) }
+// counts. The sum has no Rows.
+func (s *Summary) Add(other *Summary) {
+	s.add(other, false)
+	s.Rows = nil
+}
 
 // add adds other. Siblings are Profiles of one payload: equally late snapshots are parts of one.
 func (s *Summary) add(other *Summary, siblings bool) {
@@ -83,6 +92,13 @@ func (s *Summary) add(other *Summary, siblings bool) {
 	s.Timestamps = s.Timestamps || other.Timestamps
 	s.Start, s.Latest, s.End = min(s.Start, other.Start), max(s.Latest, other.Latest), max(s.End, other.End)
 	s.Covered, s.Profiles = 0, s.Profiles+other.Profiles
+	if s.Snapshot == 0 {
+		s.Rows = processes.Join(s.Rows, other.Rows)
+		return
+	}
+	s.Rows = append(slices.Clip(s.Rows), other.Rows...)
+	slices.SortStableFunc(s.Rows, func(a, b processes.Row) int { return cmp.Compare(a.Hash, b.Hash) })
+	s.Rows = s.Rows[:min(len(s.Rows), processes.MaxRows)]
 }
 
 // valid reports whether Profiles can have such a summary.
@@ -99,7 +115,7 @@ func Summarize(pd pprofile.Profiles) ([]Summary, error) {
 	}
 	whole := make([]Part, 1)
 	summaries, _ := SummarizeParts(pd, math.MaxInt, func(_ pprofile.ResourceProfiles, p pprofile.Profile) []Part {
-		whole[0].Time = uint64(p.Time())
+		whole[0].Time, whole[0].Whole = uint64(p.Time()), true
 		measure(&whole[0].Total, p)
 		return whole
 	})
@@ -112,6 +128,8 @@ type Part struct {
 	Index int
 	// Time is when the Profile starts in the part, 0 if that is not stated.
 	Time uint64
+	// Whole says that the part has all of the time of the Profile. Only then its summary has Rows.
+	Whole bool
 	Total
 }
 
@@ -145,6 +163,7 @@ type summarizer struct {
 	covered   map[int]*sampletypes.Spans // by the Profiles of summaries that have several
 	places    map[uint64]int             // in summaries, by a hash of key, part and minute: a map of keys would take more memory than they do
 
+	resource             uint64 // hash of the resource
 	service, profileType string // of the scope
 	origin               []byte // of the scope: what its snapshots have in common; nil until it is needed
 	buffer               dictionary.Value
@@ -153,7 +172,7 @@ type summarizer struct {
 func (s *summarizer) text(i int32) string { return dictionary.ValidString(s.strings, i) }
 
 func (s *summarizer) addResource(rp pprofile.ResourceProfiles) {
-	s.service = ""
+	s.service, s.resource = "", processes.HashResource(rp.Resource().Attributes())
 	if name, found := rp.Resource().Attributes().Get("service.name"); found {
 		s.service = dictionary.ValidUTF8(name.AsString())
 	}
@@ -180,6 +199,9 @@ func (s *summarizer) add(rp pprofile.ResourceProfiles, sp pprofile.ScopeProfiles
 	for _, part := range s.divide(rp, p) {
 		if len(s.summaries) > s.most {
 			return
+		}
+		if part.Rows = nil; part.Whole {
+			part.Rows, _ = processes.Of(s.dict, s.resource, p, part.Sum) // of a malformed table, the resource is the process
 		}
 		s.addPart(&Summary{key, part.Total}, part.Index, part.Time)
 	}
@@ -232,7 +254,11 @@ func (s *summarizer) snapshot(p pprofile.Profile) uint64 {
 			continue
 		}
 		a := table.At(int(i))
-		s.buffer = dictionary.AppendPdata(s.buffer[:0].AppendKey(s.text(a.KeyStrindex())), a.Value())
+		name := s.text(a.KeyStrindex())
+		if name == processes.Attribute { // says of what it was made, not what it is
+			continue
+		}
+		s.buffer = dictionary.AppendPdata(s.buffer[:0].AppendKey(name), a.Value())
 		attributes = append(attributes, xxhash.Sum64(s.buffer))
 	}
 	slices.Sort(attributes)
