@@ -92,6 +92,9 @@ func (s *Summary) add(other *Summary, siblings bool) {
 	s.Timestamps = s.Timestamps || other.Timestamps
 	s.Start, s.Latest, s.End = min(s.Start, other.Start), max(s.Latest, other.Latest), max(s.End, other.End)
 	s.Covered, s.Profiles = 0, s.Profiles+other.Profiles
+	if len(other.Rows) == 0 {
+		return
+	}
 	if s.Snapshot == 0 {
 		s.Rows = processes.Join(s.Rows, other.Rows)
 		return
