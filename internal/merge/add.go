@@ -112,8 +112,6 @@ type addition struct {
 	remap      *dictionary.Remap
 	superseded []superseded
 	saturated  int
-
-	rows, fitted []processes.Row // memory that is used again
 }
 
 // superseded Profiles of a partition were replaced by a later snapshot.

@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/processes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
@@ -25,6 +26,8 @@ type Window struct {
 	size       int                 // bytes retained, without tables and key: an estimate
 	samples    int                 // without those that have timestamps
 	key        dictionary.Value    // memory that each Add uses again
+
+	rows, fitted []processes.Row // likewise, of one table each
 
 	emitter *emitter // since the last Add
 }

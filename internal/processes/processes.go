@@ -216,7 +216,8 @@ func AddSaturated(a, b int64) int64 {
 // HashResource identifies a process by all attributes of its resource, whatever their order. It is never Rest.
 func HashResource(attributes pcommon.Map) uint64 {
 	var sum uint64
-	var buf []byte
+	var room [256]byte // for most attributes
+	buf := room[:0]
 	for key, value := range attributes.All() {
 		buf = append(binary.AppendUvarint(buf[:0], uint64(len(key))), key...)
 		buf = appendValue(buf, value)
