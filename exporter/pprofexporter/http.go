@@ -141,6 +141,8 @@ func newHTTPFailure(response *http.Response, message string) *failure {
 	code := response.StatusCode
 	failed := &failure{error: fmt.Errorf("the server returned status %d: %s", code, message)}
 	switch {
+	case code >= 300 && code < 400:
+		failed.error, failed.reason = fmt.Errorf("the server redirects (status %d)%s, which is not followed: set endpoint", code, target(response)), reasonOther
 	case code == http.StatusRequestTimeout, code == http.StatusTooManyRequests, code >= 500 && code != http.StatusNotImplemented:
 		failed.delay = retryAfter(response.Header.Get("Retry-After"))
 		failed.ends = code != http.StatusInternalServerError
@@ -154,6 +156,15 @@ func newHTTPFailure(response *http.Response, message string) *failure {
 		failed.reason = reasonOther
 	}
 	return failed
+}
+
+// target names where a response redirects to, without credentials and query.
+func target(response *http.Response) string {
+	to, err := response.Location()
+	if err != nil {
+		return ""
+	}
+	return " to " + (&url.URL{Scheme: to.Scheme, Host: to.Host, Path: to.Path}).String()
 }
 
 // retryAfter reads a number of seconds or a date. Without one, it is 0.

@@ -4,6 +4,7 @@
 package ingest
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
@@ -134,6 +135,9 @@ func (in *Ingester) translateLegacy(r *Result) error {
 func translateFolded(r *Result) error {
 	folded := r.payload.Folded
 	profiles, size, err := folded.UnmarshalWithin(r.payload.Data, r.result, r.more)
+	if err != nil && Outcome(err) == OutcomeMalformed {
+		return cmp.Or(pproftranslator.Lookalike(r.payload.Data), err)
+	}
 	if err != nil {
 		return err
 	}

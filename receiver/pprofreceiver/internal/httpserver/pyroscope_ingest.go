@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -80,7 +81,9 @@ func readIngest(r *Request) (push Push, err error) {
 		if format == "" {
 			name += " without the parameter \"format\""
 		}
-		in.Data, err = r.Profile()
+		if in.Data, err = r.Profile(); err == nil && r.withoutBreaks && joinedLines.Match(in.Data) {
+			err = malformed("body: folded stacks in one line: a value is followed by the next stack")
+		}
 	default:
 		return push, unsupported("format is %q: want a form with a part named profile or jfr; or as the body a profile with format=pprof or format=jfr, or folded stacks with format=groups, lines, folded or collapsed; Pyroscope's other formats are not supported", format)
 	}
@@ -91,6 +94,9 @@ func readIngest(r *Request) (push Push, err error) {
 	push.Profiles = []Profile{{Name: name, Payload: in.Payload}}
 	return push, nil
 }
+
+// joinedLines finds a value to which the stack of the next line was joined.
+var joinedLines = regexp.MustCompile(` [0-9]+[^0-9 .;]`)
 
 // readIngestQuery reads name, from, until, spyName, aggregationType and sampleRate, which is for recordings of JVMs and
 // for folded stacks. The name of folded stacks may end in their type, as in shop.cart.cpu: readIngestQuery returns the

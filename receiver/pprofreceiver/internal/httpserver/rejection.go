@@ -88,13 +88,8 @@ func rejectionOf(err error) *Rejection {
 // mediaTypeQuery is what curl states with -d. No protocol has it.
 const mediaTypeQuery = "application/x-www-form-urlencoded"
 
-// explain adds what else may be wrong with a malformed body.
-func (r *Rejection) explain(request *http.Request) {
-	mediaType, _, _ := mime.ParseMediaType(request.Header.Get("Content-Type"))
-	if r.status == http.StatusBadRequest && mediaType == mediaTypeQuery {
-		r.message += "; curl -d @FILE removes line breaks from the file: use --data-binary @FILE"
-	}
-}
+// curlHint is added if a malformed body has no line break, but the media type of curl -d.
+const curlHint = "; curl -d @FILE removes line breaks from the file: use --data-binary @FILE"
 
 // responses has the rest of the response for each status of a rejection.
 var responses = map[int]struct {

@@ -55,6 +55,8 @@ type Request struct {
 	AuthParameters []string
 
 	MediaType string // of the body
+	// withoutBreaks: the body has no line break, but the media type of curl -d, which removes them.
+	withoutBreaks bool
 
 	boundary string // of a form
 	encoding string // "" if the body has no Content-Encoding
@@ -104,6 +106,7 @@ func (r *Request) Profile() ([]byte, error) {
 			return nil, bodyError(r.Context(), err)
 		}
 		r.body = body
+		r.withoutBreaks = r.MediaType == mediaTypeQuery && !bytes.ContainsAny(body, "\r\n")
 	}
 	body := r.body
 	if len(body) == 0 {

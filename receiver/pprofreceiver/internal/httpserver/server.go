@@ -200,7 +200,6 @@ func (s *Server) handler(p Protocol) http.Handler {
 		}
 		if err := s.serve(p, w, r); err != nil {
 			rejection, ended := rejectionOf(err), r.Context().Err()
-			rejection.explain(r)
 			switch {
 			case rejection.reason != reasonRetryable || ended == nil:
 			case errors.Is(ended, context.DeadlineExceeded):
@@ -234,6 +233,9 @@ func (s *Server) serve(p Protocol, w http.ResponseWriter, r *http.Request) (err 
 	}
 	defer request.lease.Release()
 	push, err := s.ingest(request, p)
+	if err != nil && request.withoutBreaks && rejectionOf(err).status == http.StatusBadRequest {
+		return malformed("%v%s", err, curlHint)
+	}
 	if err != nil {
 		return err
 	}
