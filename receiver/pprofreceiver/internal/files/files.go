@@ -27,7 +27,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/filewatch"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/section"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -76,7 +76,7 @@ const (
 // Reader reads files from Start to Shutdown.
 type Reader struct {
 	*filewatch.Watcher
-	metadata.Settings
+	section.Settings
 
 	config         Config
 	logger         *zap.Logger
@@ -86,7 +86,7 @@ type Reader struct {
 }
 
 // New returns a Reader of a valid configuration that passes profiles to the ingester.
-func New(config Config, set metadata.Settings, ingester *ingest.Ingester) *Reader {
+func New(config Config, set section.Settings, ingester *ingest.Ingester) *Reader {
 	r := &Reader{
 		Settings: set, config: config, logger: set.Telemetry.Logger, ingester: ingester, pathAttributes: regexp.MustCompile(config.PathAttributes),
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/section"
 )
 
 // TestFiles* and the tests of row R17 in the package of the receiver run a Reader.
@@ -50,11 +51,11 @@ func TestFileThatPanicsIsSkipped_R17(t *testing.T) {
 	path := filepath.Join(dir, "a.pb.gz")
 	profiletest.WriteAt(t, path, []byte("content"), time.Now().Add(-time.Hour))
 	settings, telemetry, logs := profiletest.Observe(t)
-	metrics, err := metadata.NewTelemetry(settings, component.NewID(metadata.Type))
+	metrics, err := section.NewTelemetry(settings, component.NewID(metadata.Type))
 	require.NoError(t, err)
 	config := DefaultConfig()
 	config.Watch.Include = []string{filepath.ToSlash(dir) + "/*"}
-	r := New(config, metadata.Settings{InFlight: budget.New(64 << 20), Telemetry: settings, Metrics: metrics},
+	r := New(config, section.Settings{InFlight: budget.New(64 << 20), Telemetry: settings, Metrics: metrics},
 		ingest.New(ingest.Settings{Logger: settings.Logger}, consumertest.NewNop())) // without an Unmarshaler, it panics
 	for range 5 {
 		r.Poll(t.Context())
