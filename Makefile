@@ -303,7 +303,6 @@ bin/goreleaser bin/cyclonedx-gomod bin/actionlint: packaging/go.mod
 .PHONY: generate
 generate: ## Write generated files
 	go generate ./...
-	rm -f */*/documentation.md # of mdatagen: docs/metrics.md has all metrics
 	go test ./internal/configtable -update
 	$(OCB) builder-config.yaml
 	$(call own-command,cmd/otelcol-profiles)
