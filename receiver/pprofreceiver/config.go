@@ -34,8 +34,8 @@ type Config struct {
 	// Self profiles the Collector's own process.
 	Self configoptional.Optional[self.Config] `mapstructure:"self"`
 
-	// MaxInFlight limits the memory of all profiles in progress, in all sections. All pprof receivers with the same
-	// value share it. Default: 25%.
+	// MaxInFlight limits the memory of all profiles in progress, in all sections. All pprof receivers share
+	// the largest. Default: 25%.
 	MaxInFlight config.Size `mapstructure:"max_in_flight"`
 
 	// ResourceAttributes are set on the resource of every profile, unless the request,
