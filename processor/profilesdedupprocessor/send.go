@@ -90,8 +90,7 @@ func (p *dedupProcessor) attempt(part *partition) error {
 
 // send sends the payload of a partition to the next consumer, unless it has no Profiles. Before, it calls measured with the
 // bytes that the payload takes.
-func (p *dedupProcessor) send(ctx context.Context, part *partition, measured func(size int)) (err error) {
-	defer p.recoverTo(&err, errExportPanicked)
+func (p *dedupProcessor) send(ctx context.Context, part *partition, measured func(size int)) error {
 	pd, err := part.source.payload(&part.counts)
 	if err != nil {
 		return err
