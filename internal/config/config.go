@@ -59,11 +59,13 @@ func (r *reader) read(path string, value any, into reflect.Type) {
 			r.off = append(r.off, path)
 		}
 	case []any:
+		off := r.off
 		for i, element := range value {
 			if into.Kind() == reflect.Slice {
 				r.read(join(path, strconv.Itoa(i)), element, into.Elem())
 			}
 		}
+		r.off = off // no path leads into a list
 	case map[string]any:
 		var keys map[string]reflect.Type
 		if into.Kind() == reflect.Struct {
@@ -99,8 +101,9 @@ func checkScalar(value any, into reflect.Type) (must string) {
 	case readsItself(into):
 	case into.Kind() == reflect.Struct:
 		return "a section with keys of its own"
-	case isWhole && (v.CanInt() || v.CanFloat()):
-		if number := v.Convert(into); number.Convert(v.Type()).Interface() != value {
+	case isWhole && (v.CanInt() || v.CanUint() || v.CanFloat()):
+		number := v.Convert(into)
+		if number.Convert(v.Type()).Interface() != value || v.CanUint() && number.CanInt() && number.Int() < 0 {
 			return fmt.Sprintf("a whole number of %d bits", into.Bits())
 		}
 	}

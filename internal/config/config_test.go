@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/config/configretry"
+	"go.opentelemetry.io/collector/config/configtls"
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -37,7 +38,8 @@ type server struct {
 }
 
 type target struct {
-	Port uint16 `mapstructure:"port"`
+	Port uint16                                          `mapstructure:"port"`
+	TLS  configoptional.Optional[configtls.ServerConfig] `mapstructure:"tls"`
 }
 
 func (c *component) Unmarshal(conf *confmap.Conf) error { return Unmarshal(conf, c) }
@@ -87,6 +89,12 @@ func TestNullTurnsOptionalSectionsOff(t *testing.T) {
 	assert.False(t, c.Server.Get().HTTP.Keepalive.HasValue())
 }
 
+func TestNullInAList(t *testing.T) {
+	c, err := load(t, "targets: [{port: 1, tls: }, {port: 2}]")
+	require.NoError(t, err)
+	assert.Equal(t, []target{{Port: 1}, {Port: 2}}, c.Targets)
+}
+
 // Only optional sections have a key enabled.
 func TestNullKeepsOtherSections(t *testing.T) {
 	c := component{Retry: configretry.NewDefaultBackOffConfig()}
@@ -97,32 +105,33 @@ func TestNullKeepsOtherSections(t *testing.T) {
 func TestUnmarshalRejects(t *testing.T) {
 	const unit = ": must be a duration with a unit, such as 30s or 168h (7 days)"
 	for yaml, want := range map[string]string{
-		"bogus: 1":                         "unknown key bogus: must be one of anything, interval, named, ",
-		"enabled: true":                    "unknown key enabled: must be one of ",
-		"server: {endpont: a}":             "unknown key server::endpont: must be one of auth, compression",
-		"server: {enabled: true, most: a}": "'most'",
-		"targets: [{}, {bogus: 1}]":        "unknown key targets::1::bogus: must be one of port",
-		"named: {one: {bogus: 1}}":         "unknown key named::one::bogus: must be one of port",
-		"server: {Most: 1}":                "unknown key server::Most",
-		"server: {HTTP: {}}":               "unknown key server::HTTP",
-		"server: {tls: {cert: a}}":         "unknown key server::tls::cert: must be one of ",
-		"server: {cors: {origins: a}}":     "unknown key server::cors::origins: must be one of ",
-		"server: 5":                        "server is 5: must be a section with keys of its own",
-		"server: [a]":                      "'server' ",
-		"server: {tls: true}":              "server::tls is true: must be a section with keys of its own",
-		"interval: 7d":                     `interval is "7d"` + unit,
-		"interval: ''":                     `interval is ""` + unit,
-		"interval: 5":                      "interval is 5" + unit,
-		"interval: 0.5":                    "interval is 0.5" + unit,
-		"server: {read_timeout: 30}":       "server::read_timeout is 30" + unit,
-		"targets: [{port: http}]":          "'targets[0].port' expected type 'uint16'",
-		"targets: [{port: 70000}]":         "targets::0::port is 70000: must be a whole number of 16 bits",
-		"targets: [{port: -1}]":            "targets::0::port is -1: must be a whole number of 16 bits",
-		"targets: [{port: 1e30}]":          "targets::0::port is 1e+30: must be a whole number",
-		"server: {most: 1.5}":              "server::most is 1.5: must be a whole number of 64 bits",
-		"server: {most: .nan}":             "server::most is NaN: must be a whole number of 64 bits",
-		"server: {most: 1e30}":             "server::most is 1e+30: must be a whole number of 64 bits",
-		"server: {include_metadata: 1}":    "'include_metadata' expected type 'bool'",
+		"bogus: 1":                             "unknown key bogus: must be one of anything, interval, named, ",
+		"enabled: true":                        "unknown key enabled: must be one of ",
+		"server: {endpont: a}":                 "unknown key server::endpont: must be one of auth, compression",
+		"server: {enabled: true, most: a}":     "'most'",
+		"targets: [{}, {bogus: 1}]":            "unknown key targets::1::bogus: must be one of port",
+		"named: {one: {bogus: 1}}":             "unknown key named::one::bogus: must be one of port",
+		"server: {Most: 1}":                    "unknown key server::Most",
+		"server: {HTTP: {}}":                   "unknown key server::HTTP",
+		"server: {tls: {cert: a}}":             "unknown key server::tls::cert: must be one of ",
+		"server: {cors: {origins: a}}":         "unknown key server::cors::origins: must be one of ",
+		"server: 5":                            "server is 5: must be a section with keys of its own",
+		"server: [a]":                          "'server' ",
+		"server: {tls: true}":                  "server::tls is true: must be a section with keys of its own",
+		"interval: 7d":                         `interval is "7d"` + unit,
+		"interval: ''":                         `interval is ""` + unit,
+		"interval: 5":                          "interval is 5" + unit,
+		"interval: 0.5":                        "interval is 0.5" + unit,
+		"server: {read_timeout: 30}":           "server::read_timeout is 30" + unit,
+		"targets: [{port: http}]":              "'targets[0].port' expected type 'uint16'",
+		"targets: [{port: 70000}]":             "targets::0::port is 70000: must be a whole number of 16 bits",
+		"targets: [{port: -1}]":                "targets::0::port is -1: must be a whole number of 16 bits",
+		"targets: [{port: 1e30}]":              "targets::0::port is 1e+30: must be a whole number",
+		"server: {most: 1.5}":                  "server::most is 1.5: must be a whole number of 64 bits",
+		"server: {most: 18446744073709551615}": "server::most is 18446744073709551615: must be a whole number of 64 bits",
+		"server: {most: .nan}":                 "server::most is NaN: must be a whole number of 64 bits",
+		"server: {most: 1e30}":                 "server::most is 1e+30: must be a whole number of 64 bits",
+		"server: {include_metadata: 1}":        "'include_metadata' expected type 'bool'",
 
 		"server: {max_request_body_size: 5MiB}":      "'max_request_body_size' expected type 'int64'",
 		"server: {max_request_body_size: 1.5}":       "server::max_request_body_size is 1.5: must be a whole number of 64 bits",
