@@ -73,7 +73,7 @@ build-otelprof:
 OCB = GOOS= GOARCH= go tool -modfile=$(ROOT)/internal/tools/go.mod builder --skip-compilation --config
 # $(call own-command,DIRECTORY): the main of ocb has the version and the command line of command.go.
 own-command = cd $(1) && sed -e 's/^\(\t\tVersion: *\)".*",$$/\1version,/' -e 's/otelcol\.NewCommand(/newCommand(/' main.go >main.go.new && mv main.go.new main.go
-COMMAND    = $(addprefix cmd/otelcol-profiles/,command.go defaults.go keys.go quiet.go)
+COMMAND    = $(addprefix cmd/otelcol-profiles/,command.go defaults.go pipelines.go quiet.go)
 
 .PHONY: build-kafka
 build-kafka: ## Build bin/otelcol-profiles-kafka, with Kafka in and out (config/kafka)
@@ -303,7 +303,6 @@ bin/goreleaser bin/cyclonedx-gomod bin/actionlint: packaging/go.mod
 .PHONY: generate
 generate: ## Write generated files
 	go generate ./...
-	rm -f */*/documentation.md # of mdatagen: docs/metrics.md has all metrics
 	go test ./internal/configtable -update
 	$(OCB) builder-config.yaml
 	$(call own-command,cmd/otelcol-profiles)

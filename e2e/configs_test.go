@@ -307,7 +307,7 @@ func TestSharesOfMemoryLeaveRoom(t *testing.T) {
 			case match[1] == "memory_limit":
 				n *= 1.5
 			case inFlight[match[2]]:
-				continue // receivers of one kind with the same value share it; no config has two kinds with one
+				continue // receivers of one kind share the largest; no config has two kinds with one value
 			default:
 				inFlight[match[2]] = true
 			}

@@ -19,7 +19,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// The Makefile copies this file, defaults.go, keys.go and quiet.go into the distributions of config.
+// The Makefile copies this file, defaults.go, pipelines.go and quiet.go into the distributions of config.
 
 // version is that of the builder-config.yaml files. When make builds a program, the linker adds the
 // commit to it.
@@ -33,7 +33,7 @@ var defaultConfig string
 func newCommand(set otelcol.CollectorSettings) *cobra.Command {
 	set.LoggingOptions = append(set.LoggingOptions, zap.WrapCore(quiet))
 	resolver := &set.ConfigProviderSettings.ResolverSettings
-	resolver.ConverterFactories = append(resolver.ConverterFactories, checkKeys)
+	resolver.ConverterFactories = append(resolver.ConverterFactories, checkPipelines)
 	command := otelcol.NewCommand(set)
 	command.SetVersionTemplate("{{.Name}} version {{.Version}}" + buildDetails())
 	command.SetFlagErrorFunc(func(c *cobra.Command, err error) error {

@@ -60,22 +60,28 @@ func requireRejected(t *testing.T, set, want string) {
 	assert.Equal(t, 1, strings.Count(out, "\n"), "one line: %s", out)
 }
 
-// The path of a key has the kind and the name of its component.
-func TestErrorsNameTheWholeKey_D3(t *testing.T) {
-	for set, want := range map[string]string{
-		"receivers.pprof.server.endpont=a":      "unknown key receivers::pprof::server::endpont: must be one of ",
-		"receivers.pprof/two.server.endpont=a":  "unknown key receivers::pprof/two::server::endpont: must be one of ",
-		"receivers.pprof.server=localhost:4040": "receivers::pprof::server is \"localhost:4040\": must be a section with keys of its own",
-		"processors.profiles_dedup.window=10":   "processors::profiles_dedup::window is 10: must be a duration with a unit, such as 30s",
-		"exporters.profiles_file.path=a":        "unknown key exporters::profiles_file::path: must be directory here, or one of ",
-		"extensions.profiles_view.directry=a":   "unknown key extensions::profiles_view::directry: must be one of ",
+// The error has the kind and the name of the component, the path of the key in it, its value and what is allowed.
+func TestErrorsNameComponentKeyAndValue_D3(t *testing.T) {
+	for set, want := range map[string][]string{
+		"receivers.pprof.server.endpont=a":      {`'receivers' error reading configuration for "pprof":`, "unknown key server::endpont: must be one of "},
+		"receivers.pprof/two.server.endpont=a":  {`"pprof/two":`, "unknown key server::endpont: must be one of "},
+		"receivers.pprof.server=localhost:4040": {`server is "localhost:4040": must be a section with keys of its own`},
+		"processors.profiles_dedup.window=10":   {`"profiles_dedup":`, "window is 10: must be a duration with a unit, such as 30s"},
+		"exporters.profiles_file.path=a":        {`"profiles_file":`, "unknown key path: must be one of compact, "},
+		"extensions.profiles_view.directry=a":   {`"profiles_view":`, "unknown key directry: must be one of "},
 
-		"receivers.pprof.server.cors={allowed_origin: [x]}":                      "unknown key receivers::pprof::server::cors::allowed_origin: must be one of ",
-		"receivers.pprof.remote={targets: [{endpoint: 'http://a:1', label: x}]}": "unknown key receivers::pprof::remote::targets::0::label: must be one of ",
-		"exporters.profiles_file.compact={aftr: 1h}":                             "unknown key exporters::profiles_file::compact::aftr: must be one of ",
+		"exporters.profiles_file.rotation.max_size=1.5":                          {`'rotation.max_size' is "1.5": must be a whole number of bytes`},
+		"exporters.profiles_file.rotation.max_size=-5":                           {`'rotation.max_size' is "-5": must be a whole number of bytes`},
+		"exporters.profiles_file.max_groups=1.5":                                 {"max_groups is 1.5: must be a whole number"},
+		"receivers.pprof.server.cors={allowed_origin: [x]}":                      {"unknown key server::cors::allowed_origin: must be one of "},
+		"receivers.pprof.remote={targets: [{endpoint: 'http://a:1', label: x}]}": {"unknown key remote::targets::0::label: must be one of "},
+		"exporters.profiles_file.compact={aftr: 1h}":                             {"unknown key compact::aftr: must be one of "},
 	} {
-		requireRejected(t, set, want)
-		assert.Contains(t, fails(t, "--set="+set), want)
+		for _, out := range []string{fails(t, "validate", "--set="+set), fails(t, "--set="+set)} {
+			for _, part := range want {
+				assert.Contains(t, out, part)
+			}
+		}
 	}
 }
 

@@ -207,11 +207,9 @@ func toProfiles(c *query.Comparison) (pprofile.Profiles, error) {
 	if err := pproftranslator.WritePprof(&message, c.Pprof); err != nil {
 		return pprofile.Profiles{}, err
 	}
-	c.Pprof = nil             // makes room for the translation
-	const all = math.MaxInt32 // --max-memory bounds the selection
-	limits := pproftranslator.Limits{
-		DecompressedSize: math.MaxInt, Samples: all, StackDepth: all, Labels: all, StringLength: all, Memory: math.MaxInt64,
-	}
+	c.Pprof = nil // makes room for the translation
+	// --max-memory bounds the selection
+	limits := pproftranslator.Limits{DecompressedSize: math.MaxInt, Memory: math.MaxInt64, Factor: math.MaxInt}
 	pd, err := (&pproftranslator.Unmarshaler{Limits: limits}).UnmarshalProfiles(message.Bytes())
 	if from := c.Result.Profiles.ResourceProfiles(); err == nil && from.Len() == 1 {
 		from.At(0).Resource().CopyTo(pd.ResourceProfiles().At(0).Resource())

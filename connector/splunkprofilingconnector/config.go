@@ -21,8 +21,8 @@ type Config struct {
 	// Default: 64MiB.
 	MaxDecompressedSize config.Size `mapstructure:"max_decompressed_size"`
 
-	// MaxInFlight limits the memory of all profiles in progress. The connector shares it with pprof receivers of the
-	// same value. Default: 25%.
+	// MaxInFlight limits the memory of all profiles in progress. All splunk_profiling connectors share the
+	// largest. Default: 25%.
 	MaxInFlight config.Size `mapstructure:"max_in_flight"`
 }
 

@@ -15,16 +15,16 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 )
 
-// NewFactory returns the factory of the connector splunk_profiling, from logs to profiles.
+// NewFactory returns the factory of the connector splunk_profiling, from logs to profiles. Its connectors share one budget of
+// memory.
 func NewFactory() connector.Factory {
+	inFlight := new(budget.Shared)
 	return xconnector.NewFactory(
 		metadata.Type,
 		createDefaultConfig,
-		xconnector.WithLogsToProfiles(createLogsToProfiles, metadata.LogsToProfilesStability),
+		xconnector.WithLogsToProfiles(func(_ context.Context, set connector.Settings, cfg component.Config, next xconsumer.Profiles) (connector.Logs, error) {
+			config := cfg.(*Config)
+			return newConnector(set, config, inFlight.AtLeast(int64(config.MaxInFlight)), next)
+		}, metadata.LogsToProfilesStability),
 	)
-}
-
-func createLogsToProfiles(_ context.Context, set connector.Settings, cfg component.Config, next xconsumer.Profiles) (connector.Logs, error) {
-	config := cfg.(*Config)
-	return newConnector(set, config, budget.Shared(int64(config.MaxInFlight)), next)
 }

@@ -607,7 +607,7 @@ func TestWrongConfigurationsAreRejected_D3(t *testing.T) {
 		"endpoint: http://a\nlabels: {a: b.c}":                     "labels::a is \"b.c\": must be a name of letters, digits and underscores, which does not start with a digit",
 		"endpoint: http://a\nlabels: {a: pod}":                     "labels::k8s.pod.name is \"pod\": must be another label, as the exporter or another attribute sets it",
 		"endpoint: http://a\nsample_labels: [pod]":                 "sample_labels::0 is \"pod\": must be another label, as the exporter or another attribute sets it",
-		"endpoint: http://a\nlabel: {}":                            "is invalid: unknown key label: must be one of",
+		"endpoint: http://a\nlabel: {}":                            "unknown key label: must be one of",
 		"endpoint: http://a\nprotocol: parca\nproxy_url: http://b": "proxy_url is \"set\": must be left out with protocol parca (gRPC takes the proxy from the environment)",
 	})
 }

@@ -99,7 +99,7 @@ func TestWrongConfigurationsAreRejected_D3(t *testing.T) {
 		"{directory: d, sync: always}":                                                        "sync is \"always\": must be one of none, interval, record",
 		"{directory: d, sync_interval: 0s}":                                                   "sync_interval is 0s: must be 1ms or more",
 		"{directory: d, sync_interval: -1s, sync: none}":                                      "sync_interval is -1s: must be 1ms or more",
-		"{directory: d, rotation: {max_size: -1}}":                                            "rotation::max_size is \"-1\": must be a whole number of bytes",
+		"{directory: d, rotation: {max_size: -1}}":                                            "'rotation.max_size' is \"-1\": must be a whole number of bytes",
 		"{directory: d, rotation: {max_age: -1s}}":                                            "rotation::max_age is -1s: must be 0 (no limit), or 1ms or more",
 		"{directory: d, rotation: {max_records: -1}}":                                         "rotation::max_records is -1: must be 0 (no limit) or more",
 		"{directory: d, retention: {max_files: -1}}":                                          "retention::max_files is -1: must be 0 (no limit) or more",

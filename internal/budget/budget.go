@@ -17,7 +17,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-	"weak"
 )
 
 // ErrFull means that others hold the bytes that a payload needs, and have held them for as long as it may wait.
@@ -63,23 +62,34 @@ func New(size int64) *Budget {
 	return &Budget{bodies: pool{size: size / 4}, work: pool{size: size - size/4}}
 }
 
-// shared are the budgets of Shared by size. A budget is there for as long as a receiver holds it.
-var (
-	sharedMu sync.Mutex
-	shared   = map[int64]weak.Pointer[Budget]{}
-)
+// Shared is one budget of several receivers. Without it, each receiver that receiver_creator starts would have a share of the
+// memory of its own. The zero value is ready to use.
+type Shared struct {
+	mu     sync.Mutex
+	budget *Budget
+}
 
-// Shared returns the budget of this many bytes that all receivers of the process share. Without it, each receiver that
-// receiver_creator starts would have a share of the memory of its own.
-func Shared(size int64) *Budget {
-	sharedMu.Lock()
-	defer sharedMu.Unlock()
-	if b := shared[size].Value(); b != nil {
-		return b
+// AtLeast returns the budget. It has the most bytes that any receiver has asked for.
+func (s *Shared) AtLeast(size int64) *Budget {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.budget == nil {
+		s.budget = New(size)
 	}
-	b := New(size)
-	shared[size] = weak.Make(b)
-	return b
+	s.budget.grow(size)
+	return s.budget
+}
+
+// grow makes the pools those of New(size), if that is more than there is.
+func (b *Budget) grow(size int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if size <= b.bodies.size+b.work.size {
+		return
+	}
+	b.bodies.size, b.work.size = size/4, size-size/4
+	b.freeBody(0) // some may wait for what there is now
+	b.freeWork(0)
 }
 
 // InUse is how many bytes are taken.

@@ -30,11 +30,23 @@ func requireTooLarge(t *testing.T, err error, needed, available int64) {
 	require.ErrorContains(t, err, "max_in_flight")
 }
 
-func TestReceiversShareOneBudget(t *testing.T) {
-	first := budget.Shared(12_345_678)
-	assert.Same(t, first, budget.Shared(12_345_678))
-	assert.NotSame(t, first, budget.Shared(12_345_679))
-	runtime.KeepAlive(first)
+func TestReceiversShareTheLargestBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var shared, other budget.Shared
+		b := shared.AtLeast(size)
+		assert.NotSame(t, b, other.AtLeast(size))
+		assert.Same(t, b, shared.AtLeast(size/2))
+		first, waiting := b.Lease(0), b.Lease(-1)
+		require.NoError(t, first.Take(24<<20))
+		got := make(chan error, 1)
+		go func() { got <- waiting.Within(t.Context(), func() error { return waiting.Take(24 << 20) }) }()
+		synctest.Wait()
+		assert.Empty(t, got)
+		assert.Same(t, b, shared.AtLeast(2*size))
+		require.NoError(t, <-got, "it waited for what there is now")
+		assert.EqualValues(t, 48<<20, b.InUse())
+		requireTooLarge(t, first.Take(24<<20+1), 48<<20+1, 48<<20)
+	})
 }
 
 func TestWhatFitsIntoTheWorkPoolIsTaken(t *testing.T) {

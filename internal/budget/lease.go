@@ -66,6 +66,8 @@ func (l *Lease) ShrinkBody(bytes int64) {
 // FirstBody is how many bytes to take for a body of unknown length: few for one that may not wait for more later, otherwise
 // as many as most need.
 func (l *Lease) FirstBody() int64 {
+	l.budget.mu.Lock()
+	defer l.budget.mu.Unlock()
 	if l.wait < 0 {
 		return l.budget.bodies.size / 4
 	}

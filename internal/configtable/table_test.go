@@ -15,9 +15,8 @@ import (
 
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/configretry"
+	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 )
 
 const module = "github.com/otelcol-profiles/otelcol-profiles/"
@@ -149,18 +148,10 @@ func leaves(prefix string, v reflect.Value) (rows []row) {
 			rows = append(rows, leaves(prefix+key+".", value)...)
 		case value.Kind() == reflect.Slice && value.Len() == 0, value.Kind() == reflect.Map, value.Kind() == reflect.Pointer, value.Kind() == reflect.Interface:
 		default:
-			rows = append(rows, row{key: prefix + key, value: valueOf(prefix+key, value)})
+			rows = append(rows, row{key: prefix + key, value: textOf(value)})
 		}
 	}
 	return rows
-}
-
-// valueOf writes a number of bytes of another module as a size.
-func valueOf(key string, v reflect.Value) string {
-	if v.Kind() == reflect.Int64 && strings.HasSuffix(key, "_size") && v.Int() >= int64(config.KiB) {
-		return config.Size(v.Int()).String()
-	}
-	return textOf(v)
 }
 
 // fieldRows fills in type and default of a key, and lists the keys below it.
@@ -171,9 +162,11 @@ func (c comments) fieldRows(r *row, v reflect.Value, ours bool) []row {
 		r.kind = "optional " + r.kind
 		return below
 	}
-	if _, isText := reflect.TypeAssert[encoding.TextUnmarshaler](v.Addr()); isText {
+	_, isText := reflect.TypeAssert[encoding.TextUnmarshaler](v.Addr())
+	_, isScalar := reflect.TypeAssert[confmap.ScalarUnmarshaler](v.Addr())
+	if isText || isScalar {
 		r.kind = "string"
-		if strings.HasSuffix(t.PkgPath(), "/internal/config") {
+		if isScalar {
 			r.kind = "size"
 		}
 		r.value = textOf(v)
@@ -215,7 +208,7 @@ func (c comments) fieldRows(r *row, v reflect.Value, ours bool) []row {
 			r.kind = "duration"
 		}
 		if !v.IsZero() || ours {
-			r.value = valueOf(r.key, v)
+			r.value = textOf(v)
 		}
 	default:
 		c.t.Fatalf("%s has the type %s, which configtable cannot describe", r.key, t)

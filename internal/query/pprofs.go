@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/pprof/profile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 func overflowError(t *profile.ValueType) error {
@@ -37,13 +36,16 @@ func CheckTotals(pprofs ...*profile.Profile) error {
 	return nil
 }
 
-// checkTypes returns an error if a pprof would have more sample types than are read of one.
+// maxTypes is how many sample types a pprof may have: its readers take no more.
+const maxTypes = 1024
+
+// checkTypes returns an error if a pprof would have more sample types.
 func checkTypes(types []*profile.ValueType) error {
-	if len(types) <= sampletypes.MaxTypes {
+	if len(types) <= maxTypes {
 		return nil
 	}
 	return fmt.Errorf("the selection has %d sample types, and a pprof at most %d: select some by type, such as %s, %s or %s",
-		len(types), sampletypes.MaxTypes, types[0].Type, types[1].Type, types[2].Type)
+		len(types), maxTypes, types[0].Type, types[1].Type, types[2].Type)
 }
 
 // valuesError says that a pprof would take too much memory.

@@ -41,9 +41,8 @@ var MappingFlags = [...]string{
 	string(semconv.PprofMappingHasLineNumbersKey), string(semconv.PprofMappingHasInlineFramesKey),
 }
 
-// MaxTypes is how many sample types a pprof has at most. Each pprof of a scope gets
-// all of them.
-const MaxTypes = 1024
+// maxTypes is how many sample types of a pprof are restored. Each pprof of a scope gets all of them.
+const maxTypes = 1024
 
 // Type is a sample type.
 type Type struct{ Type, Unit string }
@@ -136,7 +135,7 @@ func Read(scope pcommon.Map, profiles []Type) (all []Type, order []int) {
 	} else {
 		all, ok = typesOf(profiles, order)
 	}
-	if !ok || len(all) > MaxTypes {
+	if !ok || len(all) > maxTypes {
 		return nil, nil
 	}
 	for i, t := range profiles {
@@ -178,7 +177,7 @@ func readOrder(scope pcommon.Map, n int) ([]int, bool) {
 }
 
 func parseList(list pcommon.Value) ([]Type, bool) {
-	if list.Type() != pcommon.ValueTypeSlice || list.Slice().Len() > MaxTypes {
+	if list.Type() != pcommon.ValueTypeSlice || list.Slice().Len() > maxTypes {
 		return nil, false
 	}
 	all := make([]Type, 0, list.Slice().Len())

@@ -45,6 +45,9 @@ const maxOnFlushWindow = 5 * time.Second
 
 const minMemoryLimit = config.MiB
 
+// maxTypes is how many sample types a service may have in a window: a page of profiles lists them all.
+const maxTypes = 1024
+
 // Config of the processor.
 type Config struct {
 	// Window is how long payloads are merged before they are sent as one. 0 merges only within each payload.
@@ -177,7 +180,7 @@ func (c *Config) mergeOptions() *merge.Options {
 		DropSampleAttributes:   c.DropSampleAttributes,
 		DropResourceAttributes: c.DropResourceAttributes,
 		SplitBy:                c.SplitBy,
-		MaxTypes:               sampletypes.MaxTypes,
+		MaxTypes:               maxTypes,
 		ProfileKeys:            c.DuplicateTTL > 0,
 	}
 }

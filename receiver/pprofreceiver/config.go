@@ -30,8 +30,8 @@ type Config struct {
 	// Self profiles the Collector's own process.
 	Self configoptional.Optional[self.Config] `mapstructure:"self"`
 
-	// MaxInFlight limits the memory of all profiles in progress, in all sections. All pprof receivers with the same
-	// value share it. Default: 25%.
+	// MaxInFlight limits the memory of all profiles in progress, in all sections. All pprof receivers share
+	// the largest. Default: 25%.
 	MaxInFlight config.Size `mapstructure:"max_in_flight"`
 
 	// ResourceAttributes are set on the resource of every profile, unless the request
@@ -84,13 +84,13 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 		return err
 	}
 	if conf.IsSet("file") {
-		return config.NewError("file", noFiles)
+		return errors.New(noFiles)
 	}
 	return config.Unmarshal(conf, c)
 }
 
 // noFiles is what a configuration of files gets.
-const noFiles = " is no section of this receiver: must be the receiver profiles_file, which reads files of pprof and JFR by include, such as " +
+const noFiles = "file is no section of this receiver: must be the receiver profiles_file, which reads files of pprof and JFR by include, such as " +
 	"profiles_file: {include: [/var/lib/profiles/*/*.pb.gz], path_attributes: '(?P<service_name>[^/]+)/[^/]+$'}"
 
 // Validate checks the configuration as a whole.

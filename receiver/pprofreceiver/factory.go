@@ -15,17 +15,15 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
 
-// NewFactory returns the factory of the pprof receiver. It makes receivers of
-// profiles only.
+// NewFactory returns the factory of the pprof receiver. It makes receivers of profiles only, which share one budget of memory.
 func NewFactory() receiver.Factory {
+	inFlight := new(budget.Shared)
 	return xreceiver.NewFactory(
 		metadata.Type,
 		createDefaultConfig,
-		xreceiver.WithProfiles(createProfiles, metadata.ProfilesStability),
+		xreceiver.WithProfiles(func(_ context.Context, set receiver.Settings, cfg component.Config, next xconsumer.Profiles) (xreceiver.Profiles, error) {
+			config := cfg.(*Config)
+			return newReceiver(set, config, inFlight.AtLeast(int64(config.MaxInFlight)), next)
+		}, metadata.ProfilesStability),
 	)
-}
-
-func createProfiles(_ context.Context, set receiver.Settings, cfg component.Config, next xconsumer.Profiles) (xreceiver.Profiles, error) {
-	config := cfg.(*Config)
-	return newReceiver(set, config, budget.Shared(int64(config.MaxInFlight)), next)
 }

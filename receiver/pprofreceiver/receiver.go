@@ -21,34 +21,35 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/scrape"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/section"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/self"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
 // pprofReceiver is the component.
 type pprofReceiver struct {
-	sections  []section // in the order of their start
+	sections  []namedSection // in the order of their start
 	inFlight  *budget.Budget
-	telemetry *metadata.Telemetry
+	telemetry *section.Telemetry
 }
 
-// section is a configured section. Each passes profiles to the pipeline on its own.
-type section struct {
+// namedSection is a configured section. Each passes profiles to the pipeline on its own.
+type namedSection struct {
 	key string
 	component.Component
 }
 
 func newReceiver(set receiver.Settings, cfg *Config, inFlight *budget.Budget, next xconsumer.Profiles) (*pprofReceiver, error) {
-	telemetry, err := metadata.NewTelemetry(set.TelemetrySettings, set.ID)
+	telemetry, err := section.NewTelemetry(set.TelemetrySettings, set.ID)
 	if err != nil {
 		return nil, err
 	}
 	r := &pprofReceiver{telemetry: telemetry, inFlight: inFlight}
-	shared := metadata.Settings{
+	shared := section.Settings{
 		ID: set.ID, InFlight: inFlight, ResourceAttributes: cfg.ResourceAttributes, Telemetry: set.TelemetrySettings, Metrics: telemetry,
 	}
 	var errs []error
-	add := func(key string, c component.Component) { r.sections = append(r.sections, section{key, c}) }
+	add := func(key string, c component.Component) { r.sections = append(r.sections, namedSection{key, c}) }
 	ingester := func(transport string, maxDecompressed config.Size) *ingest.Ingester {
 		in, err := newIngester(set, cfg, telemetry, transport, maxDecompressed, next)
 		errs = append(errs, err)
@@ -67,7 +68,7 @@ func newReceiver(set receiver.Settings, cfg *Config, inFlight *budget.Budget, ne
 }
 
 // newIngester returns the ingester of a section.
-func newIngester(set receiver.Settings, cfg *Config, telemetry *metadata.Telemetry, transport string, maxDecompressed config.Size, next xconsumer.Profiles) (*ingest.Ingester, error) {
+func newIngester(set receiver.Settings, cfg *Config, telemetry *section.Telemetry, transport string, maxDecompressed config.Size, next xconsumer.Profiles) (*ingest.Ingester, error) {
 	obsreport, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
 		ReceiverID: set.ID, Transport: transport, ReceiverCreateSettings: set,
 	})

@@ -25,6 +25,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/extension/extensionauth"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.opentelemetry.io/collector/receiver/xreceiver"
 	"google.golang.org/grpc/codes"
@@ -150,15 +151,17 @@ var doormanID = component.MustNewID("doorman")
 
 // The receivers that receiver_creator starts, one for each target, share one limit.
 func TestReceiversShareMaxInFlight(t *testing.T) {
-	create := func(yaml string) *budget.Budget {
+	create := func(factory receiver.Factory, yaml string) *budget.Budget {
 		cfg, err := loadConfig(yaml)
 		require.NoError(t, err)
-		r, err := NewFactory().(xreceiver.Factory).CreateProfiles(t.Context(), receivertest.NewNopSettings(metadata.Type), cfg, consumertest.NewNop())
+		r, err := factory.(xreceiver.Factory).CreateProfiles(t.Context(), receivertest.NewNopSettings(metadata.Type), cfg, consumertest.NewNop())
 		require.NoError(t, err)
 		return r.(*pprofReceiver).inFlight
 	}
-	first := create("max_in_flight: 23MiB\nserver: {}")
-	assert.Same(t, first, create("max_in_flight: 23MiB\nremote: {endpoint: 'http://localhost:6060/debug/pprof/heap'}"))
+	factory := NewFactory()
+	first := create(factory, "max_in_flight: 23MiB\nserver: {}")
+	assert.Same(t, first, create(factory, "max_in_flight: 24MiB\nremote: {endpoint: 'http://localhost:6060/debug/pprof/heap'}"))
+	assert.NotSame(t, first, create(NewFactory(), "max_in_flight: 23MiB\nserver: {}"), "another Collector in this process")
 }
 
 // The certificate of an httptest.Server is for 127.0.0.1, and its client trusts it.

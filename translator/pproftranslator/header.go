@@ -7,13 +7,12 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
 // Limits that are not worth a setting.
 const (
-	maxSampleTypes = sampletypes.MaxTypes
+	maxSampleTypes = 1024
 	maxComments    = 64 << 10
 )
 
@@ -60,8 +59,8 @@ func (d *decoder) readHeader() error {
 	if c.Err != nil {
 		return fmt.Errorf("damaged, or not a pprof profile: byte %d, after %s: %w", c.At, profileField(c.Field), c.Err)
 	}
-	if n := d.header.entries[profileSample].Count; n > d.limits.Samples {
-		return &LimitError{What: "samples", Limit: int64(d.limits.Samples), Got: int64(n)}
+	if n, limit := d.header.entries[profileSample].Count, d.limits.scaled(maxSamples); n > limit {
+		return &LimitError{What: "samples", Limit: int64(limit), Got: int64(n)}
 	}
 	return nil
 }
@@ -101,13 +100,14 @@ func (h *header) readField(c *wire.Cursor) error {
 
 func (d *decoder) readStrings() error {
 	d.strings = emptied(d.strings, d.header.entries[profileString].Count)
+	limit := d.limits.scaled(maxStringLength)
 	err := d.each(profileString, func(c *wire.Cursor) error {
 		size := c.End - c.At
 		if len(d.strings) == 0 && size > 0 {
 			return fmt.Errorf("first string is %.40q, must be empty", c.Data[c.At:c.End])
 		}
-		if size > d.limits.StringLength {
-			return &LimitError{What: "length in bytes", Limit: int64(d.limits.StringLength), Got: int64(size)}
+		if size > limit {
+			return &LimitError{What: "length in bytes", Limit: int64(limit), Got: int64(size)}
 		}
 		d.strings = append(d.strings, position{uint32(c.At), uint32(c.End)})
 		return nil

@@ -80,7 +80,7 @@ func (d *decoder) readLabels(at position, s *sample) error {
 func (d *decoder) parseLabels(at position) error {
 	c := wire.Cursor{Data: d.data, At: int(at.start), End: int(at.stop)}
 	m := wire.Cursor{Data: d.data}
-	all := d.labels.all[:0]
+	all, limit := d.labels.all[:0], d.limits.scaled(maxLabels)
 	for c.NextOf(sampleLabel, &m) {
 		var f [labelNumUnit + 1]uint64
 		readVarints(&m, f[:])
@@ -88,8 +88,8 @@ func (d *decoder) parseLabels(at position) error {
 		if err := cmp.Or(m.Err, c.Err, d.checkLabel(&l)); err != nil {
 			return fmt.Errorf("label[%d]: %w", len(all), err)
 		}
-		if len(all) >= d.limits.Labels {
-			return &LimitError{What: "labels", Limit: int64(d.limits.Labels)}
+		if len(all) >= limit {
+			return &LimitError{What: "labels", Limit: int64(limit)}
 		}
 		l.role = d.key(l.key).role
 		all = append(all, l)

@@ -26,15 +26,15 @@ func TestErrorsSayWhatIsNoPprof(t *testing.T) {
 		"json":             {" {\"traceEvents\": []}", "looks like JSON; want"},
 		"empty json":       {"{}", "looks like JSON; want"},
 		"json list":        {"[1]", "looks like JSON; want"},
-		"form":             {string(form), "looks like a form, as `curl -F` sends it; want"},
+		"form":             {string(form), "looks like a form (`curl --data-binary @FILE` sends the profile itself); want"},
 		"form of a query":  {"service=checkout&profile=x", "looks like text; want"},
 		"text":             {"hello, world\n", "looks like text; want"},
 		"not quite ASCII":  {strings.Repeat("é", 512), "looks like text; want"},
-		"folded stacks":    {"main;work 10\nmain 1\n", "looks like folded stacks; push them to /ingest"},
-		"jemalloc":         {"heap_v2/524288\n  t*: 1: 2 [0: 0]\n", "format from before protobuf"},
-		"fractions":        {"main;work 10.5\nmain 1\n", "looks like folded stacks; push them to /ingest"},
-		"perf script":      {"swapper     0 [000] 158665.570607:          1 cycles: \n", "looks like the output of perf script; make folded stacks"},
-		"speedscope":       {`{"version":"1","$schema":"https://www.speedscope.app/file-format-schema.json"`, "looks like a file of speedscope; have the profiler"},
+		"folded stacks":    {"main;work 10\nmain 1\n", "looks like folded stacks (push them to /ingest with format=folded); want"},
+		"jemalloc":         {"heap_v2/524288\n  t*: 1: 2 [0: 0]\n", "looks like a heap profile of jemalloc (`jeprof --collapsed` makes folded stacks of it); want"},
+		"fractions":        {"main;work 10.5\nmain 1\n", "looks like folded stacks (push them to /ingest with format=folded); want"},
+		"perf script":      {"swapper     0 [000] 158665.570607:          1 cycles: \n", "looks like the output of perf script (`inferno-collapse-perf` makes folded stacks of it); want"},
+		"speedscope":       {`{"version":"1","$schema":"https://www.speedscope.app/file-format-schema.json"`, "looks like a file of speedscope; want"},
 		"UTF-16":           {"\xff\xfeh\x00i\x00", "is text in UTF-16, as > of Windows PowerShell writes it"},
 		"OTLP/JSON":        {`{"resourceProfiles":[]}`, "looks like OTLP; want a pprof profile"},
 		"OTLP traces":      {`{ "resourceSpans": []}`, "looks like OTLP; want a pprof profile"},
@@ -46,14 +46,14 @@ func TestErrorsSayWhatIsNoPprof(t *testing.T) {
 	for _, kind := range []string{"heap", "allocs", "goroutine", "threadcreate", "mutex", "block"} {
 		var text bytes.Buffer
 		require.NoError(t, pprof.Lookup(kind).WriteTo(&text, 1))
-		cases["debug=1 of "+kind] = [2]string{text.String(), "with ?debug=1; want the same without debug"}
+		cases["debug=1 of "+kind] = [2]string{text.String(), "such as gperftools' or the text of net/http/pprof with ?debug=1; convert it with `otelprof convert"}
 	}
 	var dump, tracing bytes.Buffer
 	require.NoError(t, pprof.Lookup("goroutine").WriteTo(&dump, 2))
-	cases["debug=2"] = [2]string{dump.String(), "with ?debug=2; want the same without debug"}
+	cases["debug=2"] = [2]string{dump.String(), "looks like a list of goroutines (?debug=2); want a pprof profile, which is protobuf"}
 	require.NoError(t, trace.Start(&tracing))
 	trace.Stop()
-	cases["trace"] = [2]string{tracing.String(), "looks like an execution trace of Go, as /debug/pprof/trace serves it; want a profile"}
+	cases["trace"] = [2]string{tracing.String(), "looks like an execution trace of Go; want a pprof profile"}
 
 	pd, err := (&Unmarshaler{}).UnmarshalProfiles(profiletest.Corpus(t)[0].Data)
 	require.NoError(t, err)

@@ -30,6 +30,7 @@ func (d *decoder) readSamples() error {
 	d.matrix.values = emptied(d.matrix.values, min(count*len(d.header.sampleTypes), len(d.data)))
 	d.stacks.rewind()
 	ids, values := d.ids, d.matrix.values // whose fields would have a write barrier for each sample
+	depth := d.limits.scaled(maxStackDepth)
 	c, m := d.cursors(profileSample)
 	for n := 0; c.NextOf(profileSample, &m); n++ {
 		first, labels := len(values), position{}
@@ -37,7 +38,7 @@ func (d *decoder) readSamples() error {
 		for start := m.At; m.Next(); start = m.At {
 			switch m.Field {
 			case sampleLocation:
-				ids = m.AppendRepeated(ids, d.limits.StackDepth)
+				ids = m.AppendRepeated(ids, depth)
 			case sampleValue:
 				values = m.AppendRepeated(values, first+len(d.header.sampleTypes))
 			case sampleLabel:
@@ -57,11 +58,11 @@ func (d *decoder) readSamples() error {
 
 // addSample appends the numbers of the locations plus one to d.stacks, after c has read a sample with n values.
 func (d *decoder) addSample(c *wire.Cursor, ids []uint64, n int, labels position) error {
-	switch types := len(d.header.sampleTypes); {
+	switch types, depth := len(d.header.sampleTypes), d.limits.scaled(maxStackDepth); {
 	case c.Err != nil:
 		return fmt.Errorf("byte %d: %w", c.At, c.Err)
-	case len(ids) > d.limits.StackDepth:
-		return &LimitError{What: "locations", Limit: int64(d.limits.StackDepth)}
+	case len(ids) > depth:
+		return &LimitError{What: "locations", Limit: int64(depth)}
 	case n > types:
 		return fmt.Errorf("more values than the %d sample types", types)
 	case n < types:

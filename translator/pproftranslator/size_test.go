@@ -68,7 +68,7 @@ func TestMillionLocationsAndDistinctLabelsAreFast_R8(t *testing.T) {
 	deep := base().bytes(profileSample, message(nil).packed(2, 1).bytes(1, bytes.Repeat([]byte{1}, frames)))
 	_, err := (&Unmarshaler{}).UnmarshalProfiles(deep)
 	require.True(t, isLimit(err), "by default a stack may have fewer locations: %v", err)
-	pd, err = (&Unmarshaler{Limits: Limits{StackDepth: frames}}).UnmarshalProfiles(deep)
+	pd, err = (&Unmarshaler{Limits: Limits{Factor: 16}}).UnmarshalProfiles(deep)
 	require.NoError(t, err)
 	require.Equal(t, frames, pd.Dictionary().StackTable().At(2).LocationIndices().Len())
 

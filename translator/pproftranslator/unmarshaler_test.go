@@ -279,45 +279,45 @@ func TestDamagedProfilesDoNotPanic_R1(t *testing.T) {
 	profiletest.Injected(t, fmt.Sprintf("%d prefixes, %d flipped bits", prefixes, flips))
 }
 
+// A limit of single entries holds at L-1, L and L+1, and a factor of 2 doubles it.
 func TestEachLimitIsExact_R8(t *testing.T) {
-	f := &profile.Function{ID: 1, Name: strings.Repeat("f", 100)}
-	l := &profile.Location{ID: 1, Line: []profile.Line{{Function: f}}}
-	p := &profile.Profile{
-		SampleType: []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}}, Function: []*profile.Function{f}, Location: []*profile.Location{l},
+	base := message(nil).strings("", "cpu", "nanoseconds").bytes(profileSampleType, message(nil).varint(1, 1).varint(2, 2)).
+		bytes(profileLocation, message(nil).varint(locationID, 1))
+	value := message(nil).varint(sampleValue, 1)
+	repeated := func(field int, entry message, n int) message {
+		return bytes.Repeat(message(nil).bytes(field, entry), n)
 	}
-	for i := range 10 {
-		p.Sample = append(p.Sample, &profile.Sample{
-			Location: []*profile.Location{l, l, l, l}, Value: []int64{1},
-			Label: map[string][]string{"a": {fmt.Sprint(i)}, "b": {"y"}, "c": {"z"}},
-		})
-	}
-	data := profiletest.Pprof(t, p)
-	for _, test := range []struct {
-		name  string
-		limit func(*Limits, int)
-		exact int
+	for name, test := range map[string]struct {
+		with  func(n int) message
+		limit int
 	}{
-		{"samples", func(l *Limits, n int) { l.Samples = n }, 10},
-		{"stack depth", func(l *Limits, n int) { l.StackDepth = n }, 4},
-		{"labels", func(l *Limits, n int) { l.Labels = n }, 3},
-		{"string length", func(l *Limits, n int) { l.StringLength = n }, 100},
-		{"decompressed size", func(l *Limits, n int) { l.DecompressedSize = n }, len(data)},
+		"samples": {func(n int) message { return repeated(profileSample, value, n) }, 4 << 20},
+		"stack depth": {func(n int) message {
+			return message(nil).bytes(profileSample, value.bytes(sampleLocation, bytes.Repeat([]byte{1}, n)))
+		}, 64 << 10},
+		"labels": {func(n int) message {
+			return message(nil).bytes(profileSample, append(repeated(sampleLabel, message(nil).varint(labelKey, 1), n), value...))
+		}, 4 << 10},
+		"string length": {func(n int) message { return message(nil).strings(strings.Repeat("s", n)) }, 1 << 20},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			for _, delta := range []int{-1, 0, 1} {
-				var u Unmarshaler
-				test.limit(&u.Limits, test.exact+delta)
+		for _, factor := range []int{1, 2} {
+			limit := test.limit * factor
+			for _, n := range []int{limit - 1, limit, limit + 1} {
 				profiletest.Injected(t, "1 values of limits")
-				_, err := u.UnmarshalProfiles(data)
-				if delta >= 0 {
-					require.NoError(t, err)
+				_, err := (&Unmarshaler{Limits: Limits{Factor: factor}}).UnmarshalProfiles(slices.Concat(base, test.with(n)))
+				if n <= limit {
+					require.NoError(t, err, name)
 					continue
 				}
-				var limit *LimitError
-				require.ErrorAs(t, err, &limit)
-				assert.EqualValues(t, test.exact-1, limit.Limit)
+				var is *LimitError
+				require.ErrorAs(t, err, &is, name)
+				assert.EqualValues(t, limit, is.Limit, name)
 			}
-		})
+		}
+	}
+	for _, delta := range []int{-1, 0, 1} {
+		_, err := (&Unmarshaler{Limits: Limits{DecompressedSize: len(base) + delta}}).UnmarshalProfiles(base)
+		require.Equal(t, delta < 0, isLimit(err), "%v", err)
 	}
 }
 

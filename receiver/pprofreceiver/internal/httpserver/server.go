@@ -24,7 +24,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpguard"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/section"
 )
 
 const (
@@ -86,7 +86,7 @@ type Server struct {
 	Listen func(context.Context) (net.Listener, error)
 
 	config    Config
-	settings  metadata.Settings
+	settings  section.Settings
 	protocols []Protocol
 	paths     []string // of the protocols
 	ingester  *ingest.Ingester
@@ -103,7 +103,7 @@ type Server struct {
 }
 
 // New returns a server that passes profiles to the ingester.
-func New(config Config, set metadata.Settings, ingester *ingest.Ingester) *Server {
+func New(config Config, set section.Settings, ingester *ingest.Ingester) *Server {
 	// A body is not larger than its content, except that compression makes random bytes a
 	// little larger.
 	config.HTTP.MaxRequestBodySize = min(config.HTTP.MaxRequestBodySize, int64(config.MaxDecompressedSize+config.MaxDecompressedSize/1024+1024))

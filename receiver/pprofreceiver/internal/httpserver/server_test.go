@@ -24,6 +24,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/section"
 )
 
 // newTestServer returns a server of one protocol, which reads no profiles.
@@ -32,10 +33,10 @@ func newTestServer(t *testing.T, read func(*Request) (Push, error)) *Server {
 	config.NetAddr.Endpoint = "127.0.0.1:0"
 	config.MaxRequestBodySize = 64 << 20
 	telemetry := componenttest.NewNopTelemetrySettings()
-	metrics, err := metadata.NewTelemetry(telemetry, component.NewID(metadata.Type))
+	metrics, err := section.NewTelemetry(telemetry, component.NewID(metadata.Type))
 	require.NoError(t, err)
 	s := New(Config{HTTP: config, MaxDecompressedSize: 4 << 20},
-		metadata.Settings{InFlight: budget.New(64 << 20), Telemetry: telemetry, Metrics: metrics},
+		section.Settings{InFlight: budget.New(64 << 20), Telemetry: telemetry, Metrics: metrics},
 		nil)
 	s.protocols = []Protocol{{Path: "/push", Success: http.StatusNoContent, Read: read}}
 	return s

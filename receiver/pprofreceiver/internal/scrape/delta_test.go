@@ -35,6 +35,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/section"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -83,9 +84,9 @@ func newSeries(t testing.TB, profileType string, change func(*Config)) *series {
 	}
 	telemetry, _, logs := profiletest.Observe(t)
 	s.logs = logs
-	metrics, err := metadata.NewTelemetry(telemetry, component.NewID(metadata.Type))
+	metrics, err := section.NewTelemetry(telemetry, component.NewID(metadata.Type))
 	require.NoError(t, err)
-	s.scraper = New(config, metadata.Settings{InFlight: budget.New(256 << 20), Telemetry: telemetry, Metrics: metrics}, ingester)
+	s.scraper = New(config, section.Settings{InFlight: budget.New(256 << 20), Telemetry: telemetry, Metrics: metrics}, ingester)
 	require.NoError(t, s.scraper.Start(t.Context(), componenttest.NewNopHost()))
 	require.NoError(t, s.scraper.Shutdown(t.Context())) // only what Start makes is needed
 	require.Len(t, s.scraper.jobs, 1)

@@ -30,7 +30,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpguard"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/section"
 )
 
 // Scraper scrapes targets from Start to Shutdown.
@@ -39,7 +39,7 @@ type Scraper struct {
 	NewClient func(ctx context.Context, host component.Host) (*http.Client, error)
 
 	config   Config
-	settings metadata.Settings
+	settings section.Settings
 	ingester *ingest.Ingester
 	jobs     []*job
 
@@ -68,7 +68,7 @@ type job struct {
 const healthUnknown = -1
 
 // New returns a Scraper of a valid configuration that passes profiles to the ingester.
-func New(cfg Config, set metadata.Settings, ingester *ingest.Ingester) *Scraper {
+func New(cfg Config, set section.Settings, ingester *ingest.Ingester) *Scraper {
 	s := &Scraper{config: cfg, settings: set, ingester: ingester}
 	s.NewClient = s.newClient
 	var checks config.Checks // they have no error
@@ -165,7 +165,7 @@ func (s *Scraper) run(ctx context.Context, job *job) {
 		return
 	case <-time.After(offset(job.url, s.config.CollectionInterval)):
 	}
-	metadata.Repeat(ctx, s.config.CollectionInterval, job.logger, func(ctx context.Context) { s.scrapeAndReport(ctx, job) })
+	section.Repeat(ctx, s.config.CollectionInterval, job.logger, func(ctx context.Context) { s.scrapeAndReport(ctx, job) })
 }
 
 // scrapeAndReport scrapes once, and logs and measures the outcome.

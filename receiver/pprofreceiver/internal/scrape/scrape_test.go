@@ -15,7 +15,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/section"
 )
 
 // The times of the targets are spread, and the same after a restart.
@@ -60,7 +60,7 @@ func TestInstancesOfTargets(t *testing.T) {
 			config.Targets = append(config.Targets, Target{Endpoint: endpoint})
 		}
 		require.NoError(t, config.Validate())
-		s := New(config, metadata.Settings{Telemetry: componenttest.NewNopTelemetrySettings()}, nil)
+		s := New(config, section.Settings{Telemetry: componenttest.NewNopTelemetrySettings()}, nil)
 		var got []string
 		for _, job := range s.jobs {
 			id, _ := job.resource.Get("service.instance.id")

@@ -20,7 +20,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/section"
 )
 
 // profileTypes are the profile types that the collector can collect of itself. All but
@@ -45,7 +45,7 @@ type Profiler struct {
 }
 
 // New returns a Profiler that passes profiles to the ingester. ResourceAttributes override those of the Collector.
-func New(config Config, set metadata.Settings, ingester *ingest.Ingester) *Profiler {
+func New(config Config, set section.Settings, ingester *ingest.Ingester) *Profiler {
 	resource := pcommon.NewMap()
 	set.Telemetry.Resource.Attributes().CopyTo(resource)
 	ingest.PutStrings(resource, set.ResourceAttributes)
@@ -65,7 +65,7 @@ func (p *Profiler) Start(ctx context.Context, _ component.Host) error {
 	if fraction := p.config.BlockProfileFraction; fraction > 0 {
 		runtime.SetBlockProfileRate(fraction)
 	}
-	p.running.Go(func() { metadata.Repeat(ctx, p.config.CollectionInterval, p.logger, p.collectAll) })
+	p.running.Go(func() { section.Repeat(ctx, p.config.CollectionInterval, p.logger, p.collectAll) })
 	return nil
 }
 

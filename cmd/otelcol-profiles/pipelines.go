@@ -15,40 +15,28 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/otelcol"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 )
 
-// checkKeys rejects wrong keys of our components with their full path. The Collector puts
-// several lines before the error of a component, which knows neither its kind nor its name. It also
-// rejects references to extensions that the Collector would miss only when it starts, and loops over files.
-var checkKeys = confmap.NewConverterFactory(func(confmap.ConverterSettings) confmap.Converter { return keyChecker{} })
+// checkPipelines rejects what the Collector does not find: references to extensions that it would miss only when it starts,
+// and loops over files.
+var checkPipelines = confmap.NewConverterFactory(func(confmap.ConverterSettings) confmap.Converter { return pipelineChecker{} })
 
-type keyChecker struct{}
+type pipelineChecker struct{}
 
 // Convert changes nothing. It leaves all other errors to the Collector.
-func (keyChecker) Convert(_ context.Context, conf *confmap.Conf) error {
+func (pipelineChecker) Convert(_ context.Context, conf *confmap.Conf) error {
 	factories, err := components()
 	if err != nil {
 		return err
 	}
-	return errors.Join(
-		checkKind(conf, "extensions", factories.Extensions),
-		checkKind(conf, "receivers", factories.Receivers),
-		checkKind(conf, "processors", factories.Processors),
-		checkKind(conf, "exporters", factories.Exporters),
-		checkKind(conf, "connectors", factories.Connectors),
-		checkReferences(conf),
-		checkLoops(conf, factories),
-	)
+	return errors.Join(checkReferences(conf), checkLoops(conf, factories))
 }
 
 // checkLoops rejects pipelines whose receiver reads the files that their exporter writes: they would never end. No
 // connector of our programs takes profiles, so that no pipeline leads to the exporters of another one.
 func checkLoops(conf *confmap.Conf, factories otelcol.Factories) error {
-	receivers, exporters := map[component.ID]component.Config{}, map[component.ID]component.Config{}
-	each(conf, "receivers", factories.Receivers, func(id component.ID, cfg component.Config, _ error) { receivers[id] = cfg })
-	each(conf, "exporters", factories.Exporters, func(id component.ID, cfg component.Config, _ error) { exporters[id] = cfg })
+	receivers := configsOf(conf, "receivers", factories.Receivers)
+	exporters := configsOf(conf, "exporters", factories.Exporters)
 	var errs []error
 	pipelines, _ := conf.Get("service::pipelines").(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(pipelines)) {
@@ -112,23 +100,14 @@ func idsOf(value any) (ids []component.ID) {
 	return ids
 }
 
-func checkKind[F component.Factory](conf *confmap.Conf, kind string, factories map[component.Type]F) error {
-	var errs []error
-	each(conf, kind, factories, func(id component.ID, _ component.Config, err error) {
-		if wrong, ours := errors.AsType[*config.Error](err); ours {
-			errs = append(errs, wrong.At(kind+confmap.KeyDelimiter+id.String()))
-		}
-	})
-	return errors.Join(errs...)
-}
-
-// each reads the configurations of components, with the error of each. It leaves out what the Collector reports.
-func each[F component.Factory](conf *confmap.Conf, kind string, factories map[component.Type]F, do func(component.ID, component.Config, error)) {
+// configsOf reads the configurations of components as far as that is possible. The Collector reports what is wrong.
+func configsOf[F component.Factory](conf *confmap.Conf, kind string, factories map[component.Type]F) map[component.ID]component.Config {
+	configs := map[component.ID]component.Config{}
 	section, err := conf.Sub(kind)
 	if err != nil {
-		return
+		return nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(section.ToStringMap())) {
+	for name := range section.ToStringMap() {
 		var id component.ID
 		if id.UnmarshalText([]byte(name)) != nil {
 			continue
@@ -139,6 +118,9 @@ func each[F component.Factory](conf *confmap.Conf, kind string, factories map[co
 			continue
 		}
 		cfg := factory.CreateDefaultConfig()
-		do(id, cfg, keys.Unmarshal(cfg))
+		if keys.Unmarshal(cfg) == nil {
+			configs[id] = cfg
+		}
 	}
+	return configs
 }

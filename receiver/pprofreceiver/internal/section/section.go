@@ -1,7 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package metadata
+// Package section has what the sections of the pprof receiver share.
+package section
 
 import (
 	"context"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
 
 // Settings are those of the receiver, which all its sections share.
@@ -41,13 +43,13 @@ func Repeat(ctx context.Context, interval time.Duration, logger *zap.Logger, run
 
 // Telemetry is the metrics of one receiver, which all its sections share.
 type Telemetry struct {
-	*TelemetryBuilder
+	*metadata.TelemetryBuilder
 	receiver attribute.KeyValue
 }
 
 // NewTelemetry returns the metrics of the receiver with this ID.
 func NewTelemetry(settings component.TelemetrySettings, id component.ID) (*Telemetry, error) {
-	builder, err := NewTelemetryBuilder(settings)
+	builder, err := metadata.NewTelemetryBuilder(settings)
 	return &Telemetry{builder, attribute.String("receiver", id.String())}, err
 }
 
