@@ -27,7 +27,7 @@ func (p *dedupProcessor) sendAtOnce(ctx context.Context, payload *merge.Payload,
 
 	var invalid error
 	if unique.profiles > 0 {
-		invalid = mergeInto(w, payload, unique.skip, func() { p.sendAll(ctx, w.close(), errWindowPanicked) })
+		invalid = p.merge(w, payload, unique.skip)
 	}
 	p.telemetry.add(p.telemetry.ProcessorProfilesDedupSaturatedValues, w.merged.Counts().Saturated)
 	parts := w.close()
@@ -57,7 +57,7 @@ func (p *dedupProcessor) sendAll(ctx context.Context, parts []*partition, invali
 		sends.Go(func() error {
 			err := invalid
 			if err == nil {
-				err = p.sendOnce(ctx, part)
+				err = p.send(ctx, part, func(int) {})
 			}
 			p.mu.Lock()
 			p.resolve(part.outcome, err)
@@ -69,12 +69,6 @@ func (p *dedupProcessor) sendAll(ctx context.Context, parts []*partition, invali
 		})
 	}
 	_ = sends.Wait()
-}
-
-// sendOnce sends a partition from a goroutine of its own.
-func (p *dedupProcessor) sendOnce(ctx context.Context, part *partition) (err error) {
-	defer p.recoverTo(&err, errExportPanicked)
-	return p.send(ctx, part, func(int) {})
 }
 
 // accepted counts what the next consumer has accepted of the only payload of a window, which has so many bytes: of a

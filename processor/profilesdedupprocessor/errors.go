@@ -24,6 +24,8 @@ var (
 // A panic is a bug, here or in the next consumer. It costs the payload that caused it, or the
 // window that it may have left half-changed, but not the process with all other windows.
 var (
+	// errMergePanicked is for the sender of a payload: it would panic again.
+	errMergePanicked = consumererror.NewPermanent(errors.New("profiles_dedup: panic while merging: payload rejected"))
 	// errWindowPanicked is for the senders of the other payloads of the window.
 	errWindowPanicked = errors.New("profiles_dedup: panic while merging another payload of the window; retry")
 	// errExportPanicked is permanent: the next consumer may have taken a part of the payload, and
@@ -31,11 +33,10 @@ var (
 	errExportPanicked = consumererror.NewPermanent(errors.New("profiles_dedup: panic while exporting the window"))
 )
 
-// recoverTo sets err to the given error if the caller, which defers it, panics. It is for goroutines of the processor alone: who
-// calls ConsumeProfiles gets its panics.
+// recoverTo sets err to the given error if the caller, which defers it, panics.
 func (p *dedupProcessor) recoverTo(err *error, what error) {
 	if r := recover(); r != nil {
-		p.logger.Error("Panic while exporting", zap.Any("panic", r), zap.Stack("stack"), zap.Error(what))
+		p.logger.Error("Panic while merging or exporting", zap.Any("panic", r), zap.Stack("stack"), zap.Error(what))
 		*err = what
 	}
 }
@@ -49,6 +50,7 @@ var rejections = []struct {
 }{
 	{errStopping, reasonShutdown, false},
 	{errMemoryLimit, reasonMemory, false},
+	{errMergePanicked, reasonPanic, false},
 	{errTooLarge, reasonTooLarge, true},
 	{merge.ErrTypes, reasonTypes, true},
 	{merge.ErrNoValues, reasonNoValues, true},

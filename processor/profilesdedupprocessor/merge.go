@@ -5,6 +5,7 @@ package profilesdedupprocessor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -25,7 +26,7 @@ func (p *dedupProcessor) ConsumeProfiles(ctx context.Context, pd pprofile.Profil
 	if err := p.checkSize(bytes, maxRetained*bytes); err != nil { // before a part of it is copied
 		return p.reject(err)
 	}
-	payload, err := merge.Check(pd, p.options)
+	payload, err := p.check(pd)
 	if err != nil {
 		return p.reject(err)
 	}
@@ -51,34 +52,17 @@ func (p *dedupProcessor) checkSize(bytes, needed int) error {
 	return nil
 }
 
-// mergeInto adds a payload to a window. A panic goes to the caller of the processor, and leaves the window half-changed: drop is
-// called before.
-func mergeInto(w *openWindow, payload *merge.Payload, skip []bool, drop func()) error {
-	whole := false
-	defer func() {
-		if !whole {
-			drop()
-		}
-	}()
-	err := w.merged.Add(payload.Without(skip))
-	whole = true
-	if err != nil {
+func (p *dedupProcessor) check(pd pprofile.Profiles) (payload *merge.Payload, err error) {
+	defer p.recoverTo(&err, errMergePanicked)
+	return merge.Check(pd, p.options)
+}
+
+func (p *dedupProcessor) merge(w *openWindow, payload *merge.Payload, skip []bool) (err error) {
+	defer p.recoverTo(&err, errMergePanicked)
+	if err := w.merged.Add(payload.Without(skip)); err != nil {
 		return fmt.Errorf("profiles_dedup: %w", err)
 	}
 	return nil
-}
-
-// dropOpen drops the open window, if there is one, after a panic in it.
-func (p *dedupProcessor) dropOpen() {
-	w := p.open
-	if w == nil {
-		return
-	}
-	p.open = nil
-	p.admission.windowClosed(w.size)
-	for _, part := range w.close() {
-		p.complete(part, errWindowPanicked, reasonPanic)
-	}
 }
 
 // add merges a payload into the open window, without its duplicates, and returns the outcomes that
@@ -99,7 +83,14 @@ func (p *dedupProcessor) add(ctx context.Context, payload *merge.Payload, bytes 
 		if w == nil {
 			w = p.newWindow()
 		}
-		if err := mergeInto(w, payload, unique.skip, p.dropOpen); err != nil {
+		if err := p.merge(w, payload, unique.skip); err != nil {
+			if errors.Is(err, errMergePanicked) && p.open != nil { // it may be half-changed
+				p.open = nil
+				p.admission.windowClosed(w.size)
+				for _, part := range w.close() {
+					p.complete(part, errWindowPanicked, reasonPanic)
+				}
+			}
 			return nil, err
 		}
 		if p.open == nil {

@@ -29,8 +29,8 @@ func changed(t *testing.T, p *dedupProcessor) *merge.Payload {
 	return payload
 }
 
-// A panic goes to the caller. In the check of a payload it changes nothing. In the merge it drops the window, which may be
-// half-changed, with its acknowledged payloads. The processor continues.
+// A panic in the check of a payload rejects that payload alone. A panic in the merge drops the window,
+// which may be half-changed, with its acknowledged payloads. The processor continues.
 func TestPanicInMerge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var next downstream
@@ -41,23 +41,28 @@ func TestPanicInMerge(t *testing.T) {
 
 		consume(1)
 		withoutOptions := &dedupProcessor{cfg: p.cfg, logger: p.logger, telemetry: p.telemetry}
-		require.Panics(t, func() { _ = withoutOptions.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)) })
+		err := withoutOptions.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1))
+		require.ErrorIs(t, err, errMergePanicked)
+		require.True(t, consumererror.IsPermanent(err))
 		time.Sleep(time.Minute)
 		require.EqualValues(t, 10, next.total(), "the window has not changed")
 
-		require.Panics(t, func() { _, _ = p.add(t.Context(), changed(t, p), 1) })
+		_, err = p.add(t.Context(), changed(t, p), 1)
+		require.ErrorIs(t, err, errMergePanicked)
 		require.Nil(t, p.open, "nothing else was in the window")
 		require.Zero(t, metric("dropped_samples", ""))
 
 		consume(2)
 		consume(3)
-		require.Panics(t, func() { _, _ = p.add(t.Context(), changed(t, p), 1) })
+		_, err = p.add(t.Context(), changed(t, p), 1)
+		require.ErrorIs(t, err, errMergePanicked)
 		require.EqualValues(t, 2, metric("dropped_samples", string(reasonPanic)))
 		require.EqualValues(t, 2, metric("dropped_profiles", string(reasonPanic)))
 		consume(3) // no longer a duplicate
 		consume(4)
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.EqualValues(t, 30, next.total())
+		require.EqualValues(t, 1, metric("rejected_payloads", string(reasonPanic)))
 		profiletest.Account(t, "3 panics in a merge", 5, int(next.total()/10), 2)
 	})
 }
@@ -75,7 +80,8 @@ func TestPanicInMergeAnswersCallers(t *testing.T) {
 			assert.NoError(t, p.ConsumeProfiles(t.Context(), identified(1, 1)))
 		})
 		synctest.Wait()
-		require.Panics(t, func() { _, _ = p.add(t.Context(), changed(t, p), 1) })
+		_, err := p.add(t.Context(), changed(t, p), 1)
+		require.ErrorIs(t, err, errMergePanicked)
 		wg.Wait()
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.EqualValues(t, 1, next.total())
@@ -88,11 +94,6 @@ func TestPanicWithoutWindow(t *testing.T) {
 	p := newTestProcessor(t, next, func(c *Config) { c.Window = 0 })
 	require.True(t, consumererror.IsPermanent(p.ConsumeProfiles(t.Context(), identified(1, 5))))
 	next.answers(nil)
-	broken := identified(1, 5)
-	payload, err := merge.Check(broken, p.options)
-	require.NoError(t, err)
-	broken.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0).SetStackIndex(-1)
-	require.Panics(t, func() { _ = p.sendAtOnce(t.Context(), payload, 1) })
 	require.NoError(t, p.ConsumeProfiles(t.Context(), identified(1, 5)))
 	require.EqualValues(t, 5, next.total())
 	require.NoError(t, p.Shutdown(t.Context()))
