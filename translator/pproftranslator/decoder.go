@@ -9,8 +9,6 @@ import (
 	"math"
 	"unicode/utf8"
 
-	"go.opentelemetry.io/collector/pdata/pprofile"
-
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/fromotlp"
@@ -88,12 +86,12 @@ var steps = [...]func(d *decoder) error{
 	(*decoder).convertSamples,
 }
 
-// decode reads the payload. The entries that its samples reach go into dst.
-func (d *decoder) decode(dst pprofile.ProfilesDictionary) error {
+// decode reads the payload. The entries that its samples reach go into the tables.
+func (d *decoder) decode() error {
 	if len(d.data) == 0 {
 		return errors.New("the payload is empty")
 	}
-	d.tables.StartWriting(dst)
+	d.tables.Reset()
 	for _, step := range steps {
 		if err := step(d); err != nil {
 			return err

@@ -17,10 +17,10 @@ import (
 const (
 	stringEntrySize   = 12 + 4 // with its number as a key
 	mappingEntrySize  = 20
-	functionEntrySize = 32
-	locationEntrySize = 24
-	lineEntrySize     = 24
-	frameEntrySize    = 5
+	functionEntrySize = 44
+	locationEntrySize = 36
+	lineEntrySize     = 32
+	frameEntrySize    = 9
 	sampleEntrySize   = 48  // with its identity, besides its frames and values
 	labelEntrySize    = 128 // of a distinct label
 	setEntrySize      = 16  // of a label in a set

@@ -114,7 +114,7 @@ func (u *Unmarshaler) unmarshal(message []byte, allowed allowance) (pprofile.Pro
 
 func (d *decoder) translate() (pprofile.Profiles, Report, error) {
 	pd := pprofile.NewProfiles()
-	err := d.decode(pd.Dictionary())
+	err := d.decode()
 	if err == nil {
 		d.write(pd)
 		err = d.tables.Err()
@@ -133,7 +133,6 @@ func (d *decoder) release() {
 	d.data, d.allowed = nil, allowance{}
 	clear(d.labels.keys) // which refer to the payload
 	d.mappings.sparse, d.functions.sparse, d.locations.sparse = nil, nil, nil
-	d.tables.Release()
 	if size <= maxPooled {
 		decoders.Put(d)
 	}
