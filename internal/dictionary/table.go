@@ -5,6 +5,7 @@ package dictionary
 
 import (
 	"bytes"
+	"iter"
 	"math"
 	"slices"
 	"unsafe"
@@ -41,6 +42,19 @@ func (t *entries) at(i int32) []byte {
 }
 
 func (t *entries) len() int { return len(t.ends) }
+
+// keys are all entries, in order.
+func (t *entries) keys() iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		start := uint32(0)
+		for _, end := range t.ends {
+			if !yield(t.content[start:end]) {
+				return
+			}
+			start = end
+		}
+	}
+}
 
 // bytesOf returns the memory of indices.
 func bytesOf(indices []int32) []byte {

@@ -72,20 +72,20 @@ func (t *Tables) Reset() {
 }
 
 // Room is how many entries to make room for.
-type Room struct{ Strings, StringBytes, Functions, Locations, Lines, Stacks int }
+type Room struct{ Strings, StringBytes, Functions, Locations, Lines, Stacks, Frames int }
 
 // OutputSize is about the memory that the entries take in pdata if they are distinct, in
 // bytes, as Tables.OutputSize is.
 func (n Room) OutputSize() int {
-	return functionSize*n.Functions + locationSize*n.Locations + lineSize*n.Lines + stackSize*n.Stacks
+	return functionSize*n.Functions + locationSize*n.Locations + lineSize*n.Lines + stackSize*n.Stacks + frameSize*n.Frames
 }
 
 // Grow makes room at once, which takes less than growing on the way.
 func (t *Tables) Grow(n Room) {
 	t.strings.grow(n.Strings, n.StringBytes)
-	t.functions.grow(n.Functions, 0)
-	t.locations.grow(n.Locations, 0)
-	t.stacks.grow(n.Stacks, 0)
+	t.functions.grow(n.Functions, functionKey*n.Functions)
+	t.locations.grow(n.Locations, locationKey*n.Locations+lineKey*n.Lines)
+	t.stacks.grow(n.Stacks, frameSize*n.Frames)
 }
 
 // Err returns ErrFull if an entry could not be added.
@@ -117,9 +117,17 @@ const (
 	locationSize  = 72
 	lineSize      = 40
 	stackSize     = 32
+	frameSize     = 4
 	attributeSize = 88
 	stringSize    = 16
 	linkSize      = 40
+)
+
+// Usual lengths of keys, in bytes; those with small indices and addresses are shorter.
+const (
+	functionKey = 8
+	locationKey = 8
+	lineKey     = 6
 )
 
 // OutputSize is about the memory, in bytes, that the entries beyond the strings, links
@@ -210,7 +218,7 @@ func (t *Tables) Attribute(key, unit int32, value Value) int32 {
 
 // Stack interns a stack: indices into the location table, leaf first.
 func (t *Tables) Stack(locations []int32) int32 {
-	return t.intern(&t.stacks, bytesOf(locations), stackSize+4*len(locations))
+	return t.intern(&t.stacks, bytesOf(locations), stackSize+frameSize*len(locations))
 }
 
 // AttributeSet interns a set of indices into the attribute table and returns its
@@ -255,39 +263,43 @@ func (t *Tables) Valid(s []byte) []byte {
 // Write fills dst, which must be empty, with all entries, in the order of their indices. Only a Writer can write
 // tables with images.
 func (t *Tables) Write(dst pprofile.ProfilesDictionary) {
-	var function Function
-	writeAll(&t.functions, dst.FunctionTable(), func(i int32, to pprofile.Function) {
-		function.Decode(t.functions.at(i))
-		function.Write(to)
-	})
-	var mapping Mapping
-	writeAll(&t.mappings, dst.MappingTable(), func(i int32, to pprofile.Mapping) {
-		t.readMapping(i, &mapping)
-		mapping.Write(to)
-	})
-	var location Location
-	writeAll(&t.locations, dst.LocationTable(), func(i int32, to pprofile.Location) {
-		location.Decode(t.locations.at(i))
-		location.Write(to)
-	})
-	var attribute Attribute
-	writeAll(&t.attributes, dst.AttributeTable(), func(i int32, to pprofile.KeyValueAndUnit) {
-		attribute.Decode(t.attributes.at(i))
-		attribute.Write(to)
-	})
-	writeAll(&t.links, dst.LinkTable(), func(i int32, to pprofile.Link) { writeLink(to, t.links.at(i)) })
-	writeAll(&t.stacks, dst.StackTable(), func(i int32, to pprofile.Stack) { writeStack(to, t.stacks.indicesAt(i)) })
 	writeStrings(dst, t.strings.content, t.strings.ends)
-}
-
-// writeAll appends each entry of a table to dst.
-func writeAll[E any](from *table, dst interface {
-	EnsureCapacity(n int)
-	AppendEmpty() E
-}, write func(i int32, to E),
-) {
-	dst.EnsureCapacity(from.len())
-	for i := range int32(from.len()) {
-		write(i, dst.AppendEmpty())
+	attributes := dst.AttributeTable()
+	attributes.EnsureCapacity(t.attributes.len())
+	var attribute Attribute
+	for key := range t.attributes.keys() {
+		attribute.Decode(key)
+		attribute.Write(attributes.AppendEmpty())
+	}
+	mappings := dst.MappingTable()
+	mappings.EnsureCapacity(t.mappings.len())
+	var mapping Mapping
+	for key := range t.mappings.keys() {
+		mapping.Decode(key[1:])
+		mapping.Write(mappings.AppendEmpty())
+	}
+	functions := dst.FunctionTable()
+	functions.EnsureCapacity(t.functions.len())
+	var function Function
+	for key := range t.functions.keys() {
+		function.Decode(key)
+		function.Write(functions.AppendEmpty())
+	}
+	locations := dst.LocationTable()
+	locations.EnsureCapacity(t.locations.len())
+	var location Location
+	for key := range t.locations.keys() {
+		location.Decode(key)
+		location.Write(locations.AppendEmpty())
+	}
+	links := dst.LinkTable()
+	links.EnsureCapacity(t.links.len())
+	for key := range t.links.keys() {
+		writeLink(links.AppendEmpty(), key)
+	}
+	stacks := dst.StackTable()
+	stacks.EnsureCapacity(t.stacks.len())
+	for i := range int32(t.stacks.len()) {
+		writeStack(stacks.AppendEmpty(), t.stacks.indicesAt(i))
 	}
 }

@@ -74,7 +74,7 @@ func (d *decoder) text(field int) []byte { return d.bytes(d.header.integers[fiel
 // that of a program, as in pprof.
 func (d *decoder) executableName() string {
 	for _, m := range d.mappings.contents {
-		if file := d.bytes(d.mapping(m.position)[mappingFilename]); fromotlp.IsProgram(file) {
+		if file := d.bytes(uint64(m.file)); fromotlp.IsProgram(file) {
 			return string(d.tables.Valid([]byte(fromotlp.BaseName(string(file)))))
 		}
 	}
