@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
 // probesOf is how many slots are looked at to find an entry, on average.
@@ -71,7 +70,6 @@ func TestCraftedEntriesDoNotCollide_P6(t *testing.T) {
 	})
 	requireSpread(t, func() (*index, func([]Line)) {
 		tables := New()
-		tables.StartWriting(pprofile.NewProfiles().Dictionary())
 		return &tables.locations.index, func(lines []Line) { tables.Location(&Location{Lines: lines}) }
 	}, func(int) []Line { return []Line{{Function: 1}, {Function: r.Int32(), Line: r.Int64()}} }, map[string]func(int) []Line{
 		"equal xors": func(i int) []Line { return []Line{{Function: 1, Column: int64(i)}, {Line: int64(i ^ 7)}} },

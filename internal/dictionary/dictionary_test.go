@@ -160,34 +160,47 @@ func TestFullTableIsAnError(t *testing.T) {
 	}
 }
 
-// Tables that write each entry at once find the same entries as those that keep them.
-func TestWrittenEntriesAreFoundAgain(t *testing.T) {
+// Write writes each entry at its index: what is interned from the written dictionary is there already, where it was.
+func TestWriteKeepsIndices(t *testing.T) {
 	for seed := range uint64(profiletest.Rounds(t, 10, 1000)) {
-		kept, at := New(), New()
-		dst := pprofile.NewProfiles().Dictionary()
-		at.StartWriting(dst)
+		tables := New()
+		r := Remap{KeepPartialLinks: true}
 		for n := range uint64(3) {
 			pd := profiletest.GenerateProfiles(profiletest.NewRand(seed + n/2))
-			for _, by := range []Granularity{ByAddress, ByLine, ByFunction} {
-				a, b := Remap{Granularity: by}, Remap{Granularity: by}
-				a.Reset(pd.Dictionary(), kept)
-				b.Reset(pd.Dictionary(), at)
+			for _, r.Granularity = range []Granularity{ByAddress, ByLine, ByFunction} {
+				r.Reset(pd.Dictionary(), tables)
 				for p := range sampletypes.ProfilesOf(pd) {
 					for _, s := range p.Samples().All() {
-						require.Equal(t, a.Stack(s.StackIndex()), b.Stack(s.StackIndex()))
-						require.Equal(t, a.AttributeSet(s.AttributeIndices(), nil), b.AttributeSet(s.AttributeIndices(), nil))
+						r.Sample(s, nil)
 					}
 				}
 			}
 		}
-		at.WriteStrings()
-		written := lengthsOf(dst)
-		for i, table := range kept.all() {
-			require.Equal(t, table.len(), at.all()[i].len())
-			if table != &kept.sets {
-				require.Equal(t, table.len(), *written.all()[i])
+		written := pprofile.NewProfiles().Dictionary()
+		tables.Write(written)
+		lengths := lengthsOf(written)
+		for i, table := range tables.all() {
+			if table != &tables.sets {
+				require.Equal(t, table.len(), *lengths.all()[i])
 			}
 		}
+		r.Granularity = ByAddress
+		r.Reset(written, tables)
+		for _, kind := range []struct {
+			length int
+			intern func(i int32) int32
+		}{
+			{lengths.strings, r.String}, {lengths.attributes, r.Attribute}, {lengths.mappings, r.Mapping}, {lengths.functions, r.Function},
+			{lengths.locations, r.Location}, {lengths.links, r.Link}, {lengths.stacks, r.Stack},
+		} {
+			for i := range int32(kind.length) {
+				require.Equal(t, i, kind.intern(i))
+			}
+		}
+		for i, s := range written.StringTable().All() {
+			require.Equal(t, tables.StringAt(int32(i)), s)
+		}
+		require.NoError(t, tables.Err())
 	}
 }
 

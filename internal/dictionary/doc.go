@@ -7,8 +7,8 @@
 // [Check] validates a payload, [ResolveStrings] replaces the string references that pdata hides, and [CheckToMerge] does
 // both. A [Remap] then
 // interns the entries that the payload refers to in [Tables], and a [Writer] writes the part of
-// them that an output refers to, sorted. Tables can also write each entry at once
-// ([Tables.StartWriting]), as translators do. A [Splitter] copies resources out of a payload.
+// them that an output refers to, sorted. Translators write all entries in the order in which they came
+// ([Tables.Write]). A [Splitter] copies resources out of a payload.
 //
 // The package promises:
 //

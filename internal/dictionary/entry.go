@@ -24,7 +24,7 @@ func (f *Function) AppendKey(key []byte) []byte {
 
 // Decode reads a key.
 func (f *Function) Decode(key []byte) {
-	r := reader{key}
+	r := reader{key: key}
 	f.Name, f.SystemName, f.Filename = r.index(), r.index(), r.index()
 	f.StartLine = r.int()
 }
@@ -56,7 +56,7 @@ func (m *Mapping) AppendKey(key []byte) []byte {
 
 // Decode reads a key. It reuses the memory of m.Attributes.
 func (m *Mapping) Decode(key []byte) {
-	r := reader{key}
+	r := reader{key: key}
 	m.MemoryStart, m.MemoryLimit, m.FileOffset = r.uint(), r.uint(), r.uint()
 	m.Filename = r.index()
 	m.Attributes = r.indices(m.Attributes[:0])
@@ -104,7 +104,7 @@ func (l *Location) AppendKey(key []byte) []byte {
 
 // Decode reads a key. It reuses the memory of l.Lines and l.Attributes.
 func (l *Location) Decode(key []byte) {
-	r := reader{key}
+	r := reader{key: key}
 	l.Lines = l.Lines[:0]
 	for range r.uint() {
 		l.Lines = append(l.Lines, Line{Function: r.index(), Line: r.int(), Column: r.int()})
@@ -145,9 +145,9 @@ func (a *Attribute) AppendKey(key []byte) []byte {
 
 // Decode reads a key, of which a.Value becomes a part.
 func (a *Attribute) Decode(key []byte) {
-	r := reader{key}
+	r := reader{key: key}
 	a.Key, a.Unit = r.index(), r.index()
-	a.Value = r.key
+	a.Value = r.rest()
 }
 
 // Write fills dst, which is empty.

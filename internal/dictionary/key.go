@@ -27,17 +27,32 @@ func appendIndices(key []byte, indices []int32) []byte {
 
 // reader takes apart a key that this package has made. Its methods panic on any
 // other input.
-type reader struct{ key []byte }
+type reader struct {
+	key []byte
+	at  int // what is before was read
+}
 
-func (r *reader) more() bool { return len(r.key) > 0 }
+func (r *reader) more() bool { return r.at < len(r.key) }
 
-func (r *reader) uint() uint64 {
-	if b := r.key[0]; b < 0x80 {
-		r.key = r.key[1:]
+// rest returns what was not read.
+func (r *reader) rest() []byte { return r.key[r.at:] }
+
+func (r *reader) byte() byte {
+	r.at++
+	return r.key[r.at-1]
+}
+
+func (r *reader) uint() uint64 { // inlined
+	if b := r.key[r.at]; b < 0x80 {
+		r.at++
 		return uint64(b)
 	}
-	v, n := binary.Uvarint(r.key)
-	r.key = r.key[n:]
+	return r.longUint()
+}
+
+func (r *reader) longUint() uint64 {
+	v, n := binary.Uvarint(r.rest())
+	r.at += n
 	return v
 }
 
@@ -49,8 +64,8 @@ func (r *reader) int() int64 {
 func (r *reader) index() int32 { return int32(uint32(r.uint())) }
 
 func (r *reader) bytes(n int) []byte {
-	b := r.key[:n]
-	r.key = r.key[n:]
+	b := r.rest()[:n]
+	r.at += n
 	return b
 }
 

@@ -29,7 +29,8 @@ const (
 type Remap struct {
 	// Granularity says which fields of locations are left out, so that more of them are equal.
 	Granularity Granularity
-	// Relocate makes one location of those that are the same code at other addresses. The tables may not be writing.
+	// Relocate makes one location of those that are the same code at other addresses. Only a Writer can
+	// write the tables then.
 	Relocate bool
 	// KeepPartialLinks keeps links that have only one of the two ids.
 	KeepPartialLinks bool

@@ -34,7 +34,7 @@ type Part struct {
 // on the size of the payload.
 func (s *Splitter) Take(parts []Part) pprofile.Profiles {
 	taken := pprofile.NewProfiles()
-	s.tables.StartWriting(taken.Dictionary())
+	s.tables.Reset()
 	s.remap.Reset(s.from.Dictionary(), s.tables)
 	taken.ResourceProfiles().EnsureCapacity(len(parts))
 	for _, part := range parts {
@@ -46,8 +46,7 @@ func (s *Splitter) Take(parts []Part) pprofile.Profiles {
 			}
 		}
 	}
-	s.tables.WriteStrings()
-	s.tables.Release()
+	s.tables.Write(taken.Dictionary())
 	return taken
 }
 

@@ -5,6 +5,7 @@ package dictionary
 
 import (
 	"bytes"
+	"iter"
 	"math"
 	"slices"
 	"unsafe"
@@ -42,6 +43,19 @@ func (t *entries) at(i int32) []byte {
 
 func (t *entries) len() int { return len(t.ends) }
 
+// keys are all entries, in order.
+func (t *entries) keys() iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		start := uint32(0)
+		for _, end := range t.ends {
+			if !yield(t.content[start:end]) {
+				return
+			}
+			start = end
+		}
+	}
+}
+
 // bytesOf returns the memory of indices.
 func bytesOf(indices []int32) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(indices))), 4*len(indices)) //nolint:gosec // read only
@@ -65,32 +79,32 @@ func (t *table) likely(entry []byte) (n int32, ok bool) {
 // intern returns the number of an entry, of which it keeps a copy if it is new. If the table is full, intern returns -1. Ask
 // likely first.
 func (t *table) intern(entry []byte) (n int32, added bool) {
-	n, added = t.number(hashOf(entry), entry, func(n int32) bool { return bytes.Equal(t.at(n), entry) })
+	hash := hashOf(entry)
+	n, slot := t.index.Find(hash, func(n int32) bool { return bytes.Equal(t.at(n), entry) })
+	if n < 0 {
+		if t.len() >= maxEntries || len(t.content)+len(entry) > maxContent {
+			return -1, false
+		}
+		n, added = t.append(entry), true
+		t.index.Insert(slot, hash, n)
+	}
 	if n != 0 { // the zero value may come anywhere
 		t.next = n + 1
 	}
 	return n, added
 }
 
-// number is intern for an entry with this content, which is empty if the caller keeps the entry.
-func (t *table) number(hash uint32, content []byte, equals func(n int32) bool) (n int32, added bool) {
-	n, slot := t.index.Find(hash, equals)
-	if n >= 0 {
-		return n, false
-	}
-	if t.len() >= maxEntries || len(t.content)+len(content) > maxContent {
-		return -1, false
-	}
+// append adds an entry, which the index does not know.
+func (t *entries) append(entry []byte) (n int32) {
 	n = int32(t.len())
-	if size := len(t.content); len(content) > cap(t.content)-size {
-		t.content = append(t.content, content...)
-	} else if len(content) > 0 { // without the write barrier of append
-		t.content = t.content[:size+len(content)]
-		copy(t.content[size:], content)
+	if size := len(t.content); len(entry) > cap(t.content)-size {
+		t.content = append(t.content, entry...)
+	} else if len(entry) > 0 { // without the write barrier of append
+		t.content = t.content[:size+len(entry)]
+		copy(t.content[size:], entry)
 	}
 	t.ends = append(t.ends, uint32(len(t.content)))
-	t.index.Insert(slot, hash, n)
-	return n, true
+	return n
 }
 
 // size is the length of all entries.

@@ -12,16 +12,14 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// Tables are the seven tables of a dictionary under construction. They are not safe
-// for concurrent use.
+// Tables are the seven tables of a dictionary under construction. They hold keys; Write writes all of
+// them, and a Writer some. They are not safe for concurrent use.
 //
 // A method that interns an entry returns its index. If a table is full the method
 // returns 0, and Err returns ErrFull until Reset. Callers add all of a payload and look once.
 type Tables struct {
 	perTable[table]
-	images     []image                     // by mapping, as far as there are images
-	dst        pprofile.ProfilesDictionary // see StartWriting
-	writes     bool
+	images     []image // by mapping, as far as there are images
 	outputSize int
 	repaired   int
 	full       bool
@@ -73,40 +71,21 @@ func (t *Tables) Reset() {
 	t.addZeroValues()
 }
 
-// StartWriting is Reset. From then on, until Release, each entry is written into dst at the
-// moment when it is added; WriteStrings writes the strings. Functions, locations and
-// stacks are then only in dst. It must be empty.
-func (t *Tables) StartWriting(dst pprofile.ProfilesDictionary) {
-	t.dst, t.writes = dst, true
-	t.Reset()
-}
-
-// WriteStrings writes the string table, once, at the end.
-func (t *Tables) WriteStrings() { writeStrings(t.dst, t.strings.content, t.strings.ends) }
-
-// Release ends StartWriting.
-func (t *Tables) Release() { t.dst, t.writes = pprofile.ProfilesDictionary{}, false }
-
 // Room is how many entries to make room for.
-type Room struct{ Strings, StringBytes, Functions, Locations, Lines, Stacks int }
+type Room struct{ Strings, StringBytes, Functions, Locations, Lines, Stacks, Frames int }
 
 // OutputSize is about the memory that the entries take in pdata if they are distinct, in
 // bytes, as Tables.OutputSize is.
 func (n Room) OutputSize() int {
-	return functionSize*n.Functions + locationSize*n.Locations + lineSize*n.Lines + stackSize*n.Stacks
+	return functionSize*n.Functions + locationSize*n.Locations + lineSize*n.Lines + stackSize*n.Stacks + frameSize*n.Frames
 }
 
 // Grow makes room at once, which takes less than growing on the way.
 func (t *Tables) Grow(n Room) {
 	t.strings.grow(n.Strings, n.StringBytes)
-	t.functions.grow(n.Functions, 0)
-	t.locations.grow(n.Locations, 0)
-	t.stacks.grow(n.Stacks, 0)
-	if t.writes {
-		t.dst.FunctionTable().EnsureCapacity(n.Functions + 1)
-		t.dst.LocationTable().EnsureCapacity(n.Locations + 1)
-		t.dst.StackTable().EnsureCapacity(n.Stacks + 1)
-	}
+	t.functions.grow(n.Functions, functionKey*n.Functions)
+	t.locations.grow(n.Locations, locationKey*n.Locations+lineKey*n.Lines)
+	t.stacks.grow(n.Stacks, frameSize*n.Frames)
 }
 
 // Err returns ErrFull if an entry could not be added.
@@ -138,9 +117,17 @@ const (
 	locationSize  = 72
 	lineSize      = 40
 	stackSize     = 32
+	frameSize     = 4
 	attributeSize = 88
 	stringSize    = 16
 	linkSize      = 40
+)
+
+// Usual lengths of keys, in bytes; those with small indices and addresses are shorter.
+const (
+	functionKey = 8
+	locationKey = 8
+	lineKey     = 6
 )
 
 // OutputSize is about the memory, in bytes, that the entries beyond the strings, links
@@ -153,13 +140,13 @@ func (t *Tables) StringsOutputSize() int {
 	return t.strings.size() + stringSize*t.strings.len() + linkSize*t.links.len()
 }
 
-// intern returns the index of an entry and whether it is to be written. Its size in pdata is given.
-func (t *Tables) intern(table *table, entry []byte, size int) (i int32, write bool) {
+// intern returns the index of an entry, whose size in pdata is given.
+func (t *Tables) intern(table *table, entry []byte, size int) int32 {
 	if i, ok := table.likely(entry); ok {
-		return i, false
+		return i
 	}
 	i, added := table.intern(entry)
-	return t.index(i, added, size), added && t.writes
+	return t.index(i, added, size)
 }
 
 // index returns i, the number of an entry in a table, or 0 if the table is full.
@@ -193,17 +180,8 @@ func (t *Tables) StringAt(i int32) string { return string(t.strings.at(i)) }
 
 // Function interns f.
 func (t *Tables) Function(f Function) int32 {
-	if !t.writes {
-		t.key = f.AppendKey(t.key[:0])
-		i, _ := t.intern(&t.functions, t.key, functionSize)
-		return i
-	}
-	table := t.dst.FunctionTable()
-	i, added := t.functions.number(hashFunction(&f), nil, func(n int32) bool { return equalFunctions(&f, table.At(int(n))) })
-	if added {
-		f.Write(table.AppendEmpty())
-	}
-	return t.index(i, added, functionSize)
+	t.key = f.AppendKey(t.key[:0])
+	return t.intern(&t.functions, t.key, functionSize)
 }
 
 // Mapping interns m, whose attributes it takes as a set.
@@ -212,11 +190,7 @@ func (t *Tables) Mapping(m Mapping) int32 { return t.internMapping(keyOfMapping,
 func (t *Tables) internMapping(kind byte, m *Mapping) int32 {
 	m.Attributes = t.set(m.Attributes)
 	t.key = m.AppendKey(append(t.key[:0], kind))
-	i, write := t.intern(&t.mappings, t.key, mappingSize)
-	if write {
-		m.Write(t.dst.MappingTable().AppendEmpty())
-	}
-	return i
+	return t.intern(&t.mappings, t.key, mappingSize)
 }
 
 // Location interns l, whose attributes it sorts: they are a set.
@@ -224,28 +198,14 @@ func (t *Tables) Location(l *Location) int32 {
 	if len(l.Attributes) > 1 {
 		l.Attributes = sortedSet(l.Attributes)
 	}
-	size := locationSize + lineSize*len(l.Lines)
-	if !t.writes {
-		t.key = l.AppendKey(t.key[:0])
-		i, _ := t.intern(&t.locations, t.key, size)
-		return i
-	}
-	table := t.dst.LocationTable()
-	i, added := t.locations.number(hashLocation(l), nil, func(n int32) bool { return equalLocations(l, table.At(int(n))) })
-	if added {
-		l.Write(table.AppendEmpty())
-	}
-	return t.index(i, added, size)
+	t.key = l.AppendKey(t.key[:0])
+	return t.intern(&t.locations, t.key, locationSize+lineSize*len(l.Lines))
 }
 
 // Link interns a link. Both ids all zero is no link, index 0.
 func (t *Tables) Link(traceID [16]byte, spanID [8]byte) int32 {
 	t.key = appendLink(t.key[:0], traceID, spanID)
-	i, write := t.intern(&t.links, t.key, 0)
-	if write {
-		writeLink(t.dst.LinkTable().AppendEmpty(), t.links.at(i))
-	}
-	return i
+	return t.intern(&t.links, t.key, 0)
 }
 
 // Attribute interns an attribute; key and unit are indices into the string table. It
@@ -253,33 +213,18 @@ func (t *Tables) Link(traceID [16]byte, spanID [8]byte) int32 {
 func (t *Tables) Attribute(key, unit int32, value Value) int32 {
 	a := Attribute{Key: key, Unit: unit, Value: value}
 	t.key = a.AppendKey(t.key[:0])
-	i, write := t.intern(&t.attributes, t.key, attributeSize+len(value))
-	if write {
-		a.Write(t.dst.AttributeTable().AppendEmpty())
-	}
-	return i
+	return t.intern(&t.attributes, t.key, attributeSize+len(value))
 }
 
 // Stack interns a stack: indices into the location table, leaf first.
 func (t *Tables) Stack(locations []int32) int32 {
-	size := stackSize + 4*len(locations)
-	if !t.writes {
-		i, _ := t.intern(&t.stacks, bytesOf(locations), size)
-		return i
-	}
-	table := t.dst.StackTable()
-	i, added := t.stacks.number(hashOf(bytesOf(locations)), nil, func(n int32) bool { return equalIndices(table.At(int(n)).LocationIndices(), locations) })
-	if added {
-		writeStack(table.AppendEmpty(), locations)
-	}
-	return t.index(i, added, size)
+	return t.intern(&t.stacks, bytesOf(locations), stackSize+frameSize*len(locations))
 }
 
 // AttributeSet interns a set of indices into the attribute table and returns its
 // number, which only this package knows; the empty set is 0.
 func (t *Tables) AttributeSet(indices []int32) int32 {
-	i, _ := t.intern(&t.sets, bytesOf(t.set(indices)), 0)
-	return i
+	return t.intern(&t.sets, bytesOf(t.set(indices)), 0)
 }
 
 // AppendSet appends the attribute indices of a set to dst.
@@ -313,4 +258,48 @@ func (t *Tables) Valid(s []byte) []byte {
 	}
 	t.repaired++
 	return []byte(ValidUTF8(string(s)))
+}
+
+// Write fills dst, which must be empty, with all entries, in the order of their indices. Only a Writer can write
+// tables with images.
+func (t *Tables) Write(dst pprofile.ProfilesDictionary) {
+	writeStrings(dst, t.strings.content, t.strings.ends)
+	attributes := dst.AttributeTable()
+	attributes.EnsureCapacity(t.attributes.len())
+	var attribute Attribute
+	for key := range t.attributes.keys() {
+		attribute.Decode(key)
+		attribute.Write(attributes.AppendEmpty())
+	}
+	mappings := dst.MappingTable()
+	mappings.EnsureCapacity(t.mappings.len())
+	var mapping Mapping
+	for key := range t.mappings.keys() {
+		mapping.Decode(key[1:])
+		mapping.Write(mappings.AppendEmpty())
+	}
+	functions := dst.FunctionTable()
+	functions.EnsureCapacity(t.functions.len())
+	var function Function
+	for key := range t.functions.keys() {
+		function.Decode(key)
+		function.Write(functions.AppendEmpty())
+	}
+	locations := dst.LocationTable()
+	locations.EnsureCapacity(t.locations.len())
+	var location Location
+	for key := range t.locations.keys() {
+		location.Decode(key)
+		location.Write(locations.AppendEmpty())
+	}
+	links := dst.LinkTable()
+	links.EnsureCapacity(t.links.len())
+	for key := range t.links.keys() {
+		writeLink(links.AppendEmpty(), key)
+	}
+	stacks := dst.StackTable()
+	stacks.EnsureCapacity(t.stacks.len())
+	for i := range int32(t.stacks.len()) {
+		writeStack(stacks.AppendEmpty(), t.stacks.indicesAt(i))
+	}
 }

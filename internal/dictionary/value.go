@@ -144,13 +144,13 @@ func AppendMapWithout(dst Value, m pcommon.Map, keys []string) Value {
 // CopyMap adds the attributes of src to dst, which must be empty, in the order of
 // their keys and with valid strings. Of attributes with one key the one with the greatest value in binary form stays.
 func CopyMap(dst, src pcommon.Map) {
-	r := reader{AppendMap(nil, src)[1:]} // without the tag
+	r := reader{key: AppendMap(nil, src)[1:]} // without the tag
 	writeMap(&r, dst)
 }
 
 // Write fills dst, which is empty.
 func (v Value) Write(dst pcommon.Value) {
-	r := reader{v}
+	r := reader{key: v}
 	writeValue(&r, dst)
 }
 
@@ -159,9 +159,7 @@ func writeValue(r *reader, dst pcommon.Value) {
 	if !r.more() {
 		return
 	}
-	tag := r.key[0]
-	r.key = r.key[1:]
-	switch tag {
+	switch r.byte() {
 	case tagString:
 		dst.SetStr(string(r.bytes(int(r.uint()))))
 	case tagFalse:

@@ -45,7 +45,6 @@ func (u *Unmarshaler) UnmarshalWithin(
 ) (pd pprofile.Profiles, size int, err error) {
 	pd = pprofile.NewProfiles()
 	d := decoder{tables: dictionary.New(), lines: u.Lines, period: cmp.Or(u.Period, 1)}
-	d.tables.StartWriting(pd.Dictionary())
 	if IsUTF16(buf) {
 		return pd, 0, ErrUTF16
 	}
@@ -77,7 +76,7 @@ func (u *Unmarshaler) UnmarshalWithin(
 		s.SetStackIndex(stack)
 		s.Values().Append(value)
 	}
-	d.tables.WriteStrings()
+	d.tables.Write(pd.Dictionary())
 	return pd, d.resultSize(), nil
 }
 

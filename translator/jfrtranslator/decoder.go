@@ -110,7 +110,7 @@ func (d *decoder) chunk() chunk { return chunk{d.Header, xxhash.Sum64(d.Data)} }
 // translate translates the next chunk, or all that are left, into one dictionary. It returns io.EOF if there is none.
 func (d *decoder) translate(one bool) (pprofile.Profiles, error) {
 	pd := pprofile.NewProfiles()
-	d.tables.StartWriting(pd.Dictionary())
+	d.tables.Reset()
 	d.kindAttributes = [frameKinds]int32{}
 	d.sampleBytes, d.maxTexts, d.texts, d.nextCheck = 0, 16<<20, 0, 0
 	d.noted = false
@@ -131,7 +131,7 @@ func (d *decoder) translate(one bool) (pprofile.Profiles, error) {
 	if err != nil {
 		return pd, fmt.Errorf("jfr: %w", err)
 	}
-	d.tables.WriteStrings()
+	d.tables.Write(pd.Dictionary())
 	d.report.InvalidStrings += d.tables.Repaired()
 	d.report.Bytes = d.resultSize()
 	return pd, nil
@@ -201,7 +201,6 @@ func (d *decoder) translateChunk(to pprofile.ScopeProfilesSlice) error {
 }
 
 func (d *decoder) release() {
-	d.tables.Release()
 	d.Recording.Release()
 	d.options, d.labels = Unmarshaler{}, labels{}
 	if d.Held()+d.tables.Retained() <= maxPooled {

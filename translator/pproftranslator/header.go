@@ -38,28 +38,28 @@ func readValueType(c *wire.Cursor) valueType {
 }
 
 // readHeader reads the header and counts the entries.
-func (d *decoder) readHeader() error {
-	d.header = header{sampleTypes: d.header.sampleTypes[:0], comments: d.header.comments[:0]}
-	c, start := wire.New(d.data), 0
+func (p *payload) readHeader() error {
+	p.header = header{sampleTypes: p.header.sampleTypes[:0], comments: p.header.comments[:0]}
+	c, start := wire.New(p.data), 0
 	for c.Err == nil {
-		c.SkipRuns(entryFields, &d.header.entries)
+		c.SkipRuns(entryFields, &p.header.entries)
 		if start = c.At; !c.Next() {
 			break
 		}
 		if entryFields>>c.Field&1 != 0 {
-			d.header.entries[c.Field].Add(start, c.At)
+			p.header.entries[c.Field].Add(start, c.At)
 			c.WantMessage()
-		} else if err := d.header.readField(&c); err != nil {
+		} else if err := p.header.readField(&c); err != nil {
 			return err
 		}
 	}
 	if c.Err != nil && start == 0 {
-		return fmt.Errorf("starts with %.20q; want a pprof profile, which is protobuf", d.data)
+		return fmt.Errorf("starts with %.20q; want a pprof profile, which is protobuf", p.data)
 	}
 	if c.Err != nil {
 		return fmt.Errorf("damaged, or not a pprof profile: byte %d, after %s: %w", c.At, profileField(c.Field), c.Err)
 	}
-	if n, limit := d.header.entries[profileSample].Count, d.limits.scaled(maxSamples); n > limit {
+	if n, limit := p.header.entries[profileSample].Count, p.limits.scaled(maxSamples); n > limit {
 		return &LimitError{What: "samples", Limit: int64(limit), Got: int64(n)}
 	}
 	return nil
@@ -98,47 +98,40 @@ func (h *header) readField(c *wire.Cursor) error {
 	return nil
 }
 
-func (d *decoder) readStrings() error {
-	d.strings = emptied(d.strings, d.header.entries[profileString].Count)
-	limit := d.limits.scaled(maxStringLength)
-	err := d.each(profileString, func(c *wire.Cursor) error {
+func (p *payload) readStrings() error {
+	p.strings = emptied(p.strings, p.header.entries[profileString].Count)
+	limit := p.limits.scaled(maxStringLength)
+	return p.each(profileString, func(c *wire.Cursor) error {
 		size := c.End - c.At
-		if len(d.strings) == 0 && size > 0 {
+		if len(p.strings) == 0 && size > 0 {
 			return fmt.Errorf("first string is %.40q, must be empty", c.Data[c.At:c.End])
 		}
 		if size > limit {
 			return &LimitError{What: "length in bytes", Limit: int64(limit), Got: int64(size)}
 		}
-		d.strings = append(d.strings, position{uint32(c.At), uint32(c.End)})
+		p.strings = append(p.strings, position{uint32(c.At), uint32(c.End)})
 		return nil
 	})
-	d.stringIndices = zeroed(d.stringIndices, len(d.strings))
-	return err
 }
 
 // checkHeader checks the header after the strings have been read.
-func (d *decoder) checkHeader() error {
-	h := &d.header
+func (p *payload) checkHeader() error {
+	h := &p.header
 	for i, t := range h.sampleTypes {
-		if err := d.checkStrings(t.typ, t.unit); err != nil {
+		if err := p.checkStrings(t.typ, t.unit); err != nil {
 			return fmt.Errorf("sample_type[%d]: %w", i, err)
 		}
 	}
-	if err := d.checkStrings(h.periodType.typ, h.periodType.unit); err != nil {
+	if err := p.checkStrings(h.periodType.typ, h.periodType.unit); err != nil {
 		return fmt.Errorf("period_type: %w", err)
 	}
-	comments := 0
 	for i, c := range h.comments {
-		if err := d.checkStrings(c); err != nil {
+		if err := p.checkStrings(c); err != nil {
 			return fmt.Errorf("comment[%d]: %w", i, err)
 		}
-		comments += d.textSize(c)
-	}
-	if err := d.takeText(comments); err != nil {
-		return fmt.Errorf("comment: %w", err)
 	}
 	for _, field := range []int{profileDropFrames, profileKeepFrames, profileDefaultSampleType, profileDocURL} {
-		if err := d.checkStrings(h.integers[field]); err != nil {
+		if err := p.checkStrings(h.integers[field]); err != nil {
 			return fmt.Errorf("%s: %w", profileFields[field], err)
 		}
 	}

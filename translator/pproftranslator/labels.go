@@ -28,9 +28,9 @@ func (l *label) isText() bool { return l.text != 0 }
 // payload.
 type labelReader struct {
 	all        []label
-	keyNumbers []int32 // by string: its number in keys plus one; empty until the first sample with labels
-	keys       []attributeKey
-	runs       []labelRun // a cache, with an entry in the place of its hash or the next
+	keyNumbers []int32        // by string: its number in keys, or 0; empty until the first sample with labels
+	keys       []attributeKey // number 0 is none
+	runs       []labelRun     // a cache, with an entry in the place of its hash or the next
 }
 
 // attributeKey is a string that is the key of a label.
@@ -46,6 +46,12 @@ type labelRun struct {
 }
 
 var runSeed = maphash.MakeSeed()
+
+// reset forgets the payload.
+func (r *labelReader) reset() {
+	clear(r.keys) // which refer to it
+	r.keyNumbers, r.keys = r.keyNumbers[:0], append(r.keys[:0], attributeKey{})
+}
 
 // readLabels reads the labels of a sample, which are at the given position, maybe with
 // other fields between them, into s. Samples usually repeat the labels of others byte
@@ -112,10 +118,10 @@ func (d *decoder) compareKeys(a, b label) int {
 func (d *decoder) key(i uint64) *attributeKey {
 	r := &d.labels
 	if r.keyNumbers[i] == 0 {
-		r.keys = append(r.keys, attributeKey{d.tables.Valid(d.bytes(i)), d.names.Role(string(d.bytes(i)))})
 		r.keyNumbers[i] = int32(len(r.keys))
+		r.keys = append(r.keys, attributeKey{d.tables.Valid(d.bytes(i)), d.names.Role(string(d.bytes(i)))})
 	}
-	return &r.keys[r.keyNumbers[i]-1]
+	return &r.keys[r.keyNumbers[i]]
 }
 
 // checkLabel checks the strings that google/pprof checks: not the unit of a text, which

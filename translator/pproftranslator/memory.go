@@ -15,12 +15,12 @@ import (
 
 // Approximate memory of an entry in the decoder, in bytes.
 const (
-	stringEntrySize   = 12 + 4 // with its number as a key
-	mappingEntrySize  = 20
-	functionEntrySize = 32
-	locationEntrySize = 24
-	lineEntrySize     = 24
-	frameEntrySize    = 5
+	stringEntrySize   = 13 + 4 // with its number as a key
+	mappingEntrySize  = 56
+	functionEntrySize = 44
+	locationEntrySize = 40
+	lineEntrySize     = 32
+	frameEntrySize    = 9
 	sampleEntrySize   = 48  // with its identity, besides its frames and values
 	labelEntrySize    = 128 // of a distinct label
 	setEntrySize      = 16  // of a label in a set
@@ -32,7 +32,7 @@ const (
 // than less: work, which ends with it, and its result. It counts entries, and takes them to be distinct. It does not look for
 // errors, nor for texts that are in the result again and again.
 func (u *Unmarshaler) Memory(message []byte) (work, result int64) {
-	d := decoder{data: message, limits: u.Limits.withDefaults()}
+	d := decoder{payload: payload{data: message, limits: u.Limits.withDefaults()}}
 	if d.readHeader() != nil {
 		return 0, 0 // the translation ends there
 	}
@@ -49,8 +49,8 @@ func (u *Unmarshaler) Memory(message []byte) (work, result int64) {
 		labelEntrySize*n.distinct + setEntrySize*n.sets + roomSize*(count(profileString)+count(profileFunction)+count(profileLocation)+samples) + texts
 	entries := dictionary.Room{
 		Strings: count(profileString), StringBytes: texts, Functions: count(profileFunction),
-		Locations: count(profileLocation), Lines: lines, Stacks: samples,
-	}.OutputSize() + frameSize*n.frames + labelEntrySize*n.distinct + attributeIndexSize*n.labels*types
+		Locations: count(profileLocation), Lines: lines, Stacks: samples, Frames: n.frames,
+	}.OutputSize() + labelEntrySize*n.distinct + attributeIndexSize*n.labels*types
 	values := types * samples
 	size := entries + sampleSize*values
 	if sampleSize*values > zerosLimit(message) {
@@ -135,7 +135,6 @@ const (
 	profileSize        = 384
 	sampleSize         = 112
 	eventSize          = 16
-	frameSize          = 4
 	valueSize          = 16
 	mappingSize        = 256 // with its attributes, besides their texts
 	attributeIndexSize = 4   // of a sample

@@ -35,8 +35,25 @@ func ofTinySamples(n, types int, value uint64) message {
 	return m
 }
 
+// ofLargeNumbers is a profile of so many functions, locations and stacks whose numbers take up to ten bytes each, also in the
+// keys of tables.
+func ofLargeNumbers(n int) message {
+	m := message(nil).strings("", "cpu", "nanoseconds").bytes(profileSampleType, message(nil).varint(1, 1).varint(2, 2))
+	inner, innermost := make(message, 0, 100), make(message, 0, 100)
+	for i := range uint64(n) {
+		id, large := i+1, 1<<63+i
+		m = m.strings(fmt.Sprint("f", i)).
+			bytes(profileFunction, inner.varint(functionID, id).varint(functionName, 3+i).varint(functionSystemName, 3+i).
+				varint(functionFilename, 3+i).varint(functionStartLine, large)).
+			bytes(profileLocation, inner.varint(locationID, id).varint(locationAddress, large).
+				bytes(locationLine, innermost.varint(lineFunction, id).varint(lineLine, large).varint(lineColumn, large))).
+			bytes(profileSample, inner.packed(sampleLocation, id, i/2+1).packed(sampleValue, 1))
+	}
+	return m
+}
+
 // What Memory says is what a translation takes, and up to twice as much: of the files of the corpus, of
-// profiles of distinct samples, and of tiny entries. The result takes what its report says.
+// profiles of distinct samples, of tiny entries, and of large numbers. The result takes what its report says.
 func TestMemoryIsThatOfTheTranslation_M1(t *testing.T) {
 	profiles := map[string][]byte{}
 	for _, file := range profiletest.Corpus(t) {
@@ -49,13 +66,14 @@ func TestMemoryIsThatOfTheTranslation_M1(t *testing.T) {
 		profiles[fmt.Sprint(n, " tiny")] = ofTinySamples(n, 2, 1)
 		profiles[fmt.Sprint(n, " zeros")] = ofTinySamples(n, 8, 0)
 		profiles[fmt.Sprint(n, " locations")] = ofLocations(n)
+		profiles[fmt.Sprint(n, " large numbers")] = ofLargeNumbers(n)
 	}
 	for name, data := range profiles {
 		limits := Limits{}
 		work, result := (&Unmarshaler{Limits: limits}).Memory(data)
 		expected := work + result
 		before := profiletest.Heap()
-		d := &decoder{tables: dictionary.New(), limits: limits.withDefaults()}
+		d := &decoder{payload: payload{limits: limits.withDefaults()}, tables: dictionary.New()}
 		d.reset(data)
 		pd, report, err := d.translate()
 		require.NoError(t, err)

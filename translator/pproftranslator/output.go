@@ -15,8 +15,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/fromotlp"
 )
 
-// write makes the OTLP profiles. The dictionary of pd is there already, except for its
-// strings.
+// write makes the OTLP profiles.
 func (d *decoder) write(pd pprofile.Profiles) {
 	rp := pd.ResourceProfiles().AppendEmpty()
 	if name := d.executableName(); name != "" {
@@ -43,7 +42,7 @@ func (d *decoder) write(pd pprofile.Profiles) {
 			d.writeMatrix(p.Samples(), profiles[i], order[0], omitZeros)
 		}
 	}
-	d.tables.WriteStrings()
+	d.tables.Write(pd.Dictionary())
 }
 
 // typeOrder returns the sample types in the order of their Profiles: the default type
@@ -75,7 +74,7 @@ func (d *decoder) text(field int) []byte { return d.bytes(d.header.integers[fiel
 // that of a program, as in pprof.
 func (d *decoder) executableName() string {
 	for _, m := range d.mappings.contents {
-		if file := d.bytes(d.mapping(m.position)[mappingFilename]); fromotlp.IsProgram(file) {
+		if file := d.bytes(uint64(m.file)); fromotlp.IsProgram(file) {
 			return string(d.tables.Valid([]byte(fromotlp.BaseName(string(file)))))
 		}
 	}

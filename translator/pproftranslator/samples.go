@@ -15,23 +15,16 @@ type sampleMessage struct {
 	labels position // from the start of the first to the end of the last; empty without labels
 }
 
-// sample is a sample without its values: its identity and its timestamp.
-type sample struct {
-	stack, set, link int32
-	time             uint64
-	timed            bool
-}
-
 // readSamples reads all samples, and marks the locations that they reach.
-func (d *decoder) readSamples() error {
+func (p *payload) readSamples() error {
 	const minSample = 4 // bytes
-	count := min(d.header.entries[profileSample].Count, len(d.data)/minSample)
-	d.samples = emptied(d.samples, count)
-	d.matrix.values = emptied(d.matrix.values, min(count*len(d.header.sampleTypes), len(d.data)))
-	d.stacks.rewind()
-	ids, values := d.ids, d.matrix.values // whose fields would have a write barrier for each sample
-	depth := d.limits.scaled(maxStackDepth)
-	c, m := d.cursors(profileSample)
+	count := min(p.header.entries[profileSample].Count, len(p.data)/minSample)
+	p.samples = emptied(p.samples, count)
+	p.stacks.rewind()
+	ids := p.ids // fields would have a write barrier for each sample
+	values := emptied(p.values, min(count*len(p.header.sampleTypes), len(p.data)))
+	depth := p.limits.scaled(maxStackDepth)
+	c, m := p.cursors(profileSample)
 	for n := 0; c.NextOf(profileSample, &m); n++ {
 		first, labels := len(values), position{}
 		ids = ids[:0]
@@ -40,7 +33,7 @@ func (d *decoder) readSamples() error {
 			case sampleLocation:
 				ids = m.AppendRepeated(ids, depth)
 			case sampleValue:
-				values = m.AppendRepeated(values, first+len(d.header.sampleTypes))
+				values = m.AppendRepeated(values, first+len(p.header.sampleTypes))
 			case sampleLabel:
 				if labels.stop == 0 {
 					labels.start = uint32(start)
@@ -48,17 +41,17 @@ func (d *decoder) readSamples() error {
 				labels.stop = uint32(m.At)
 			}
 		}
-		if err := d.addSample(&m, ids, len(values)-first, labels); err != nil {
+		if err := p.addSample(&m, ids, len(values)-first, labels); err != nil {
 			return fmt.Errorf("%s[%d]: %w", profileFields[profileSample], n, err)
 		}
 	}
-	d.ids, d.matrix.values = ids, values
+	p.ids, p.values = ids, values
 	return nil
 }
 
-// addSample appends the numbers of the locations plus one to d.stacks, after c has read a sample with n values.
-func (d *decoder) addSample(c *wire.Cursor, ids []uint64, n int, labels position) error {
-	switch types, depth := len(d.header.sampleTypes), d.limits.scaled(maxStackDepth); {
+// addSample adds a sample after c has read its n values and the ids of its locations.
+func (p *payload) addSample(c *wire.Cursor, ids []uint64, n int, labels position) error {
+	switch types, depth := len(p.header.sampleTypes), p.limits.scaled(maxStackDepth); {
 	case c.Err != nil:
 		return fmt.Errorf("byte %d: %w", c.At, c.Err)
 	case len(ids) > depth:
@@ -68,53 +61,45 @@ func (d *decoder) addSample(c *wire.Cursor, ids []uint64, n int, labels position
 	case n < types:
 		return fmt.Errorf("%d values for %d sample types", n, types)
 	}
-	stack := d.stacks.take(len(ids))
-	if n := d.locations.reach(ids, stack); n < len(ids) {
+	stack := p.stacks.take(len(ids))
+	if n := p.locations.reach(ids, stack); n < len(ids) {
 		return fmt.Errorf("location_id[%d]: no location with id %d", n, ids[n])
 	}
-	d.samples = append(d.samples, sampleMessage{uint32(len(stack)), labels})
+	p.samples = append(p.samples, sampleMessage{uint32(len(stack)), labels})
 	return nil
 }
 
-// convertSamples comes after the locations have been converted. The rows of the matrix take the place of the values that
-// were read, of which they are no more.
-func (d *decoder) convertSamples() error {
-	types, values := len(d.header.sampleTypes), d.matrix.values
-	d.matrix.values = values[:0]
-	d.stacks.rewind()
-	for n := range d.samples {
-		if err := d.convertSample(&d.samples[n], values[n*types:][:types]); err != nil {
-			return fmt.Errorf("%s[%d]: %w", profileFields[profileSample], n, err)
-		}
-	}
-	return nil
+// blocks holds stacks of locations in a few large slices: it grows without copies, and takes an eighth more memory
+// than they do at most.
+type blocks struct {
+	all    [][]entryNumber
+	next   int           // block after the present one
+	block  []entryNumber // the present one
+	used   int           // of it
+	size   int           // of all
+	length int           // of the slices that were taken
 }
 
-func (d *decoder) convertSample(from *sampleMessage, values []uint64) error {
-	stack := d.stacks.take(int(from.depth))
-	indices := d.locations.indices
-	for i, number := range stack { // each stack comes here once
-		stack[i] = indices[number] - 1
+// rewind lets take return the same slices again, if it is asked for the same lengths.
+func (b *blocks) rewind() { b.next, b.block, b.used, b.length = 0, nil, 0, 0 }
+
+// take returns the next slice of n elements, as they are.
+func (b *blocks) take(n int) []entryNumber {
+	if n > len(b.block)-b.used {
+		b.advance(n)
 	}
-	s := sample{stack: d.tables.Stack(stack)}
-	if from.labels.stop != 0 {
-		if err := d.readLabels(from.labels, &s); err != nil {
-			return err
-		}
-	}
-	if err := d.tables.Err(); err != nil {
-		return err
-	}
-	rows := d.rows()
-	if s.timed {
-		d.events.add(&s, values)
-	} else {
-		d.matrix.add(&s, values)
-	}
-	if s.set != 0 && d.rows() > rows {
-		d.indices += len(d.tables.Set(s.set))
-	}
-	return d.checkSize()
+	b.used += n
+	b.length += n
+	return b.block[b.used-n : b.used]
 }
 
-func (d *decoder) rows() int { return d.matrix.identities.Len() + d.events.identities.Len() }
+// advance goes to the next block with room for n elements.
+func (b *blocks) advance(n int) {
+	for b.block, b.used = nil, 0; len(b.block) < n; b.next++ {
+		if b.next == len(b.all) {
+			block := make([]entryNumber, max(n, b.size/8, 64))
+			b.all, b.size = append(b.all, block), b.size+len(block)
+		}
+		b.block = b.all[b.next]
+	}
+}

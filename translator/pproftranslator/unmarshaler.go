@@ -114,7 +114,7 @@ func (u *Unmarshaler) unmarshal(message []byte, allowed allowance) (pprofile.Pro
 
 func (d *decoder) translate() (pprofile.Profiles, Report, error) {
 	pd := pprofile.NewProfiles()
-	err := d.decode(pd.Dictionary())
+	err := d.decode()
 	if err == nil {
 		d.write(pd)
 		err = d.tables.Err()
@@ -131,9 +131,8 @@ func (d *decoder) translate() (pprofile.Profiles, Report, error) {
 func (d *decoder) release() {
 	size := len(d.data)
 	d.data, d.allowed = nil, allowance{}
-	clear(d.labels.keys) // which refer to the payload
-	d.mappings.sparse, d.functions.sparse, d.locations.sparse = nil, nil, nil
-	d.tables.Release()
+	d.labels.reset()
+	d.mappings.ids.sparse, d.functions.ids.sparse, d.locations.ids.sparse = nil, nil, nil
 	if size <= maxPooled {
 		decoders.Put(d)
 	}

@@ -456,7 +456,7 @@ func TestUnmarshalOmitsZeros(t *testing.T) {
 		d.limits, d.names = Limits{}.withDefaults(), fromotlp.NewLabels("", "", "")
 		d.reset(data)
 		sparse := pprofile.NewProfiles()
-		require.NoError(t, d.decode(sparse.Dictionary()))
+		require.NoError(t, d.decode())
 		d.zeros = -1
 		d.write(sparse)
 		profiletest.RequireConforms(t, sparse)

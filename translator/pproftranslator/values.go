@@ -8,10 +8,17 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
+// sample is a sample without its values: its identity and its timestamp.
+type sample struct {
+	stack, set, link int32
+	time             uint64
+	timed            bool
+}
+
 // valueMatrix sums values: a row for each identity, a column for each sample type.
 type valueMatrix struct {
 	identities dictionary.Samples // by row
-	values     []uint64           // row by row: int64 in truth; before the rows are made, those of all samples
+	values     []uint64           // row by row: int64 in truth
 	// kept is the number of values that remain if zeros are omitted: those that are not
 	// 0, or once were not, and one of each row of zeros.
 	kept      int
@@ -20,7 +27,7 @@ type valueMatrix struct {
 
 func (m *valueMatrix) reset() {
 	m.identities.Reset()
-	m.values, m.kept, m.saturated = m.values[:0], 0, 0
+	m.values, m.kept, m.saturated = nil, 0, 0
 }
 
 // add adds values to the row of the sample's identity.
