@@ -58,6 +58,7 @@ type incomingResource struct {
 	from      pprofile.ResourceProfiles
 	key       []byte // its content, without the attributes that resources lose
 	original  []byte // its content
+	left      uint32 // how many attributes resources lose
 	service   string
 	partition string
 }
@@ -125,6 +126,11 @@ func (p *Payload) describeResource(rp pprofile.ResourceProfiles, options *Option
 	}
 	if r.original = r.key; len(drop) > 0 {
 		r.original = append(dictionary.AppendMap(nil, attributes), schemaURL...)
+		for key := range attributes.All() {
+			if slices.Contains(drop, key) {
+				r.left++
+			}
+		}
 		if options.Snapshots == SnapshotsKeep {
 			p.Repeated += entrySize + 4*len(r.original)
 		}
