@@ -272,6 +272,17 @@ func TestTypesAndTimesOfPushedProfiles(t *testing.T) {
 	}
 }
 
+// Clients round from and until to seconds, so that both are equal for a short time.
+func TestTimesWithinASecondAreDeltas(t *testing.T) {
+	const path = "/ingest?format=pprof&name=app&spyName=nodespy&from=1700000000&until=1700000000"
+	p := profiletest.Pprof(t, profiletest.CPUPprof("/bin/app", 1))
+	all := arrivals(t, passedOn(t, "", func(b *testReceiver) answer { return b.post(path, p) }))
+	require.NotEmpty(t, all)
+	for _, v := range all {
+		assert.Equal(t, "delta", v.temporality, v.sampleType)
+	}
+}
+
 // A profile with a duration and without the heap in use has the allocations of that time, as the client for .NET sends
 // them. Go's heap profiles have both, and allocations since the start of the process.
 func TestAllocationsOfATimeAreDeltas(t *testing.T) {
