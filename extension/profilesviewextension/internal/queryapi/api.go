@@ -90,6 +90,12 @@ func (a *api) unread() (errs []error) {
 	return errs
 }
 
+// WriteUnserved responds to a request for a method that is not served.
+func WriteUnserved(w http.ResponseWriter, r *http.Request) {
+	method := strings.TrimPrefix(r.URL.Path, Prefix)
+	WriteError(w, r, connect.NewError(connect.CodeUnimplemented, fmt.Errorf("method %.60q is not served", method)))
+}
+
 // WriteTooLarge responds that the body of a request has more than limit bytes. Connect's own answer is 429, after which clients retry.
 func WriteTooLarge(w http.ResponseWriter, r *http.Request, limit int64) {
 	WriteError(tooLarge{w}, r, invalid("the body has more than %d bytes: select less, or raise max_request_body_size", limit))

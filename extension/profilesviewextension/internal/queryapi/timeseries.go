@@ -90,6 +90,9 @@ func (a *api) selectSeries(ctx context.Context, r *querierpb.SelectSeriesRequest
 	if err != nil {
 		return nil, err
 	}
+	if err := refuseStacks(r); err != nil {
+		return nil, err
+	}
 	steps, err := stepsOf(r)
 	if err != nil {
 		return nil, err
