@@ -17,6 +17,7 @@ import (
 	"connectrpc.com/connect"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi"
 	pb "github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi/querierpb"
@@ -40,12 +41,17 @@ func formatSite(t *testing.T) (q querier, from, to int64) {
 		p.function, p.caller, p.trace, p.span = function, caller, trace, span
 		return p
 	}
-	first := payload(t, one(`encode "x"\y`, "main", exampleTrace, spanOne, 1))
-	for p := range sampletypes.ProfilesOf(first) {
-		p.SetProfileID([16]byte{0x7c, 0x9e, 0x66, 0x79, 0x74, 0x25, 0x40, 0xde, 0x94, 0x4b, 0xe0, 0x7f, 0xc1, 0xf9, 0x0a, 0xe7})
+	payloads := []pprofile.Profiles{
+		payload(t, one(`encode "x"\y`, "main", exampleTrace, spanOne, 1)), payload(t, one("parse", "main", exampleTrace, spanTwo, 10)),
+		payload(t, one("parse", "parse", otherTrace, spanOne, 100)), payload(t, one("main", "", "", "", 1000)),
 	}
-	s.write(first, payload(t, one("parse", "main", exampleTrace, spanTwo, 10)), payload(t, one("parse", "parse", otherTrace, spanOne, 100)))
-	s.write(payload(t, one("main", "", "", "", 1000)))
+	for i, pd := range payloads {
+		for p := range sampletypes.ProfilesOf(pd) {
+			p.SetProfileID([16]byte{0x7c, 0x9e, 0x66, 0x79, 0x74, 0x25, 0x40, 0xde, 0x94, 0x4b, 0xe0, 0x7f, 0xc1, 0xf9, 0x0a, 0xe7 - byte(i)})
+		}
+	}
+	s.write(payloads[:3]...)
+	s.write(payloads[3])
 	return s.querier(), at.Add(-time.Minute).UnixMilli(), at.Add(time.Minute).UnixMilli()
 }
 

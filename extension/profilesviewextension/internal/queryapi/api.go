@@ -43,6 +43,7 @@ func Handlers(files *catalog.Catalog) map[string]http.Handler {
 	handle(handlers, files, "SelectMergeSpanProfile", (*api).selectMergeSpanProfile)
 	handle(handlers, files, "SelectMergeProfile", (*api).selectMergeProfile)
 	handle(handlers, files, "SelectSeries", (*api).selectSeries)
+	handle(handlers, files, "SelectHeatmap", (*api).selectHeatmap)
 	handle(handlers, files, "Diff", (*api).diff)
 	handle(handlers, files, "GetProfileStats", (*api).profileStats)
 	return handlers

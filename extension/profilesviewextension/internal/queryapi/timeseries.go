@@ -134,7 +134,11 @@ func (a *api) selectSeries(ctx context.Context, r *querierpb.SelectSeriesRequest
 }
 
 // stepsOf returns the steps of a request, each of which ends a nanosecond after the time of its point.
-func stepsOf(r *querierpb.SelectSeriesRequest) (steps query.Steps, err error) {
+func stepsOf(r interface {
+	GetStart() int64
+	GetEnd() int64
+	GetStep() float64
+}) (steps query.Steps, err error) {
 	length := time.Duration(r.GetStep() * float64(time.Second)).Truncate(time.Millisecond)
 	if !(r.GetStep() > 0 && r.GetStep() < 1e9) || length == 0 {
 		return steps, invalid("step is %v: must be a number of seconds, at least 0.001", r.GetStep())

@@ -227,6 +227,107 @@ func (Aggregation) EnumDescriptor() ([]byte, []int) {
 	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{3}
 }
 
+type HeatmapQueryType int32
+
+const (
+	HeatmapQueryType_HEATMAP_QUERY_TYPE_UNSPECIFIED HeatmapQueryType = 0 // profiles, too
+	HeatmapQueryType_HEATMAP_QUERY_TYPE_INDIVIDUAL  HeatmapQueryType = 1
+	HeatmapQueryType_HEATMAP_QUERY_TYPE_SPAN        HeatmapQueryType = 2
+)
+
+// Enum value maps for HeatmapQueryType.
+var (
+	HeatmapQueryType_name = map[int32]string{
+		0: "HEATMAP_QUERY_TYPE_UNSPECIFIED",
+		1: "HEATMAP_QUERY_TYPE_INDIVIDUAL",
+		2: "HEATMAP_QUERY_TYPE_SPAN",
+	}
+	HeatmapQueryType_value = map[string]int32{
+		"HEATMAP_QUERY_TYPE_UNSPECIFIED": 0,
+		"HEATMAP_QUERY_TYPE_INDIVIDUAL":  1,
+		"HEATMAP_QUERY_TYPE_SPAN":        2,
+	}
+)
+
+func (x HeatmapQueryType) Enum() *HeatmapQueryType {
+	p := new(HeatmapQueryType)
+	*p = x
+	return p
+}
+
+func (x HeatmapQueryType) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (HeatmapQueryType) Descriptor() protoreflect.EnumDescriptor {
+	return file_otelcol_profiles_querier_proto_enumTypes[4].Descriptor()
+}
+
+func (HeatmapQueryType) Type() protoreflect.EnumType {
+	return &file_otelcol_profiles_querier_proto_enumTypes[4]
+}
+
+func (x HeatmapQueryType) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use HeatmapQueryType.Descriptor instead.
+func (HeatmapQueryType) EnumDescriptor() ([]byte, []int) {
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{4}
+}
+
+type ExemplarType int32
+
+const (
+	ExemplarType_EXEMPLAR_TYPE_UNSPECIFIED ExemplarType = 0
+	ExemplarType_EXEMPLAR_TYPE_NONE        ExemplarType = 1
+	ExemplarType_EXEMPLAR_TYPE_INDIVIDUAL  ExemplarType = 2
+	ExemplarType_EXEMPLAR_TYPE_SPAN        ExemplarType = 3
+)
+
+// Enum value maps for ExemplarType.
+var (
+	ExemplarType_name = map[int32]string{
+		0: "EXEMPLAR_TYPE_UNSPECIFIED",
+		1: "EXEMPLAR_TYPE_NONE",
+		2: "EXEMPLAR_TYPE_INDIVIDUAL",
+		3: "EXEMPLAR_TYPE_SPAN",
+	}
+	ExemplarType_value = map[string]int32{
+		"EXEMPLAR_TYPE_UNSPECIFIED": 0,
+		"EXEMPLAR_TYPE_NONE":        1,
+		"EXEMPLAR_TYPE_INDIVIDUAL":  2,
+		"EXEMPLAR_TYPE_SPAN":        3,
+	}
+)
+
+func (x ExemplarType) Enum() *ExemplarType {
+	p := new(ExemplarType)
+	*p = x
+	return p
+}
+
+func (x ExemplarType) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ExemplarType) Descriptor() protoreflect.EnumDescriptor {
+	return file_otelcol_profiles_querier_proto_enumTypes[5].Descriptor()
+}
+
+func (ExemplarType) Type() protoreflect.EnumType {
+	return &file_otelcol_profiles_querier_proto_enumTypes[5]
+}
+
+func (x ExemplarType) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ExemplarType.Descriptor instead.
+func (ExemplarType) EnumDescriptor() ([]byte, []int) {
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{5}
+}
+
 type ProfileTypesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Start         int64                  `protobuf:"varint,1,opt,name=start,proto3" json:"start,omitempty"`
@@ -2132,6 +2233,363 @@ func (x *Point) GetTimestamp() int64 {
 	return 0
 }
 
+type SelectHeatmapRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ProfileTypeID string                 `protobuf:"bytes,1,opt,name=profile_typeID,json=profileTypeID,proto3" json:"profile_typeID,omitempty"`
+	LabelSelector string                 `protobuf:"bytes,2,opt,name=label_selector,json=labelSelector,proto3" json:"label_selector,omitempty"`
+	Start         int64                  `protobuf:"varint,3,opt,name=start,proto3" json:"start,omitempty"`
+	End           int64                  `protobuf:"varint,4,opt,name=end,proto3" json:"end,omitempty"`
+	Step          float64                `protobuf:"fixed64,5,opt,name=step,proto3" json:"step,omitempty"` // in seconds
+	GroupBy       []string               `protobuf:"bytes,6,rep,name=group_by,json=groupBy,proto3" json:"group_by,omitempty"`
+	QueryType     HeatmapQueryType       `protobuf:"varint,7,opt,name=query_type,json=queryType,proto3,enum=otelcol_profiles.querier.HeatmapQueryType" json:"query_type,omitempty"`
+	ExemplarType  ExemplarType           `protobuf:"varint,8,opt,name=exemplar_type,json=exemplarType,proto3,enum=otelcol_profiles.querier.ExemplarType" json:"exemplar_type,omitempty"` // that of query_type, or none
+	Limit         *int64                 `protobuf:"varint,9,opt,name=limit,proto3,oneof" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SelectHeatmapRequest) Reset() {
+	*x = SelectHeatmapRequest{}
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SelectHeatmapRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SelectHeatmapRequest) ProtoMessage() {}
+
+func (x *SelectHeatmapRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SelectHeatmapRequest.ProtoReflect.Descriptor instead.
+func (*SelectHeatmapRequest) Descriptor() ([]byte, []int) {
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *SelectHeatmapRequest) GetProfileTypeID() string {
+	if x != nil {
+		return x.ProfileTypeID
+	}
+	return ""
+}
+
+func (x *SelectHeatmapRequest) GetLabelSelector() string {
+	if x != nil {
+		return x.LabelSelector
+	}
+	return ""
+}
+
+func (x *SelectHeatmapRequest) GetStart() int64 {
+	if x != nil {
+		return x.Start
+	}
+	return 0
+}
+
+func (x *SelectHeatmapRequest) GetEnd() int64 {
+	if x != nil {
+		return x.End
+	}
+	return 0
+}
+
+func (x *SelectHeatmapRequest) GetStep() float64 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+func (x *SelectHeatmapRequest) GetGroupBy() []string {
+	if x != nil {
+		return x.GroupBy
+	}
+	return nil
+}
+
+func (x *SelectHeatmapRequest) GetQueryType() HeatmapQueryType {
+	if x != nil {
+		return x.QueryType
+	}
+	return HeatmapQueryType_HEATMAP_QUERY_TYPE_UNSPECIFIED
+}
+
+func (x *SelectHeatmapRequest) GetExemplarType() ExemplarType {
+	if x != nil {
+		return x.ExemplarType
+	}
+	return ExemplarType_EXEMPLAR_TYPE_UNSPECIFIED
+}
+
+func (x *SelectHeatmapRequest) GetLimit() int64 {
+	if x != nil && x.Limit != nil {
+		return *x.Limit
+	}
+	return 0
+}
+
+type SelectHeatmapResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Series        []*HeatmapSeries       `protobuf:"bytes,1,rep,name=series,proto3" json:"series,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SelectHeatmapResponse) Reset() {
+	*x = SelectHeatmapResponse{}
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SelectHeatmapResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SelectHeatmapResponse) ProtoMessage() {}
+
+func (x *SelectHeatmapResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SelectHeatmapResponse.ProtoReflect.Descriptor instead.
+func (*SelectHeatmapResponse) Descriptor() ([]byte, []int) {
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *SelectHeatmapResponse) GetSeries() []*HeatmapSeries {
+	if x != nil {
+		return x.Series
+	}
+	return nil
+}
+
+type HeatmapSeries struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Labels        []*LabelPair           `protobuf:"bytes,1,rep,name=labels,proto3" json:"labels,omitempty"`
+	Slots         []*HeatmapSlot         `protobuf:"bytes,2,rep,name=slots,proto3" json:"slots,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeatmapSeries) Reset() {
+	*x = HeatmapSeries{}
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeatmapSeries) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeatmapSeries) ProtoMessage() {}
+
+func (x *HeatmapSeries) ProtoReflect() protoreflect.Message {
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeatmapSeries.ProtoReflect.Descriptor instead.
+func (*HeatmapSeries) Descriptor() ([]byte, []int) {
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *HeatmapSeries) GetLabels() []*LabelPair {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *HeatmapSeries) GetSlots() []*HeatmapSlot {
+	if x != nil {
+		return x.Slots
+	}
+	return nil
+}
+
+// HeatmapSlot has the values in (timestamp - step, timestamp], counted in buckets that all slots of an answer share.
+type HeatmapSlot struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Timestamp     int64                  `protobuf:"varint,1,opt,name=timestamp,proto3" json:"timestamp,omitempty"`
+	YMin          []float64              `protobuf:"fixed64,2,rep,packed,name=y_min,json=yMin,proto3" json:"y_min,omitempty"` // the least value of each bucket
+	Counts        []int32                `protobuf:"varint,3,rep,packed,name=counts,proto3" json:"counts,omitempty"`
+	Exemplars     []*Exemplar            `protobuf:"bytes,4,rep,name=exemplars,proto3" json:"exemplars,omitempty"` // the largest value of each bucket
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeatmapSlot) Reset() {
+	*x = HeatmapSlot{}
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeatmapSlot) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeatmapSlot) ProtoMessage() {}
+
+func (x *HeatmapSlot) ProtoReflect() protoreflect.Message {
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeatmapSlot.ProtoReflect.Descriptor instead.
+func (*HeatmapSlot) Descriptor() ([]byte, []int) {
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *HeatmapSlot) GetTimestamp() int64 {
+	if x != nil {
+		return x.Timestamp
+	}
+	return 0
+}
+
+func (x *HeatmapSlot) GetYMin() []float64 {
+	if x != nil {
+		return x.YMin
+	}
+	return nil
+}
+
+func (x *HeatmapSlot) GetCounts() []int32 {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+func (x *HeatmapSlot) GetExemplars() []*Exemplar {
+	if x != nil {
+		return x.Exemplars
+	}
+	return nil
+}
+
+type Exemplar struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Timestamp     int64                  `protobuf:"varint,1,opt,name=timestamp,proto3" json:"timestamp,omitempty"`
+	ProfileId     string                 `protobuf:"bytes,2,opt,name=profile_id,json=profileId,proto3" json:"profile_id,omitempty"` // a UUID
+	SpanId        string                 `protobuf:"bytes,3,opt,name=span_id,json=spanId,proto3" json:"span_id,omitempty"`
+	Value         int64                  `protobuf:"varint,4,opt,name=value,proto3" json:"value,omitempty"`
+	Labels        []*LabelPair           `protobuf:"bytes,5,rep,name=labels,proto3" json:"labels,omitempty"` // those of the resource that the series does not have
+	TraceId       string                 `protobuf:"bytes,6,opt,name=trace_id,json=traceId,proto3" json:"trace_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Exemplar) Reset() {
+	*x = Exemplar{}
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Exemplar) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Exemplar) ProtoMessage() {}
+
+func (x *Exemplar) ProtoReflect() protoreflect.Message {
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Exemplar.ProtoReflect.Descriptor instead.
+func (*Exemplar) Descriptor() ([]byte, []int) {
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *Exemplar) GetTimestamp() int64 {
+	if x != nil {
+		return x.Timestamp
+	}
+	return 0
+}
+
+func (x *Exemplar) GetProfileId() string {
+	if x != nil {
+		return x.ProfileId
+	}
+	return ""
+}
+
+func (x *Exemplar) GetSpanId() string {
+	if x != nil {
+		return x.SpanId
+	}
+	return ""
+}
+
+func (x *Exemplar) GetValue() int64 {
+	if x != nil {
+		return x.Value
+	}
+	return 0
+}
+
+func (x *Exemplar) GetLabels() []*LabelPair {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *Exemplar) GetTraceId() string {
+	if x != nil {
+		return x.TraceId
+	}
+	return ""
+}
+
 type GetProfileStatsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -2140,7 +2598,7 @@ type GetProfileStatsRequest struct {
 
 func (x *GetProfileStatsRequest) Reset() {
 	*x = GetProfileStatsRequest{}
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[31]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2152,7 +2610,7 @@ func (x *GetProfileStatsRequest) String() string {
 func (*GetProfileStatsRequest) ProtoMessage() {}
 
 func (x *GetProfileStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[31]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2165,7 +2623,7 @@ func (x *GetProfileStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetProfileStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetProfileStatsRequest) Descriptor() ([]byte, []int) {
-	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{31}
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{36}
 }
 
 type GetProfileStatsResponse struct {
@@ -2179,7 +2637,7 @@ type GetProfileStatsResponse struct {
 
 func (x *GetProfileStatsResponse) Reset() {
 	*x = GetProfileStatsResponse{}
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[32]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2191,7 +2649,7 @@ func (x *GetProfileStatsResponse) String() string {
 func (*GetProfileStatsResponse) ProtoMessage() {}
 
 func (x *GetProfileStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[32]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2204,7 +2662,7 @@ func (x *GetProfileStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetProfileStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetProfileStatsResponse) Descriptor() ([]byte, []int) {
-	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{32}
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *GetProfileStatsResponse) GetDataIngested() bool {
@@ -2251,7 +2709,7 @@ type Profile struct {
 
 func (x *Profile) Reset() {
 	*x = Profile{}
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[33]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2263,7 +2721,7 @@ func (x *Profile) String() string {
 func (*Profile) ProtoMessage() {}
 
 func (x *Profile) ProtoReflect() protoreflect.Message {
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[33]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2276,7 +2734,7 @@ func (x *Profile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Profile.ProtoReflect.Descriptor instead.
 func (*Profile) Descriptor() ([]byte, []int) {
-	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{33}
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Profile) GetSampleType() []*ValueType {
@@ -2387,7 +2845,7 @@ type ValueType struct {
 
 func (x *ValueType) Reset() {
 	*x = ValueType{}
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[34]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2399,7 +2857,7 @@ func (x *ValueType) String() string {
 func (*ValueType) ProtoMessage() {}
 
 func (x *ValueType) ProtoReflect() protoreflect.Message {
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[34]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2412,7 +2870,7 @@ func (x *ValueType) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValueType.ProtoReflect.Descriptor instead.
 func (*ValueType) Descriptor() ([]byte, []int) {
-	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{34}
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ValueType) GetType() int64 {
@@ -2440,7 +2898,7 @@ type Sample struct {
 
 func (x *Sample) Reset() {
 	*x = Sample{}
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[35]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2452,7 +2910,7 @@ func (x *Sample) String() string {
 func (*Sample) ProtoMessage() {}
 
 func (x *Sample) ProtoReflect() protoreflect.Message {
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[35]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2465,7 +2923,7 @@ func (x *Sample) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sample.ProtoReflect.Descriptor instead.
 func (*Sample) Descriptor() ([]byte, []int) {
-	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{35}
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Sample) GetLocationId() []uint64 {
@@ -2501,7 +2959,7 @@ type Label struct {
 
 func (x *Label) Reset() {
 	*x = Label{}
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[36]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2513,7 +2971,7 @@ func (x *Label) String() string {
 func (*Label) ProtoMessage() {}
 
 func (x *Label) ProtoReflect() protoreflect.Message {
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[36]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2526,7 +2984,7 @@ func (x *Label) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Label.ProtoReflect.Descriptor instead.
 func (*Label) Descriptor() ([]byte, []int) {
-	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{36}
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Label) GetKey() int64 {
@@ -2575,7 +3033,7 @@ type Mapping struct {
 
 func (x *Mapping) Reset() {
 	*x = Mapping{}
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[37]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2587,7 +3045,7 @@ func (x *Mapping) String() string {
 func (*Mapping) ProtoMessage() {}
 
 func (x *Mapping) ProtoReflect() protoreflect.Message {
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[37]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2600,7 +3058,7 @@ func (x *Mapping) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mapping.ProtoReflect.Descriptor instead.
 func (*Mapping) Descriptor() ([]byte, []int) {
-	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{37}
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Mapping) GetId() uint64 {
@@ -2686,7 +3144,7 @@ type Location struct {
 
 func (x *Location) Reset() {
 	*x = Location{}
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[38]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2698,7 +3156,7 @@ func (x *Location) String() string {
 func (*Location) ProtoMessage() {}
 
 func (x *Location) ProtoReflect() protoreflect.Message {
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[38]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2711,7 +3169,7 @@ func (x *Location) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Location.ProtoReflect.Descriptor instead.
 func (*Location) Descriptor() ([]byte, []int) {
-	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{38}
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Location) GetId() uint64 {
@@ -2759,7 +3217,7 @@ type Line struct {
 
 func (x *Line) Reset() {
 	*x = Line{}
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[39]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2771,7 +3229,7 @@ func (x *Line) String() string {
 func (*Line) ProtoMessage() {}
 
 func (x *Line) ProtoReflect() protoreflect.Message {
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[39]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2784,7 +3242,7 @@ func (x *Line) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Line.ProtoReflect.Descriptor instead.
 func (*Line) Descriptor() ([]byte, []int) {
-	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{39}
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Line) GetFunctionId() uint64 {
@@ -2814,7 +3272,7 @@ type Function struct {
 
 func (x *Function) Reset() {
 	*x = Function{}
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[40]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2826,7 +3284,7 @@ func (x *Function) String() string {
 func (*Function) ProtoMessage() {}
 
 func (x *Function) ProtoReflect() protoreflect.Message {
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[40]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2839,7 +3297,7 @@ func (x *Function) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Function.ProtoReflect.Descriptor instead.
 func (*Function) Descriptor() ([]byte, []int) {
-	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{40}
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Function) GetId() uint64 {
@@ -3041,7 +3499,37 @@ const file_otelcol_profiles_querier_proto_rawDesc = "" +
 	"\x06points\x18\x02 \x03(\v2\x1f.otelcol_profiles.querier.PointR\x06points\";\n" +
 	"\x05Point\x12\x14\n" +
 	"\x05value\x18\x01 \x01(\x01R\x05value\x12\x1c\n" +
-	"\ttimestamp\x18\x02 \x01(\x03R\ttimestamp\"\x18\n" +
+	"\ttimestamp\x18\x02 \x01(\x03R\ttimestamp\"\xf8\x02\n" +
+	"\x14SelectHeatmapRequest\x12%\n" +
+	"\x0eprofile_typeID\x18\x01 \x01(\tR\rprofileTypeID\x12%\n" +
+	"\x0elabel_selector\x18\x02 \x01(\tR\rlabelSelector\x12\x14\n" +
+	"\x05start\x18\x03 \x01(\x03R\x05start\x12\x10\n" +
+	"\x03end\x18\x04 \x01(\x03R\x03end\x12\x12\n" +
+	"\x04step\x18\x05 \x01(\x01R\x04step\x12\x19\n" +
+	"\bgroup_by\x18\x06 \x03(\tR\agroupBy\x12I\n" +
+	"\n" +
+	"query_type\x18\a \x01(\x0e2*.otelcol_profiles.querier.HeatmapQueryTypeR\tqueryType\x12K\n" +
+	"\rexemplar_type\x18\b \x01(\x0e2&.otelcol_profiles.querier.ExemplarTypeR\fexemplarType\x12\x19\n" +
+	"\x05limit\x18\t \x01(\x03H\x00R\x05limit\x88\x01\x01B\b\n" +
+	"\x06_limit\"X\n" +
+	"\x15SelectHeatmapResponse\x12?\n" +
+	"\x06series\x18\x01 \x03(\v2'.otelcol_profiles.querier.HeatmapSeriesR\x06series\"\x89\x01\n" +
+	"\rHeatmapSeries\x12;\n" +
+	"\x06labels\x18\x01 \x03(\v2#.otelcol_profiles.querier.LabelPairR\x06labels\x12;\n" +
+	"\x05slots\x18\x02 \x03(\v2%.otelcol_profiles.querier.HeatmapSlotR\x05slots\"\x9a\x01\n" +
+	"\vHeatmapSlot\x12\x1c\n" +
+	"\ttimestamp\x18\x01 \x01(\x03R\ttimestamp\x12\x13\n" +
+	"\x05y_min\x18\x02 \x03(\x01R\x04yMin\x12\x16\n" +
+	"\x06counts\x18\x03 \x03(\x05R\x06counts\x12@\n" +
+	"\texemplars\x18\x04 \x03(\v2\".otelcol_profiles.querier.ExemplarR\texemplars\"\xce\x01\n" +
+	"\bExemplar\x12\x1c\n" +
+	"\ttimestamp\x18\x01 \x01(\x03R\ttimestamp\x12\x1d\n" +
+	"\n" +
+	"profile_id\x18\x02 \x01(\tR\tprofileId\x12\x17\n" +
+	"\aspan_id\x18\x03 \x01(\tR\x06spanId\x12\x14\n" +
+	"\x05value\x18\x04 \x01(\x03R\x05value\x12;\n" +
+	"\x06labels\x18\x05 \x03(\v2#.otelcol_profiles.querier.LabelPairR\x06labels\x12\x19\n" +
+	"\btrace_id\x18\x06 \x01(\tR\atraceId\"\x18\n" +
 	"\x16GetProfileStatsRequest\"\x9e\x01\n" +
 	"\x17GetProfileStatsResponse\x12#\n" +
 	"\rdata_ingested\x18\x01 \x01(\bR\fdataIngested\x12.\n" +
@@ -3129,7 +3617,16 @@ const file_otelcol_profiles_querier_proto_rawDesc = "" +
 	"\x1aASYNC_QUERY_STATUS_FAILURE\x10\x03*]\n" +
 	"\vAggregation\x12$\n" +
 	" TIME_SERIES_AGGREGATION_TYPE_SUM\x10\x00\x12(\n" +
-	"$TIME_SERIES_AGGREGATION_TYPE_AVERAGE\x10\x01b\x06proto3"
+	"$TIME_SERIES_AGGREGATION_TYPE_AVERAGE\x10\x01*v\n" +
+	"\x10HeatmapQueryType\x12\"\n" +
+	"\x1eHEATMAP_QUERY_TYPE_UNSPECIFIED\x10\x00\x12!\n" +
+	"\x1dHEATMAP_QUERY_TYPE_INDIVIDUAL\x10\x01\x12\x1b\n" +
+	"\x17HEATMAP_QUERY_TYPE_SPAN\x10\x02*{\n" +
+	"\fExemplarType\x12\x1d\n" +
+	"\x19EXEMPLAR_TYPE_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12EXEMPLAR_TYPE_NONE\x10\x01\x12\x1c\n" +
+	"\x18EXEMPLAR_TYPE_INDIVIDUAL\x10\x02\x12\x16\n" +
+	"\x12EXEMPLAR_TYPE_SPAN\x10\x03b\x06proto3"
 
 var (
 	file_otelcol_profiles_querier_proto_rawDescOnce sync.Once
@@ -3143,96 +3640,110 @@ func file_otelcol_profiles_querier_proto_rawDescGZIP() []byte {
 	return file_otelcol_profiles_querier_proto_rawDescData
 }
 
-var file_otelcol_profiles_querier_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_otelcol_profiles_querier_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
+var file_otelcol_profiles_querier_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
+var file_otelcol_profiles_querier_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
 var file_otelcol_profiles_querier_proto_goTypes = []any{
 	(ProfileFormat)(0),                     // 0: otelcol_profiles.querier.ProfileFormat
 	(AsyncQueryType)(0),                    // 1: otelcol_profiles.querier.AsyncQueryType
 	(AsyncQueryStatus)(0),                  // 2: otelcol_profiles.querier.AsyncQueryStatus
 	(Aggregation)(0),                       // 3: otelcol_profiles.querier.Aggregation
-	(*ProfileTypesRequest)(nil),            // 4: otelcol_profiles.querier.ProfileTypesRequest
-	(*ProfileTypesResponse)(nil),           // 5: otelcol_profiles.querier.ProfileTypesResponse
-	(*ProfileType)(nil),                    // 6: otelcol_profiles.querier.ProfileType
-	(*LabelNamesRequest)(nil),              // 7: otelcol_profiles.querier.LabelNamesRequest
-	(*LabelNamesResponse)(nil),             // 8: otelcol_profiles.querier.LabelNamesResponse
-	(*LabelValuesRequest)(nil),             // 9: otelcol_profiles.querier.LabelValuesRequest
-	(*LabelValuesResponse)(nil),            // 10: otelcol_profiles.querier.LabelValuesResponse
-	(*SeriesRequest)(nil),                  // 11: otelcol_profiles.querier.SeriesRequest
-	(*SeriesResponse)(nil),                 // 12: otelcol_profiles.querier.SeriesResponse
-	(*Labels)(nil),                         // 13: otelcol_profiles.querier.Labels
-	(*LabelPair)(nil),                      // 14: otelcol_profiles.querier.LabelPair
-	(*SelectMergeStacktracesRequest)(nil),  // 15: otelcol_profiles.querier.SelectMergeStacktracesRequest
-	(*StackTraceSelector)(nil),             // 16: otelcol_profiles.querier.StackTraceSelector
-	(*CallSite)(nil),                       // 17: otelcol_profiles.querier.CallSite
-	(*GoPGO)(nil),                          // 18: otelcol_profiles.querier.GoPGO
-	(*AsyncQueryRequest)(nil),              // 19: otelcol_profiles.querier.AsyncQueryRequest
-	(*SelectMergeStacktracesResponse)(nil), // 20: otelcol_profiles.querier.SelectMergeStacktracesResponse
-	(*AsyncQueryResponse)(nil),             // 21: otelcol_profiles.querier.AsyncQueryResponse
-	(*PprofProfile)(nil),                   // 22: otelcol_profiles.querier.PprofProfile
-	(*SelectMergeSpanProfileRequest)(nil),  // 23: otelcol_profiles.querier.SelectMergeSpanProfileRequest
-	(*SelectMergeSpanProfileResponse)(nil), // 24: otelcol_profiles.querier.SelectMergeSpanProfileResponse
-	(*FlameGraph)(nil),                     // 25: otelcol_profiles.querier.FlameGraph
-	(*Level)(nil),                          // 26: otelcol_profiles.querier.Level
-	(*DiffRequest)(nil),                    // 27: otelcol_profiles.querier.DiffRequest
-	(*DiffResponse)(nil),                   // 28: otelcol_profiles.querier.DiffResponse
-	(*FlameGraphDiff)(nil),                 // 29: otelcol_profiles.querier.FlameGraphDiff
-	(*SelectMergeProfileRequest)(nil),      // 30: otelcol_profiles.querier.SelectMergeProfileRequest
-	(*SelectSeriesRequest)(nil),            // 31: otelcol_profiles.querier.SelectSeriesRequest
-	(*SelectSeriesResponse)(nil),           // 32: otelcol_profiles.querier.SelectSeriesResponse
-	(*Series)(nil),                         // 33: otelcol_profiles.querier.Series
-	(*Point)(nil),                          // 34: otelcol_profiles.querier.Point
-	(*GetProfileStatsRequest)(nil),         // 35: otelcol_profiles.querier.GetProfileStatsRequest
-	(*GetProfileStatsResponse)(nil),        // 36: otelcol_profiles.querier.GetProfileStatsResponse
-	(*Profile)(nil),                        // 37: otelcol_profiles.querier.Profile
-	(*ValueType)(nil),                      // 38: otelcol_profiles.querier.ValueType
-	(*Sample)(nil),                         // 39: otelcol_profiles.querier.Sample
-	(*Label)(nil),                          // 40: otelcol_profiles.querier.Label
-	(*Mapping)(nil),                        // 41: otelcol_profiles.querier.Mapping
-	(*Location)(nil),                       // 42: otelcol_profiles.querier.Location
-	(*Line)(nil),                           // 43: otelcol_profiles.querier.Line
-	(*Function)(nil),                       // 44: otelcol_profiles.querier.Function
+	(HeatmapQueryType)(0),                  // 4: otelcol_profiles.querier.HeatmapQueryType
+	(ExemplarType)(0),                      // 5: otelcol_profiles.querier.ExemplarType
+	(*ProfileTypesRequest)(nil),            // 6: otelcol_profiles.querier.ProfileTypesRequest
+	(*ProfileTypesResponse)(nil),           // 7: otelcol_profiles.querier.ProfileTypesResponse
+	(*ProfileType)(nil),                    // 8: otelcol_profiles.querier.ProfileType
+	(*LabelNamesRequest)(nil),              // 9: otelcol_profiles.querier.LabelNamesRequest
+	(*LabelNamesResponse)(nil),             // 10: otelcol_profiles.querier.LabelNamesResponse
+	(*LabelValuesRequest)(nil),             // 11: otelcol_profiles.querier.LabelValuesRequest
+	(*LabelValuesResponse)(nil),            // 12: otelcol_profiles.querier.LabelValuesResponse
+	(*SeriesRequest)(nil),                  // 13: otelcol_profiles.querier.SeriesRequest
+	(*SeriesResponse)(nil),                 // 14: otelcol_profiles.querier.SeriesResponse
+	(*Labels)(nil),                         // 15: otelcol_profiles.querier.Labels
+	(*LabelPair)(nil),                      // 16: otelcol_profiles.querier.LabelPair
+	(*SelectMergeStacktracesRequest)(nil),  // 17: otelcol_profiles.querier.SelectMergeStacktracesRequest
+	(*StackTraceSelector)(nil),             // 18: otelcol_profiles.querier.StackTraceSelector
+	(*CallSite)(nil),                       // 19: otelcol_profiles.querier.CallSite
+	(*GoPGO)(nil),                          // 20: otelcol_profiles.querier.GoPGO
+	(*AsyncQueryRequest)(nil),              // 21: otelcol_profiles.querier.AsyncQueryRequest
+	(*SelectMergeStacktracesResponse)(nil), // 22: otelcol_profiles.querier.SelectMergeStacktracesResponse
+	(*AsyncQueryResponse)(nil),             // 23: otelcol_profiles.querier.AsyncQueryResponse
+	(*PprofProfile)(nil),                   // 24: otelcol_profiles.querier.PprofProfile
+	(*SelectMergeSpanProfileRequest)(nil),  // 25: otelcol_profiles.querier.SelectMergeSpanProfileRequest
+	(*SelectMergeSpanProfileResponse)(nil), // 26: otelcol_profiles.querier.SelectMergeSpanProfileResponse
+	(*FlameGraph)(nil),                     // 27: otelcol_profiles.querier.FlameGraph
+	(*Level)(nil),                          // 28: otelcol_profiles.querier.Level
+	(*DiffRequest)(nil),                    // 29: otelcol_profiles.querier.DiffRequest
+	(*DiffResponse)(nil),                   // 30: otelcol_profiles.querier.DiffResponse
+	(*FlameGraphDiff)(nil),                 // 31: otelcol_profiles.querier.FlameGraphDiff
+	(*SelectMergeProfileRequest)(nil),      // 32: otelcol_profiles.querier.SelectMergeProfileRequest
+	(*SelectSeriesRequest)(nil),            // 33: otelcol_profiles.querier.SelectSeriesRequest
+	(*SelectSeriesResponse)(nil),           // 34: otelcol_profiles.querier.SelectSeriesResponse
+	(*Series)(nil),                         // 35: otelcol_profiles.querier.Series
+	(*Point)(nil),                          // 36: otelcol_profiles.querier.Point
+	(*SelectHeatmapRequest)(nil),           // 37: otelcol_profiles.querier.SelectHeatmapRequest
+	(*SelectHeatmapResponse)(nil),          // 38: otelcol_profiles.querier.SelectHeatmapResponse
+	(*HeatmapSeries)(nil),                  // 39: otelcol_profiles.querier.HeatmapSeries
+	(*HeatmapSlot)(nil),                    // 40: otelcol_profiles.querier.HeatmapSlot
+	(*Exemplar)(nil),                       // 41: otelcol_profiles.querier.Exemplar
+	(*GetProfileStatsRequest)(nil),         // 42: otelcol_profiles.querier.GetProfileStatsRequest
+	(*GetProfileStatsResponse)(nil),        // 43: otelcol_profiles.querier.GetProfileStatsResponse
+	(*Profile)(nil),                        // 44: otelcol_profiles.querier.Profile
+	(*ValueType)(nil),                      // 45: otelcol_profiles.querier.ValueType
+	(*Sample)(nil),                         // 46: otelcol_profiles.querier.Sample
+	(*Label)(nil),                          // 47: otelcol_profiles.querier.Label
+	(*Mapping)(nil),                        // 48: otelcol_profiles.querier.Mapping
+	(*Location)(nil),                       // 49: otelcol_profiles.querier.Location
+	(*Line)(nil),                           // 50: otelcol_profiles.querier.Line
+	(*Function)(nil),                       // 51: otelcol_profiles.querier.Function
 }
 var file_otelcol_profiles_querier_proto_depIdxs = []int32{
-	6,  // 0: otelcol_profiles.querier.ProfileTypesResponse.profile_types:type_name -> otelcol_profiles.querier.ProfileType
-	13, // 1: otelcol_profiles.querier.SeriesResponse.labels_set:type_name -> otelcol_profiles.querier.Labels
-	14, // 2: otelcol_profiles.querier.Labels.labels:type_name -> otelcol_profiles.querier.LabelPair
+	8,  // 0: otelcol_profiles.querier.ProfileTypesResponse.profile_types:type_name -> otelcol_profiles.querier.ProfileType
+	15, // 1: otelcol_profiles.querier.SeriesResponse.labels_set:type_name -> otelcol_profiles.querier.Labels
+	16, // 2: otelcol_profiles.querier.Labels.labels:type_name -> otelcol_profiles.querier.LabelPair
 	0,  // 3: otelcol_profiles.querier.SelectMergeStacktracesRequest.format:type_name -> otelcol_profiles.querier.ProfileFormat
-	16, // 4: otelcol_profiles.querier.SelectMergeStacktracesRequest.stack_trace_selector:type_name -> otelcol_profiles.querier.StackTraceSelector
-	19, // 5: otelcol_profiles.querier.SelectMergeStacktracesRequest.async:type_name -> otelcol_profiles.querier.AsyncQueryRequest
-	17, // 6: otelcol_profiles.querier.StackTraceSelector.call_site:type_name -> otelcol_profiles.querier.CallSite
-	18, // 7: otelcol_profiles.querier.StackTraceSelector.go_pgo:type_name -> otelcol_profiles.querier.GoPGO
+	18, // 4: otelcol_profiles.querier.SelectMergeStacktracesRequest.stack_trace_selector:type_name -> otelcol_profiles.querier.StackTraceSelector
+	21, // 5: otelcol_profiles.querier.SelectMergeStacktracesRequest.async:type_name -> otelcol_profiles.querier.AsyncQueryRequest
+	19, // 6: otelcol_profiles.querier.StackTraceSelector.call_site:type_name -> otelcol_profiles.querier.CallSite
+	20, // 7: otelcol_profiles.querier.StackTraceSelector.go_pgo:type_name -> otelcol_profiles.querier.GoPGO
 	1,  // 8: otelcol_profiles.querier.AsyncQueryRequest.type:type_name -> otelcol_profiles.querier.AsyncQueryType
-	25, // 9: otelcol_profiles.querier.SelectMergeStacktracesResponse.flamegraph:type_name -> otelcol_profiles.querier.FlameGraph
-	21, // 10: otelcol_profiles.querier.SelectMergeStacktracesResponse.async:type_name -> otelcol_profiles.querier.AsyncQueryResponse
-	22, // 11: otelcol_profiles.querier.SelectMergeStacktracesResponse.pprof:type_name -> otelcol_profiles.querier.PprofProfile
+	27, // 9: otelcol_profiles.querier.SelectMergeStacktracesResponse.flamegraph:type_name -> otelcol_profiles.querier.FlameGraph
+	23, // 10: otelcol_profiles.querier.SelectMergeStacktracesResponse.async:type_name -> otelcol_profiles.querier.AsyncQueryResponse
+	24, // 11: otelcol_profiles.querier.SelectMergeStacktracesResponse.pprof:type_name -> otelcol_profiles.querier.PprofProfile
 	2,  // 12: otelcol_profiles.querier.AsyncQueryResponse.status:type_name -> otelcol_profiles.querier.AsyncQueryStatus
-	37, // 13: otelcol_profiles.querier.PprofProfile.profile:type_name -> otelcol_profiles.querier.Profile
+	44, // 13: otelcol_profiles.querier.PprofProfile.profile:type_name -> otelcol_profiles.querier.Profile
 	0,  // 14: otelcol_profiles.querier.SelectMergeSpanProfileRequest.format:type_name -> otelcol_profiles.querier.ProfileFormat
-	25, // 15: otelcol_profiles.querier.SelectMergeSpanProfileResponse.flamegraph:type_name -> otelcol_profiles.querier.FlameGraph
-	26, // 16: otelcol_profiles.querier.FlameGraph.levels:type_name -> otelcol_profiles.querier.Level
-	15, // 17: otelcol_profiles.querier.DiffRequest.left:type_name -> otelcol_profiles.querier.SelectMergeStacktracesRequest
-	15, // 18: otelcol_profiles.querier.DiffRequest.right:type_name -> otelcol_profiles.querier.SelectMergeStacktracesRequest
-	29, // 19: otelcol_profiles.querier.DiffResponse.flamegraph:type_name -> otelcol_profiles.querier.FlameGraphDiff
-	26, // 20: otelcol_profiles.querier.FlameGraphDiff.levels:type_name -> otelcol_profiles.querier.Level
-	16, // 21: otelcol_profiles.querier.SelectMergeProfileRequest.stack_trace_selector:type_name -> otelcol_profiles.querier.StackTraceSelector
+	27, // 15: otelcol_profiles.querier.SelectMergeSpanProfileResponse.flamegraph:type_name -> otelcol_profiles.querier.FlameGraph
+	28, // 16: otelcol_profiles.querier.FlameGraph.levels:type_name -> otelcol_profiles.querier.Level
+	17, // 17: otelcol_profiles.querier.DiffRequest.left:type_name -> otelcol_profiles.querier.SelectMergeStacktracesRequest
+	17, // 18: otelcol_profiles.querier.DiffRequest.right:type_name -> otelcol_profiles.querier.SelectMergeStacktracesRequest
+	31, // 19: otelcol_profiles.querier.DiffResponse.flamegraph:type_name -> otelcol_profiles.querier.FlameGraphDiff
+	28, // 20: otelcol_profiles.querier.FlameGraphDiff.levels:type_name -> otelcol_profiles.querier.Level
+	18, // 21: otelcol_profiles.querier.SelectMergeProfileRequest.stack_trace_selector:type_name -> otelcol_profiles.querier.StackTraceSelector
 	3,  // 22: otelcol_profiles.querier.SelectSeriesRequest.aggregation:type_name -> otelcol_profiles.querier.Aggregation
-	16, // 23: otelcol_profiles.querier.SelectSeriesRequest.stack_trace_selector:type_name -> otelcol_profiles.querier.StackTraceSelector
-	33, // 24: otelcol_profiles.querier.SelectSeriesResponse.series:type_name -> otelcol_profiles.querier.Series
-	14, // 25: otelcol_profiles.querier.Series.labels:type_name -> otelcol_profiles.querier.LabelPair
-	34, // 26: otelcol_profiles.querier.Series.points:type_name -> otelcol_profiles.querier.Point
-	38, // 27: otelcol_profiles.querier.Profile.sample_type:type_name -> otelcol_profiles.querier.ValueType
-	39, // 28: otelcol_profiles.querier.Profile.sample:type_name -> otelcol_profiles.querier.Sample
-	41, // 29: otelcol_profiles.querier.Profile.mapping:type_name -> otelcol_profiles.querier.Mapping
-	42, // 30: otelcol_profiles.querier.Profile.location:type_name -> otelcol_profiles.querier.Location
-	44, // 31: otelcol_profiles.querier.Profile.function:type_name -> otelcol_profiles.querier.Function
-	38, // 32: otelcol_profiles.querier.Profile.period_type:type_name -> otelcol_profiles.querier.ValueType
-	40, // 33: otelcol_profiles.querier.Sample.label:type_name -> otelcol_profiles.querier.Label
-	43, // 34: otelcol_profiles.querier.Location.line:type_name -> otelcol_profiles.querier.Line
-	35, // [35:35] is the sub-list for method output_type
-	35, // [35:35] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	18, // 23: otelcol_profiles.querier.SelectSeriesRequest.stack_trace_selector:type_name -> otelcol_profiles.querier.StackTraceSelector
+	35, // 24: otelcol_profiles.querier.SelectSeriesResponse.series:type_name -> otelcol_profiles.querier.Series
+	16, // 25: otelcol_profiles.querier.Series.labels:type_name -> otelcol_profiles.querier.LabelPair
+	36, // 26: otelcol_profiles.querier.Series.points:type_name -> otelcol_profiles.querier.Point
+	4,  // 27: otelcol_profiles.querier.SelectHeatmapRequest.query_type:type_name -> otelcol_profiles.querier.HeatmapQueryType
+	5,  // 28: otelcol_profiles.querier.SelectHeatmapRequest.exemplar_type:type_name -> otelcol_profiles.querier.ExemplarType
+	39, // 29: otelcol_profiles.querier.SelectHeatmapResponse.series:type_name -> otelcol_profiles.querier.HeatmapSeries
+	16, // 30: otelcol_profiles.querier.HeatmapSeries.labels:type_name -> otelcol_profiles.querier.LabelPair
+	40, // 31: otelcol_profiles.querier.HeatmapSeries.slots:type_name -> otelcol_profiles.querier.HeatmapSlot
+	41, // 32: otelcol_profiles.querier.HeatmapSlot.exemplars:type_name -> otelcol_profiles.querier.Exemplar
+	16, // 33: otelcol_profiles.querier.Exemplar.labels:type_name -> otelcol_profiles.querier.LabelPair
+	45, // 34: otelcol_profiles.querier.Profile.sample_type:type_name -> otelcol_profiles.querier.ValueType
+	46, // 35: otelcol_profiles.querier.Profile.sample:type_name -> otelcol_profiles.querier.Sample
+	48, // 36: otelcol_profiles.querier.Profile.mapping:type_name -> otelcol_profiles.querier.Mapping
+	49, // 37: otelcol_profiles.querier.Profile.location:type_name -> otelcol_profiles.querier.Location
+	51, // 38: otelcol_profiles.querier.Profile.function:type_name -> otelcol_profiles.querier.Function
+	45, // 39: otelcol_profiles.querier.Profile.period_type:type_name -> otelcol_profiles.querier.ValueType
+	47, // 40: otelcol_profiles.querier.Sample.label:type_name -> otelcol_profiles.querier.Label
+	50, // 41: otelcol_profiles.querier.Location.line:type_name -> otelcol_profiles.querier.Line
+	42, // [42:42] is the sub-list for method output_type
+	42, // [42:42] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_otelcol_profiles_querier_proto_init() }
@@ -3245,13 +3756,14 @@ func file_otelcol_profiles_querier_proto_init() {
 	file_otelcol_profiles_querier_proto_msgTypes[19].OneofWrappers = []any{}
 	file_otelcol_profiles_querier_proto_msgTypes[26].OneofWrappers = []any{}
 	file_otelcol_profiles_querier_proto_msgTypes[27].OneofWrappers = []any{}
+	file_otelcol_profiles_querier_proto_msgTypes[31].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_otelcol_profiles_querier_proto_rawDesc), len(file_otelcol_profiles_querier_proto_rawDesc)),
-			NumEnums:      4,
-			NumMessages:   41,
+			NumEnums:      6,
+			NumMessages:   46,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
