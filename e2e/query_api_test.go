@@ -83,9 +83,14 @@ func checkQueryAPI(t *testing.T, c *collector, q querierv1connect.QuerierService
 	})
 	assert.Zero(t, span.Flamegraph.Total, "no sample has a span")
 	series := call(t, q.SelectSeries, &querierv1.SelectSeriesRequest{
-		ProfileTypeID: cpuType, LabelSelector: "{}", Start: from, End: to, Step: 60, GroupBy: []string{"service_name"},
+		ProfileTypeID: cpuType, LabelSelector: "{}", Start: from, End: to, Step: 60, GroupBy: []string{"service_name"}, ExemplarType: typesv1.ExemplarType_EXEMPLAR_TYPE_INDIVIDUAL,
 	})
-	assert.Len(t, series.Series, 2)
+	require.Len(t, series.Series, 2)
+	named := series.Series[0].Points[0].Exemplars
+	require.Len(t, named, 1)
+	profile := request("cart")
+	profile.ProfileIdSelector = []string{named[0].ProfileId}
+	assert.Equal(t, int64(4), call(t, q.SelectMergeStacktraces, profile).Flamegraph.Total, "the profile of the exemplar")
 	assert.Contains(t, call(t, q.LabelNames, &typesv1.LabelNamesRequest{Start: from, End: to}).Names, "service_name")
 	assert.Len(t, call(t, q.Series, &querierv1.SeriesRequest{LabelNames: []string{"service_name"}, Start: from, End: to}).LabelsSet, 2)
 	assert.True(t, call(t, q.GetProfileStats, &typesv1.GetProfileStatsRequest{}).DataIngested)

@@ -10,6 +10,7 @@ import (
 	"connectrpc.com/connect"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
 
 	pb "github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi/querierpb"
 )
@@ -107,4 +108,27 @@ func TestExemplarsNameProfiles(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 3, found, "1 and 10 are in one bucket")
+}
+
+// A point of a time series names the profile, or the span, of the largest value in its step.
+func TestExemplarsOfTimeSeries(t *testing.T) {
+	q, from, to := formatSite(t)
+	request := &pb.SelectSeriesRequest{ProfileTypeID: typeCPU, Start: from, End: to, Step: 60, GroupBy: []string{"service_name"}}
+	for kind, want := range map[pb.ExemplarType][]*pb.Exemplar{
+		0: nil, 1: nil, 2: {{Value: 1000, ProfileId: "7c9e6679-7425-40de-944b-e07fc1f90ae4"}},
+		3: {{Value: 100, ProfileId: "7c9e6679-7425-40de-944b-e07fc1f90ae5", SpanId: spanOne, TraceId: otherTrace}},
+	} {
+		request.ExemplarType = kind
+		series := must[pb.SelectSeriesResponse](q, "SelectSeries", request).Series
+		require.Len(t, series, 1)
+		require.Len(t, series[0].Points, 1)
+		assert.EqualValues(t, 1111, series[0].Points[0].Value)
+		got := series[0].Points[0].Exemplars
+		require.Len(t, got, len(want), kind)
+		for i, e := range got {
+			assert.Equal(t, from+60_000, e.Timestamp)
+			e.Timestamp, e.Labels = 0, nil
+			assert.True(t, proto.Equal(want[i], e), "%v", e)
+		}
+	}
 }

@@ -82,15 +82,39 @@ func (a *api) selectHeatmap(ctx context.Context, r *querierpb.SelectHeatmapReque
 	if steps.To().Before(sel.To) { // the last slot has its right edge after the end
 		steps.Count++
 	}
+	h, err := a.heatmap(ctx, sel, steps, by, spans)
+	if err != nil {
+		return nil, err
+	}
+	return h.response(r.GetLimit(), exemplars), nil
+}
+
+// heatmap reads the values of the selected profiles, or of their spans.
+func (a *api) heatmap(ctx context.Context, sel *query.Selection, steps query.Steps, by *grouping, spans bool) (*heatmap, error) {
 	source := a.catalog.Source(&a.missed)
 	h := &heatmap{
 		by: by.names, typeID: strings.Split(sel.Types[0], ":"), steps: steps, spans: spans, utf8: a.utf8Names,
 		free: source.Options.MaxMemory / 4, series: map[string]*heatSeries{},
 	}
-	if err := source.Each(ctx, sel, h.add); err != nil {
-		return nil, err
+	return h, source.Each(ctx, sel, h.add)
+}
+
+// largest returns an exemplar of the largest value in each step of a series.
+func (h *heatmap) largest(group string) map[int]*querierpb.Exemplar {
+	exemplars := map[int]*querierpb.Exemplar{}
+	if series := h.series[group]; series != nil {
+		slices.SortFunc(series.points, compareHeat)
+		for i := range series.points {
+			exemplars[series.points[i].step] = exemplar(&series.points[i])
+		}
 	}
-	return h.response(r.GetLimit(), exemplars), nil
+	return exemplars
+}
+
+// compareHeat sorts points by step and value. Of equal values, the first one comes last.
+func compareHeat(a, b heatPoint) int {
+	return cmp.Or(cmp.Compare(a.step, b.step), cmp.Compare(a.value, b.value), cmp.Compare(b.at, a.at),
+		slices.Compare(b.profile[:], a.profile[:]), slices.Compare(b.link.span[:], a.link.span[:]))
 }
 
 // add adds the selected part of a payload.
@@ -226,10 +250,7 @@ func (h *heatmap) response(limit int64, exemplars bool) *querierpb.SelectHeatmap
 
 // slots counts points by step and bucket.
 func (h *heatmap) slots(points []heatPoint, bounds []float64, width float64, exemplars bool) (slots []*querierpb.HeatmapSlot) {
-	slices.SortFunc(points, func(a, b heatPoint) int { // of equal values, the first one is the exemplar
-		return cmp.Or(cmp.Compare(a.step, b.step), cmp.Compare(a.value, b.value), cmp.Compare(b.at, a.at),
-			slices.Compare(b.profile[:], a.profile[:]), slices.Compare(b.link.span[:], a.link.span[:]))
-	})
+	slices.SortFunc(points, compareHeat)
 	for len(points) > 0 {
 		step := points[0].step
 		right := h.steps.From.Add(time.Duration(step+1)*h.steps.Length - 1)

@@ -110,10 +110,17 @@ func (a *api) selectSeries(ctx context.Context, r *querierpb.SelectSeriesRequest
 	if len(t.values) > maxSeries {
 		return nil, invalid("group_by makes %d series: must be at most %d", len(t.values), maxSeries)
 	}
+	named := &heatmap{} // the profiles or spans of exemplars
+	if kind := r.GetExemplarType(); kind > querierpb.ExemplarType_EXEMPLAR_TYPE_NONE {
+		if named, err = a.heatmap(ctx, sel, steps, by, kind == querierpb.ExemplarType_EXEMPLAR_TYPE_SPAN); err != nil {
+			return nil, err
+		}
+	}
 	average := r.GetAggregation() == querierpb.Aggregation_TIME_SERIES_AGGREGATION_TYPE_AVERAGE
 	response, groups, sums := &querierpb.SelectSeriesResponse{}, t.points(), map[*querierpb.Series]float64{}
 	for _, group := range slices.Sorted(maps.Keys(groups)) {
 		series := &querierpb.Series{Labels: labelsOf(t.by.names, t.values[group])}
+		exemplars := named.largest(group)
 		for _, step := range slices.Sorted(maps.Keys(groups[group])) {
 			p := groups[group][step]
 			value := float64(p.sum)
@@ -121,7 +128,11 @@ func (a *api) selectSeries(ctx context.Context, r *querierpb.SelectSeriesRequest
 				value /= float64(p.count)
 			}
 			at := steps.From.Add(time.Duration(step+1)*steps.Length - 1)
-			series.Points = append(series.Points, &querierpb.Point{Value: value, Timestamp: at.UnixMilli()})
+			added := &querierpb.Point{Value: value, Timestamp: at.UnixMilli()}
+			if e := exemplars[step]; e != nil {
+				added.Exemplars = []*querierpb.Exemplar{e}
+			}
+			series.Points = append(series.Points, added)
 			sums[series] += value
 		}
 		response.Series = append(response.Series, series)

@@ -1988,6 +1988,7 @@ type SelectSeriesRequest struct {
 	Aggregation        *Aggregation           `protobuf:"varint,7,opt,name=aggregation,proto3,enum=otelcol_profiles.querier.Aggregation,oneof" json:"aggregation,omitempty"`
 	StackTraceSelector *StackTraceSelector    `protobuf:"bytes,8,opt,name=stack_trace_selector,json=stackTraceSelector,proto3,oneof" json:"stack_trace_selector,omitempty"`
 	Limit              *int64                 `protobuf:"varint,9,opt,name=limit,proto3,oneof" json:"limit,omitempty"`
+	ExemplarType       ExemplarType           `protobuf:"varint,10,opt,name=exemplar_type,json=exemplarType,proto3,enum=otelcol_profiles.querier.ExemplarType" json:"exemplar_type,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -2083,6 +2084,13 @@ func (x *SelectSeriesRequest) GetLimit() int64 {
 		return *x.Limit
 	}
 	return 0
+}
+
+func (x *SelectSeriesRequest) GetExemplarType() ExemplarType {
+	if x != nil {
+		return x.ExemplarType
+	}
+	return ExemplarType_EXEMPLAR_TYPE_UNSPECIFIED
 }
 
 type SelectSeriesResponse struct {
@@ -2185,6 +2193,7 @@ type Point struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Value         float64                `protobuf:"fixed64,1,opt,name=value,proto3" json:"value,omitempty"`
 	Timestamp     int64                  `protobuf:"varint,2,opt,name=timestamp,proto3" json:"timestamp,omitempty"`
+	Exemplars     []*Exemplar            `protobuf:"bytes,4,rep,name=exemplars,proto3" json:"exemplars,omitempty"` // the profile, or the span, with the largest value
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2231,6 +2240,13 @@ func (x *Point) GetTimestamp() int64 {
 		return x.Timestamp
 	}
 	return 0
+}
+
+func (x *Point) GetExemplars() []*Exemplar {
+	if x != nil {
+		return x.Exemplars
+	}
+	return nil
 }
 
 type SelectHeatmapRequest struct {
@@ -3478,7 +3494,7 @@ const file_otelcol_profiles_querier_proto_rawDesc = "" +
 	"\x11trace_id_selector\x18\b \x03(\tR\x0ftraceIdSelectorB\f\n" +
 	"\n" +
 	"_max_nodesB\x17\n" +
-	"\x15_stack_trace_selector\"\xbb\x03\n" +
+	"\x15_stack_trace_selector\"\x88\x04\n" +
 	"\x13SelectSeriesRequest\x12%\n" +
 	"\x0eprofile_typeID\x18\x01 \x01(\tR\rprofileTypeID\x12%\n" +
 	"\x0elabel_selector\x18\x02 \x01(\tR\rlabelSelector\x12\x14\n" +
@@ -3488,7 +3504,9 @@ const file_otelcol_profiles_querier_proto_rawDesc = "" +
 	"\x04step\x18\x06 \x01(\x01R\x04step\x12L\n" +
 	"\vaggregation\x18\a \x01(\x0e2%.otelcol_profiles.querier.AggregationH\x00R\vaggregation\x88\x01\x01\x12c\n" +
 	"\x14stack_trace_selector\x18\b \x01(\v2,.otelcol_profiles.querier.StackTraceSelectorH\x01R\x12stackTraceSelector\x88\x01\x01\x12\x19\n" +
-	"\x05limit\x18\t \x01(\x03H\x02R\x05limit\x88\x01\x01B\x0e\n" +
+	"\x05limit\x18\t \x01(\x03H\x02R\x05limit\x88\x01\x01\x12K\n" +
+	"\rexemplar_type\x18\n" +
+	" \x01(\x0e2&.otelcol_profiles.querier.ExemplarTypeR\fexemplarTypeB\x0e\n" +
 	"\f_aggregationB\x17\n" +
 	"\x15_stack_trace_selectorB\b\n" +
 	"\x06_limit\"P\n" +
@@ -3496,10 +3514,11 @@ const file_otelcol_profiles_querier_proto_rawDesc = "" +
 	"\x06series\x18\x01 \x03(\v2 .otelcol_profiles.querier.SeriesR\x06series\"~\n" +
 	"\x06Series\x12;\n" +
 	"\x06labels\x18\x01 \x03(\v2#.otelcol_profiles.querier.LabelPairR\x06labels\x127\n" +
-	"\x06points\x18\x02 \x03(\v2\x1f.otelcol_profiles.querier.PointR\x06points\";\n" +
+	"\x06points\x18\x02 \x03(\v2\x1f.otelcol_profiles.querier.PointR\x06points\"}\n" +
 	"\x05Point\x12\x14\n" +
 	"\x05value\x18\x01 \x01(\x01R\x05value\x12\x1c\n" +
-	"\ttimestamp\x18\x02 \x01(\x03R\ttimestamp\"\xf8\x02\n" +
+	"\ttimestamp\x18\x02 \x01(\x03R\ttimestamp\x12@\n" +
+	"\texemplars\x18\x04 \x03(\v2\".otelcol_profiles.querier.ExemplarR\texemplars\"\xf8\x02\n" +
 	"\x14SelectHeatmapRequest\x12%\n" +
 	"\x0eprofile_typeID\x18\x01 \x01(\tR\rprofileTypeID\x12%\n" +
 	"\x0elabel_selector\x18\x02 \x01(\tR\rlabelSelector\x12\x14\n" +
@@ -3721,29 +3740,31 @@ var file_otelcol_profiles_querier_proto_depIdxs = []int32{
 	18, // 21: otelcol_profiles.querier.SelectMergeProfileRequest.stack_trace_selector:type_name -> otelcol_profiles.querier.StackTraceSelector
 	3,  // 22: otelcol_profiles.querier.SelectSeriesRequest.aggregation:type_name -> otelcol_profiles.querier.Aggregation
 	18, // 23: otelcol_profiles.querier.SelectSeriesRequest.stack_trace_selector:type_name -> otelcol_profiles.querier.StackTraceSelector
-	35, // 24: otelcol_profiles.querier.SelectSeriesResponse.series:type_name -> otelcol_profiles.querier.Series
-	16, // 25: otelcol_profiles.querier.Series.labels:type_name -> otelcol_profiles.querier.LabelPair
-	36, // 26: otelcol_profiles.querier.Series.points:type_name -> otelcol_profiles.querier.Point
-	4,  // 27: otelcol_profiles.querier.SelectHeatmapRequest.query_type:type_name -> otelcol_profiles.querier.HeatmapQueryType
-	5,  // 28: otelcol_profiles.querier.SelectHeatmapRequest.exemplar_type:type_name -> otelcol_profiles.querier.ExemplarType
-	39, // 29: otelcol_profiles.querier.SelectHeatmapResponse.series:type_name -> otelcol_profiles.querier.HeatmapSeries
-	16, // 30: otelcol_profiles.querier.HeatmapSeries.labels:type_name -> otelcol_profiles.querier.LabelPair
-	40, // 31: otelcol_profiles.querier.HeatmapSeries.slots:type_name -> otelcol_profiles.querier.HeatmapSlot
-	41, // 32: otelcol_profiles.querier.HeatmapSlot.exemplars:type_name -> otelcol_profiles.querier.Exemplar
-	16, // 33: otelcol_profiles.querier.Exemplar.labels:type_name -> otelcol_profiles.querier.LabelPair
-	45, // 34: otelcol_profiles.querier.Profile.sample_type:type_name -> otelcol_profiles.querier.ValueType
-	46, // 35: otelcol_profiles.querier.Profile.sample:type_name -> otelcol_profiles.querier.Sample
-	48, // 36: otelcol_profiles.querier.Profile.mapping:type_name -> otelcol_profiles.querier.Mapping
-	49, // 37: otelcol_profiles.querier.Profile.location:type_name -> otelcol_profiles.querier.Location
-	51, // 38: otelcol_profiles.querier.Profile.function:type_name -> otelcol_profiles.querier.Function
-	45, // 39: otelcol_profiles.querier.Profile.period_type:type_name -> otelcol_profiles.querier.ValueType
-	47, // 40: otelcol_profiles.querier.Sample.label:type_name -> otelcol_profiles.querier.Label
-	50, // 41: otelcol_profiles.querier.Location.line:type_name -> otelcol_profiles.querier.Line
-	42, // [42:42] is the sub-list for method output_type
-	42, // [42:42] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	5,  // 24: otelcol_profiles.querier.SelectSeriesRequest.exemplar_type:type_name -> otelcol_profiles.querier.ExemplarType
+	35, // 25: otelcol_profiles.querier.SelectSeriesResponse.series:type_name -> otelcol_profiles.querier.Series
+	16, // 26: otelcol_profiles.querier.Series.labels:type_name -> otelcol_profiles.querier.LabelPair
+	36, // 27: otelcol_profiles.querier.Series.points:type_name -> otelcol_profiles.querier.Point
+	41, // 28: otelcol_profiles.querier.Point.exemplars:type_name -> otelcol_profiles.querier.Exemplar
+	4,  // 29: otelcol_profiles.querier.SelectHeatmapRequest.query_type:type_name -> otelcol_profiles.querier.HeatmapQueryType
+	5,  // 30: otelcol_profiles.querier.SelectHeatmapRequest.exemplar_type:type_name -> otelcol_profiles.querier.ExemplarType
+	39, // 31: otelcol_profiles.querier.SelectHeatmapResponse.series:type_name -> otelcol_profiles.querier.HeatmapSeries
+	16, // 32: otelcol_profiles.querier.HeatmapSeries.labels:type_name -> otelcol_profiles.querier.LabelPair
+	40, // 33: otelcol_profiles.querier.HeatmapSeries.slots:type_name -> otelcol_profiles.querier.HeatmapSlot
+	41, // 34: otelcol_profiles.querier.HeatmapSlot.exemplars:type_name -> otelcol_profiles.querier.Exemplar
+	16, // 35: otelcol_profiles.querier.Exemplar.labels:type_name -> otelcol_profiles.querier.LabelPair
+	45, // 36: otelcol_profiles.querier.Profile.sample_type:type_name -> otelcol_profiles.querier.ValueType
+	46, // 37: otelcol_profiles.querier.Profile.sample:type_name -> otelcol_profiles.querier.Sample
+	48, // 38: otelcol_profiles.querier.Profile.mapping:type_name -> otelcol_profiles.querier.Mapping
+	49, // 39: otelcol_profiles.querier.Profile.location:type_name -> otelcol_profiles.querier.Location
+	51, // 40: otelcol_profiles.querier.Profile.function:type_name -> otelcol_profiles.querier.Function
+	45, // 41: otelcol_profiles.querier.Profile.period_type:type_name -> otelcol_profiles.querier.ValueType
+	47, // 42: otelcol_profiles.querier.Sample.label:type_name -> otelcol_profiles.querier.Label
+	50, // 43: otelcol_profiles.querier.Location.line:type_name -> otelcol_profiles.querier.Line
+	44, // [44:44] is the sub-list for method output_type
+	44, // [44:44] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_otelcol_profiles_querier_proto_init() }
