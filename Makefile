@@ -117,7 +117,7 @@ E2E      = export OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) OTELCOL_PROFILES_KAFKA_BIN
 REPORT   = go run ./internal/profiletest/faulttable bin/events/*.json; exit $$failed
 
 .PHONY: test
-test: build build-kafka build-node bin/gotestsum bin/axe.min.js bin/duckdb ## Run all tests: packages, program, end to end
+test: build build-kafka build-node bin/gotestsum bin/axe.min.js bin/duckdb bin/node-clients ## Run all tests: packages, program, end to end
 	@$(SUITES); $(UNIT); $(PROGRAM); $(E2E); $(REPORT)
 
 .PHONY: test-unit
@@ -125,7 +125,7 @@ test-unit: bin/gotestsum ## Run the tests of the packages, with the race detecto
 	@$(SUITES); $(UNIT); $(PROGRAM); $(REPORT)
 
 .PHONY: e2e
-e2e: build build-kafka build-node bin/gotestsum bin/axe.min.js bin/duckdb ## Run the end-to-end tests of the programs
+e2e: build build-kafka build-node bin/gotestsum bin/axe.min.js bin/duckdb bin/node-clients ## Run the end-to-end tests of the programs
 	@$(SUITES); $(E2E); $(REPORT)
 
 # axe-core checks the accessibility of the pages. Without npm, its checks are skipped.
@@ -134,6 +134,11 @@ AXE_SHA256 = 880970c081707360e64f34cea25ff91892f5bc95675b0776925b9709dd8a68bb
 bin/axe.min.js:
 	@mkdir -p bin/axe && cd bin/axe && npm pack --silent $(AXE) && tar -xzf axe-core-*.tgz package/axe.min.js && \
 	echo "$(AXE_SHA256)  package/axe.min.js" | sha256sum -c --quiet && mv package/axe.min.js .. || echo "no $(AXE): its checks of the pages are skipped"
+
+# Clients for Node.js, of Pyroscope and Datadog. Without npm, their test is skipped.
+NODE_CLIENTS = @pyroscope/nodejs@0.6.4 dd-trace@6.21.0
+bin/node-clients:
+	@npm install --silent --no-audit --no-fund --prefix bin/node-clients.new $(NODE_CLIENTS) && mv bin/node-clients.new bin/node-clients || echo "no $(NODE_CLIENTS): they are not run"
 
 # DuckDB runs the queries of docs/sql.md. Without npm, their test is skipped.
 DUCKDB = @duckdb/node-api@1.5.6-r.1

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/s3test"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -178,6 +180,8 @@ func TestExitCodes(t *testing.T) {
 		{"ls --from yesterday " + cpu, exitUsage, `--from is "yesterday": must be a time such as 2026-11-22T10:00:00Z, or relative to now, such as -15m or -7d`},
 		{"ls --from -1h --to -2h " + cpu, exitUsage, `--to is "-2h": must be a range: --from before --to`},
 		{"ls --trace-id 12 " + cpu, exitUsage, `--trace-id is "12": must be 32 hex digits`},
+		{"ls --profile-id 12 " + cpu, exitUsage, `--profile-id is "12": must be 32 hex digits that are not all 0, or a UUID`},
+		{"ls --profile-id 7c9e6679-7425-40de-944b-e07fc1f90ae7 " + profiles, exitWrong, "no profiles match the selection"},
 		{"ls --label a " + cpu, exitUsage, `--label is "a": must be KEY=VALUE`},
 		{`ls --label {pod=~"` + strings.Repeat("(x?){1000}", 3) + `"} ` + cpu, exitUsage, "must have at most 10000 instructions in total"},
 		{`ls --label {pod=~"` + strings.Repeat("(x?){1000}", 1000) + `"} ` + cpu, exitUsage, "is a regular expression of 10000 bytes: must have at most 8192"},
@@ -207,6 +211,20 @@ func TestExitCodes(t *testing.T) {
 		assert.Equal(t, test.code, code, test.args)
 		assert.Contains(t, stderr, test.says, test.args)
 	}
+}
+
+func TestProfilesAreFoundByID(t *testing.T) {
+	pd := typed(t, cpuPprof(4e9), "cpu", time.Hour)
+	id, i := "7c9e6679-7425-40de-944b-e07fc1f90ae7", byte(0)
+	for p := range sampletypes.ProfilesOf(pd) {
+		p.SetProfileID([16]byte{0x7c, 0x9e, 0x66, 0x79, 0x74, 0x25, 0x40, 0xde, 0x94, 0x4b, 0xe0, 0x7f, 0xc1, 0xf9, 0x0a, 0xe7 + i})
+		i++
+	}
+	file := profiletest.WriteFile(t, "profiles", slices.Concat(
+		profiletest.Prefixed(profiletest.Proto(t, typed(t, cpuPprof(2e9), "cpu", 30*time.Minute))), profiletest.Prefixed(profiletest.Proto(t, pd))))
+	rows := strings.Split(strings.TrimSpace(succeed(t, "ls", "--profile-id", id, file)), "\n")
+	require.Len(t, rows, 1+1)
+	assert.Contains(t, rows[1], "4 s", "the first Profile, of the CPU time")
 }
 
 // TestTextOfFilesCannotControlTheTerminal_V7: what convert and cat write is data.

@@ -25,6 +25,7 @@ func (a *app) addSelection(flags *pflag.FlagSet) *query.Selection {
 	a.addRange(flags, "", "", &sel.From, &sel.To)
 	flags.Func("trace-id", "samples of the trace with this `ID`: 32 hex digits", set("trace_id"))
 	flags.Func("span-id", "samples of the span with this `ID`: 16 hex digits", set("span_id"))
+	flags.Func("profile-id", "the profile with this `ID`, 32 hex digits or a UUID, until profiles are merged or compacted (repeat it for several)", set("profile_id"))
 	flags.Func("label", "`KEY=VALUE` of a sample, its profile or its resource, or a selector, such as {pod=~\"a|b\"} (repeat it for several, of which all must match)", set("label"))
 	return sel
 }

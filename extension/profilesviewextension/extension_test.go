@@ -199,7 +199,7 @@ func TestQueryAPIIsServedAsThePageIs(t *testing.T) {
 	assert.Equal(t, http.StatusOK, got.status, got.body)
 	assert.Equal(t, "{}", got.body)
 	assert.Equal(t, http.StatusMethodNotAllowed, s.do(http.MethodGet, path, nil).status)
-	assert.Equal(t, http.StatusNotFound, s.do(http.MethodPost, "/querier.v1.QuerierService/SelectHeatmap", ask).status)
+	assert.Equal(t, http.StatusNotImplemented, s.do(http.MethodPost, "/querier.v1.QuerierService/AnalyzeQuery", ask).status)
 	got = s.do(http.MethodPost, path, func(r *http.Request) { ask(r); r.Host = "evil.example.com" })
 	assert.Equal(t, http.StatusMisdirectedRequest, got.status)
 	sized := func(size int, encode func(string) []byte) answer {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 
@@ -147,9 +148,9 @@ func (a *addition) count() {
 // resource returns the resource that a Profile goes into. With SnapshotsKeep, that of a snapshot keeps all attributes.
 func (w *Window) resource(profile *Profile) *resource {
 	from, drop := profile.scope.resource, w.options.DropResourceAttributes
-	source, key := from.from.Resource(), from.key
+	source, key, left := from.from.Resource(), from.key, from.left
 	if profile.snapshot && w.options.Snapshots == SnapshotsKeep {
-		key, drop = from.original, nil
+		key, drop, left = from.original, nil, 0
 	}
 	r := w.resources[string(key)]
 	if r == nil {
@@ -166,7 +167,8 @@ func (w *Window) resource(profile *Profile) *resource {
 		}
 	}
 	w.size += r.entities.Add(source, drop)
-	r.pdata.SetDroppedAttributesCount(max(r.pdata.DroppedAttributesCount(), source.DroppedAttributesCount()))
+	left += min(source.DroppedAttributesCount(), math.MaxUint32-left)
+	r.pdata.SetDroppedAttributesCount(max(r.pdata.DroppedAttributesCount(), left))
 	return r
 }
 

@@ -145,6 +145,7 @@ func (m *model) view(e expand.Profile, out bool) expand.Profile {
 	if !m.isSnapshot(&e) || s.Snapshots != SnapshotsKeep {
 		e.Resource.Attributes = without(e.Resource.Attributes, s.DropResourceAttributes)
 	}
+	e.Resource.DroppedAttributes = 0 // see TestResourcesCountDroppedAttributes
 	frames := map[*expand.Frame]*expand.Frame{}
 	samples := e.Samples
 	e.Samples = nil

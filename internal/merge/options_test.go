@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
@@ -38,6 +39,41 @@ func TestDroppedAttributesTakeNoMemory(t *testing.T) {
 	require.Equal(t, before, size())
 	add("thread 100", "b")
 	require.Greater(t, size(), before)
+}
+
+// A resource counts the attributes that it loses beside those that its sender dropped; the most of any source. A snapshot that
+// keeps its attributes loses none. Merging again changes nothing.
+func TestResourcesCountDroppedAttributes(t *testing.T) {
+	options := defaultOptions()
+	options.DropResourceAttributes = []string{"service.instance.id", "process.pid", "host.name"}
+	options.Snapshots = SnapshotsKeep
+	payload := func(keys []string, before uint32, sampleType string) pprofile.Profiles {
+		pd := payloadtest.Interval(1000, 10, 5)
+		resource := pd.ResourceProfiles().At(0).Resource()
+		for _, key := range keys {
+			resource.Attributes().PutStr(key, "1")
+		}
+		resource.SetDroppedAttributesCount(before)
+		pd.Dictionary().StringTable().SetAt(1, sampleType)
+		return pd
+	}
+	dropped := func(pd pprofile.Profiles) (counts []uint32) {
+		for _, rp := range pd.ResourceProfiles().All() {
+			counts = append(counts, rp.Resource().DroppedAttributesCount())
+		}
+		return counts
+	}
+	one, two := payload([]string{"service.instance.id"}, 4, "cpu"), payload([]string{"service.instance.id", "process.pid"}, 2, "cpu")
+	none := payload([]string{"region"}, 0, "cpu")
+	require.Equal(t, []uint32{5}, dropped(merged(t, options, one)))
+	require.Equal(t, []uint32{5}, dropped(merged(t, options, one, two)))
+	require.Equal(t, []uint32{5}, dropped(merged(t, options, two, one)))
+	require.Equal(t, []uint32{4}, dropped(merged(t, options, two)))
+	require.Equal(t, []uint32{0}, dropped(merged(t, options, none)))
+	require.Equal(t, []uint32{5}, dropped(merged(t, options, merged(t, options, one, two))))
+	require.Equal(t, []uint32{1}, dropped(merged(t, options, payload([]string{"process.pid"}, 1, "inuse_objects"))))
+	most := payload([]string{"process.pid"}, math.MaxUint32, "cpu")
+	require.Equal(t, []uint32{math.MaxUint32}, dropped(merged(t, options, most)))
 }
 
 func TestMixedShapes_P4(t *testing.T) {

@@ -64,6 +64,7 @@ type incomingResource struct {
 	key       []byte // its content, without the attributes that resources lose
 	original  []byte // its content
 	process   uint64 // its hash, see processes.HashResource
+	left      uint32 // how many attributes resources lose
 	service   string
 	partition string
 }
@@ -131,6 +132,11 @@ func (p *Payload) describeResource(rp pprofile.ResourceProfiles, options *Option
 	}
 	if r.original = r.key; len(drop) > 0 {
 		r.original = append(dictionary.AppendMap(nil, attributes), schemaURL...)
+		for key := range attributes.All() {
+			if slices.Contains(drop, key) {
+				r.left++
+			}
+		}
 		if options.Snapshots == SnapshotsKeep {
 			p.Repeated += entrySize + 4*len(r.original)
 		}

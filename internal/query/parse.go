@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 )
@@ -52,22 +53,41 @@ func TimeOf(nanoseconds uint64) time.Time {
 // nanosecondsOf is the inverse of TimeOf for the bounds of a range. No profile is before the epoch.
 func nanosecondsOf(bound time.Time) uint64 { return uint64(max(0, bound.UnixNano())) }
 
-// Set adds a restriction from the text of a flag or parameter: trace_id, span_id or label.
+// Set adds a restriction from the text of a flag or parameter: trace_id, span_id, profile_id or label.
 func (s *Selection) Set(key, text string) error {
 	switch key {
 	case "trace_id":
-		return parseID(text, s.TraceID[:])
+		var id pcommon.TraceID
+		err := parseID(text, id[:])
+		s.TraceIDs = []pcommon.TraceID{id}
+		return err
 	case "span_id":
 		var id pcommon.SpanID
 		err := parseID(text, id[:])
 		s.SpanIDs = []pcommon.SpanID{id}
 		return err
+	case "profile_id":
+		return s.AddProfileID(text)
 	default:
 		return s.addLabels(text)
 	}
 }
 
-// parseID parses the ID of a trace or span, which has len(id) bytes.
+// AddProfileID adds the ID of a Profile, as 32 hex digits or a UUID.
+func (s *Selection) AddProfileID(text string) error {
+	var id pprofile.ProfileID
+	digits := text
+	if parts := strings.Split(text, "-"); len(parts) == 5 && len(parts[0]) == 8 && len(parts[1])+len(parts[2])+len(parts[3]) == 3*4 {
+		digits = strings.Join(parts, "")
+	}
+	if err := parseID(digits, id[:]); err != nil {
+		return errors.New("must be 32 hex digits that are not all 0, or a UUID")
+	}
+	s.ProfileIDs = append(s.ProfileIDs, id)
+	return nil
+}
+
+// parseID parses the ID of a trace, a span or a Profile, which has len(id) bytes.
 func parseID(text string, id []byte) error {
 	decoded, err := hex.DecodeString(text)
 	if err != nil || len(decoded) != len(id) || strings.Trim(text, "0") == "" {

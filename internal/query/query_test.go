@@ -25,6 +25,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/jfrwriter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
@@ -295,6 +296,42 @@ func TestProfileTypeIsDerivedFromSampleTypes(t *testing.T) {
 	assert.Equal(t, map[string]int64{"cpu/count": 2, "cpu/nanoseconds": 8}, profiletest.Sums(p))
 }
 
+// The ID that a log or an exemplar has of a profile finds that alone, in each encoding, until something merges it.
+func TestSelectionByProfileID(t *testing.T) {
+	one, two := payload(t, cpu(0, 1)), payload(t, cpu(0, 2), cpu(0, 4))
+	ids := [][16]byte{{0x7c, 0x9e, 0x66, 0x79, 0x74, 0x25, 0x40, 0xde, 0x94, 0x4b, 0xe0, 0x7f, 0xc1, 0xf9, 0x0a, 0xe7}, {2}}
+	for i, pd := range []pprofile.Profiles{one, two} {
+		for p := range sampletypes.ProfilesOf(pd) {
+			p.SetProfileID(ids[i])
+		}
+	}
+	line := profiletest.JSON(t, one)
+	inJSON := source(t)
+	inJSON.Files = []archive.File{{Path: profiletest.WriteFile(t, "profiles.json", line), Size: int64(len(line))}}
+	for name, s := range map[string]*query.Source{"protobuf": source(t, two, one), "JSON": inJSON} {
+		for _, text := range []string{"7c9e6679742540de944be07fc1f90ae7", "7c9e6679-7425-40de-944b-e07fc1f90ae7", "7C9E6679-7425-40DE-944B-E07FC1F90AE7"} {
+			sel := query.Selection{}
+			require.NoError(t, sel.Set("profile_id", text))
+			assert.Equal(t, map[string]int64{"cpu": 1}, sums(t, s, sel), "%s of %s", text, name)
+		}
+	}
+	s := source(t, two, one)
+	assert.Equal(t, map[string]int64{"cpu": 7}, sums(t, s, query.Selection{ProfileIDs: []pprofile.ProfileID{ids[0], ids[1]}}))
+	assert.Equal(t, map[string]int64{"cpu": 6}, sums(t, s, query.Selection{ProfileIDs: append(make([]pprofile.ProfileID, 20), ids[1])}))
+	assert.Nil(t, sums(t, s, query.Selection{ProfileIDs: []pprofile.ProfileID{{3}}}))
+	rows, err := s.List(t.Context(), &query.Selection{ProfileIDs: []pprofile.ProfileID{ids[1]}})
+	require.NoError(t, err)
+	require.Len(t, rows, 1)
+	assert.EqualValues(t, 6, rows[0].Sum)
+	merged, err := s.Merge(t.Context(), &query.Selection{}, false)
+	require.NoError(t, err)
+	assert.Nil(t, sums(t, source(t, merged.Profiles), query.Selection{ProfileIDs: []pprofile.ProfileID{ids[0]}}), "merged")
+	for _, text := range []string{"", "7c9e", "00000000000000000000000000000000", "7c9e6679742540de-944b-e07f-c1f9-0ae7", "7c9e6679-7425-40de-944b-e07fc1f90ae"} {
+		sel := query.Selection{}
+		require.ErrorContains(t, sel.Set("profile_id", text), "UUID", text)
+	}
+}
+
 func TestSelectionByTraceAndSpan(t *testing.T) {
 	const trace, span = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 	linked, other := cpu(0, 1), cpu(0, 2)
@@ -302,14 +339,14 @@ func TestSelectionByTraceAndSpan(t *testing.T) {
 	s := source(t, payload(t, linked, other, cpu(0, 4)))
 	traceID := pcommon.TraceID{0x4b, 0xf9, 0x2f, 0x35, 0x77, 0xb3, 0x4d, 0xa6, 0xa3, 0xce, 0x92, 0x9d, 0x0e, 0x0e, 0x47, 0x36}
 	spanID := pcommon.SpanID{0x00, 0xf0, 0x67, 0xaa, 0x0b, 0xa9, 0x02, 0xb7}
-	assert.Equal(t, map[string]int64{"cpu": 3}, sums(t, s, query.Selection{TraceID: traceID}))
-	assert.Equal(t, map[string]int64{"cpu": 1}, sums(t, s, query.Selection{TraceID: traceID, SpanIDs: []pcommon.SpanID{spanID}}))
-	assert.Nil(t, sums(t, s, query.Selection{TraceID: pcommon.TraceID{1}}))
+	assert.Equal(t, map[string]int64{"cpu": 3}, sums(t, s, query.Selection{TraceIDs: []pcommon.TraceID{traceID}}))
+	assert.Equal(t, map[string]int64{"cpu": 1}, sums(t, s, query.Selection{TraceIDs: []pcommon.TraceID{traceID}, SpanIDs: []pcommon.SpanID{spanID}}))
+	assert.Nil(t, sums(t, s, query.Selection{TraceIDs: []pcommon.TraceID{{1}}}))
 
 	// A payload without the trace is not decoded: it may even be damaged.
 	damaged := payload(t, cpu(0, 8))
 	damaged.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0).SetStackIndex(99)
-	assert.Equal(t, map[string]int64{"cpu": 3}, sums(t, source(t, damaged, payload(t, linked, other)), query.Selection{TraceID: traceID}))
+	assert.Equal(t, map[string]int64{"cpu": 3}, sums(t, source(t, damaged, payload(t, linked, other)), query.Selection{TraceIDs: []pcommon.TraceID{traceID}}))
 
 	// Recordings of JVMs have IDs as integers.
 	c := jfrwriter.New()
@@ -319,15 +356,15 @@ func TestSelectionByTraceAndSpan(t *testing.T) {
 	path := profiletest.WriteFile(t, "recording.jfr", c.Bytes())
 	recording := source(t)
 	recording.Files = []archive.File{{Path: path, Size: int64(len(c.Bytes()))}}
-	assert.Equal(t, map[string]int64{"contentions": 1, "delay": 5}, sums(t, recording, query.Selection{TraceID: traceID}))
-	assert.Nil(t, sums(t, recording, query.Selection{TraceID: pcommon.TraceID{1}}))
+	assert.Equal(t, map[string]int64{"contentions": 1, "delay": 5}, sums(t, recording, query.Selection{TraceIDs: []pcommon.TraceID{traceID}}))
+	assert.Nil(t, sums(t, recording, query.Selection{TraceIDs: []pcommon.TraceID{{1}}}))
 
 	// OTLP/JSON may have upper-case digits.
 	line := profiletest.JSON(t, payload(t, linked))
 	line = bytes.ReplaceAll(line, []byte(trace), []byte(strings.ToUpper(trace)))
 	path = profiletest.WriteFile(t, "profiles.json", line)
 	recording.Files = []archive.File{{Path: path, Size: int64(len(line))}}
-	assert.Equal(t, map[string]int64{"cpu": 1}, sums(t, recording, query.Selection{TraceID: traceID}))
+	assert.Equal(t, map[string]int64{"cpu": 1}, sums(t, recording, query.Selection{TraceIDs: []pcommon.TraceID{traceID}}))
 
 	// Labels of profilers that know one ID only.
 	for key, value := range map[string]string{"span_id": span, "span id": "67667974448284343", "local root span id": "67667974448284343", "profile_id": span} {

@@ -30,9 +30,11 @@ type Selection struct {
 	Types []string
 	// From and To are the time range [From, To); a zero time is no bound.
 	From, To time.Time
-	// TraceID and SpanIDs, of which one must match, are those of a sample's link, or of its attributes.
-	TraceID pcommon.TraceID
-	SpanIDs []pcommon.SpanID
+	// TraceIDs and SpanIDs, of each of which one must match, are those of a sample's link, or of its attributes.
+	TraceIDs []pcommon.TraceID
+	SpanIDs  []pcommon.SpanID
+	// ProfileIDs, of which one must match, are those of Profiles. What merges them gives new ones.
+	ProfileIDs []pprofile.ProfileID
 	// Labels must all match: attributes, and those that KeyLabel knows.
 	Labels []*labels.Matcher
 }
@@ -48,16 +50,27 @@ var (
 
 // SelectsSamples reports whether parts of a Profile may be selected for more than their time.
 func (s *Selection) SelectsSamples() bool {
-	return s.selectsIDs() || slices.ContainsFunc(s.Labels, isAttribute)
+	return s.selectsIDs() || len(s.ProfileIDs) > 0 || slices.ContainsFunc(s.Labels, isAttribute)
 }
 
-func (s *Selection) selectsIDs() bool { return !s.TraceID.IsEmpty() || len(s.SpanIDs) > 0 }
+func (s *Selection) selectsIDs() bool { return len(s.TraceIDs) > 0 || len(s.SpanIDs) > 0 }
+
+// maxSearched is how many IDs are searched for in a record before it is decoded.
+const maxSearched = 8
 
 // excludes reports whether nothing of a record can be selected, before it is decoded: its link table
-// and attributes do not have the trace.
-func (s *Selection) excludes(record []byte) bool {
-	return !s.TraceID.IsEmpty() && len(s.SpanIDs) == 0 &&
-		!bytes.Contains(record, s.TraceID[:]) && !bytes.Contains(record, []byte(hex.EncodeToString(s.TraceID[:])))
+// and attributes do not have the trace, or no Profile of an OTLP record has the ID.
+func (s *Selection) excludes(record []byte, isOTLP bool) bool {
+	hasTrace := len(s.TraceIDs) == 0 || len(s.SpanIDs) > 0 || len(s.TraceIDs) > maxSearched
+	for i := 0; i < len(s.TraceIDs) && !hasTrace; i++ {
+		id := s.TraceIDs[i][:]
+		hasTrace = bytes.Contains(record, id) || bytes.Contains(record, []byte(hex.EncodeToString(id)))
+	}
+	hasProfile := len(s.ProfileIDs) == 0 || !isOTLP || len(s.ProfileIDs) > maxSearched
+	for i := 0; i < len(s.ProfileIDs) && !hasProfile; i++ {
+		hasProfile = bytes.Contains(record, s.ProfileIDs[i][:])
+	}
+	return !hasTrace || !hasProfile
 }
 
 // filter removes from pd all that is not selected. Indices of pd that lead nowhere match nothing. When ctx ends, the rest of pd
@@ -88,7 +101,8 @@ type filter struct {
 	ctx          context.Context // of matching
 	dict         pprofile.ProfilesDictionary
 	requirements []*requirement
-	service      string // of the resource
+	profiles     map[pprofile.ProfileID]bool // nil for all
+	service      string                      // of the resource
 }
 
 // requirement is met by the link, the attributes or the resource of a sample.
@@ -119,6 +133,12 @@ func newFilter(ctx context.Context, s *Selection, pd pprofile.Profiles) *filter 
 	if s.selectsIDs() {
 		f.requirements = append(f.requirements, f.ofIDs())
 	}
+	if len(s.ProfileIDs) > 0 {
+		f.profiles = map[pprofile.ProfileID]bool{}
+		for _, id := range s.ProfileIDs {
+			f.profiles[id] = true
+		}
+	}
 	return f
 }
 
@@ -141,20 +161,20 @@ func (f *filter) ofLabel(m *labels.Matcher) *requirement {
 
 func (f *filter) ofIDs() *requirement {
 	r := &requirement{ofSamples: true}
-	spans := map[pcommon.SpanID]bool{}
-	for _, id := range f.SpanIDs {
-		spans[id] = true
+	traces, spans := map[pcommon.TraceID]bool{}, map[pcommon.SpanID]bool{}
+	keys, values := traceAttributes, map[string]bool{}
+	for _, id := range f.TraceIDs {
+		traces[id], values[hex.EncodeToString(id[:])] = true, true
 	}
-	for _, l := range f.dict.LinkTable().All() {
-		r.links = append(r.links, (f.TraceID.IsEmpty() || l.TraceID() == f.TraceID) && (len(f.SpanIDs) == 0 || spans[l.SpanID()]))
-	}
-	keys, values := traceAttributes, map[string]bool{hex.EncodeToString(f.TraceID[:]): true}
 	if len(f.SpanIDs) > 0 {
 		keys, values = spanAttributes, map[string]bool{}
 	}
 	for _, id := range f.SpanIDs {
-		values[hex.EncodeToString(id[:])] = true
+		spans[id], values[hex.EncodeToString(id[:])] = true, true
 		values[strconv.FormatUint(binary.BigEndian.Uint64(id[:]), 10)] = true
+	}
+	for _, l := range f.dict.LinkTable().All() {
+		r.links = append(r.links, (len(traces) == 0 || traces[l.TraceID()]) && (len(spans) == 0 || spans[l.SpanID()]))
 	}
 	for _, a := range f.dict.AttributeTable().All() {
 		is := unrelated
@@ -230,6 +250,9 @@ func (f *filter) writeTypes(scope pcommon.Map, key contents.Key, all []sampletyp
 
 // filterProfile removes the samples that are not selected, and reports whether p is.
 func (f *filter) filterProfile(p pprofile.Profile) bool {
+	if f.profiles != nil && !f.profiles[p.ProfileID()] {
+		return false
+	}
 	if slices.ContainsFunc(f.requirements, func(r *requirement) bool { return r.ofSamples }) {
 		p.Samples().RemoveIf(func(s pprofile.Sample) bool { return !f.matchesSample(p, s) })
 		if p.Samples().Len() == 0 {

@@ -136,7 +136,7 @@ func (s *Source) report(err error, services []string) error {
 // visit calls do with the selected part of a record, if there is one.
 func (s *Source) visit(ctx context.Context, record *archive.Record, sel *Selection, do func(*archive.Record, pprofile.Profiles) error) error {
 	// Recordings have ids as integers, and JSON may have upper-case digits.
-	if record.Encoding != archive.JFR && record.Encoding != archive.OTLPJSON && sel.excludes(record.Data) {
+	if record.Encoding != archive.JFR && record.Encoding != archive.OTLPJSON && sel.excludes(record.Data, record.Encoding == archive.OTLPProto) {
 		return nil
 	}
 	pd, err := record.Profiles()

@@ -226,6 +226,45 @@ func (s *Store) buildIDOf(path string) string {
 	return ""
 }
 
+// hashesOf returns the hashes of the files in the directories that have the build ID and code, by path.
+func (s *Store) hashesOf(id string) map[string]string {
+	hashes := map[string]string{}
+	for _, path := range s.directories.paths(id) {
+		file, err := regularfile.Open(path)
+		if err != nil {
+			continue
+		}
+		if info, err := symbols.ReadInfo(file); err == nil && info.BuildID == id && info.HasCode {
+			if stat, err := file.Stat(); err == nil {
+				hashes[path], _ = symbols.FileHash(file, stat.Size()) // "" with an error
+			}
+		}
+		file.Close()
+	}
+	return hashes
+}
+
+// hashOf returns the hash of the file of a mapping, if that is the executable that was profiled: the directories had it under
+// the path that the profile says when the build ID was searched for. An unstripped copy has that build ID, but another hash.
+func (s *Store) hashOf(path, id string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.known[id]
+	if path == "" || e == nil || !ended(e) {
+		return ""
+	}
+	path = filepath.Clean(path)
+	if hash := e.hashes[path]; hash != "" {
+		return hash
+	}
+	for _, root := range s.options.Directories {
+		if hash := e.hashes[filepath.Join(root, path)]; hash != "" {
+			return hash
+		}
+	}
+	return ""
+}
+
 // scan reads the build IDs of all files. What cannot be read is left out: it may be of any kind.
 func (d *directories) scan() {
 	d.found = map[string][]string{}

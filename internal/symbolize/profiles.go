@@ -27,6 +27,12 @@ const (
 	DemangleFull  = "full"
 )
 
+// The keys of GNU's build ID, and of the one that is made of a file, see symbols.FileHash.
+const (
+	buildIDKey = string(semconv.ProcessExecutableBuildIDGNUKey)
+	hashKey    = string(semconv.ProcessExecutableBuildIDHtlhashKey)
+)
+
 // maxName is the logarithm of the longest demangled name: a symbol of 400 bytes can stand for one of a gigabyte.
 var maxName = demangle.MaxLength(14)
 
@@ -59,7 +65,7 @@ func Profiles(ctx context.Context, store *Store, pd pprofile.Profiles, demangleA
 	}
 	ids := map[int32]string{}
 	for mapping := range byMapping {
-		if id := cmp.Or(p.buildID(mapping), store.buildIDOf(p.file(mapping))); validID.MatchString(id) {
+		if id := cmp.Or(p.textOf(mapping, buildIDKey), store.buildIDOf(p.file(mapping))); validID.MatchString(id) {
 			ids[mapping] = id
 		}
 	}
@@ -73,6 +79,13 @@ func Profiles(ctx context.Context, store *Store, pd pprofile.Profiles, demangleA
 		outcome := store.with(ids[mapping], func(t *symbols.Table) error { return p.symbolize(t, mapping, locations) })
 		if outcome != Symbolized {
 			p.outcomes[outcome] += len(locations)
+			continue
+		}
+		if p.left < 0 || p.textOf(mapping, hashKey) != "" {
+			continue
+		}
+		if hash := store.hashOf(p.file(mapping), p.textOf(mapping, buildIDKey)); hash != "" {
+			p.setAttribute(mapping, hashKey, func(v pcommon.Value) { v.SetStr(hash) })
 		}
 	}
 	p.replaceLeaves()
@@ -150,10 +163,10 @@ func (p *payload) replaceLeaves() {
 	}
 }
 
-// buildID returns GNU's build ID of a mapping.
-func (p *payload) buildID(mapping int32) string {
+// textOf returns an attribute of a mapping, if it is a string.
+func (p *payload) textOf(mapping int32, key string) string {
 	for _, i := range p.dictionary.MappingTable().At(int(mapping)).AttributeIndices().All() {
-		if key, value := p.attribute(i); key == string(semconv.ProcessExecutableBuildIDGNUKey) && value.Type() == pcommon.ValueTypeStr {
+		if k, value := p.attribute(i); k == key && value.Type() == pcommon.ValueTypeStr {
 			return value.Str()
 		}
 	}
@@ -229,7 +242,7 @@ func (p *payload) symbolize(t *symbols.Table, mapping int32, locations []int32) 
 	}
 	for i, flag := range sampletypes.MappingFlags {
 		if p.has[i] {
-			p.setFlag(m, flag)
+			p.setAttribute(mapping, flag, func(v pcommon.Value) { v.SetBool(true) })
 		}
 	}
 	return err
@@ -310,18 +323,18 @@ func (p *payload) string(s string) int32 {
 	return index
 }
 
-// setFlag sets an attribute of a mapping to true, in place of another value.
-func (p *payload) setFlag(m pprofile.Mapping, key string) {
-	attributes := m.AttributeIndices()
+// setAttribute sets an attribute of a mapping, in place of another value.
+func (p *payload) setAttribute(mapping int32, key string, set func(pcommon.Value)) {
+	attributes := p.dictionary.MappingTable().At(int(mapping)).AttributeIndices()
 	kept := make([]int32, 0, attributes.Len()+1)
 	for _, i := range attributes.All() {
 		if k, _ := p.attribute(i); k != key {
 			kept = append(kept, i)
 		}
 	}
-	flag := pprofile.NewKeyValueAndUnit()
-	flag.SetKeyStrindex(p.string(key))
-	flag.Value().SetBool(true)
-	index, _ := pprofile.SetAttribute(p.dictionary.AttributeTable(), flag) // an error would be of its size
+	attribute := pprofile.NewKeyValueAndUnit()
+	attribute.SetKeyStrindex(p.string(key))
+	set(attribute.Value())
+	index, _ := pprofile.SetAttribute(p.dictionary.AttributeTable(), attribute) // an error would be of its size
 	attributes.FromRaw(append(kept, index))
 }

@@ -84,7 +84,8 @@ type Store struct {
 type entry struct {
 	done chan struct{} // closed when the search has ended
 	// These are set when done is closed, and from then on guarded by mu.
-	path    string // of the table
+	path    string            // of the table
+	hashes  map[string]string // of executables, by path
 	err     error
 	expires time.Time // zero if the table is complete
 }
@@ -153,8 +154,11 @@ func (s *Store) start(id string) <-chan struct{} {
 	s.busy++
 	s.builds.Go(func() {
 		var path string
+		var hashes map[string]string
 		err := panics.Guarded(func() (err error) { // of a damaged file, which fails alone
-			path, err = s.build(id)
+			if path, err = s.build(id); path != "" {
+				hashes = s.hashesOf(id)
+			}
 			return err
 		})()
 		if s.ctx.Err() == nil {
@@ -163,7 +167,7 @@ func (s *Store) start(id string) <-chan struct{} {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.busy--
-		e.path = path
+		e.path, e.hashes = path, hashes
 		_, incomplete := errors.AsType[*IncompleteError](err)
 		switch {
 		case incomplete:

@@ -6,6 +6,7 @@ package pprofreceiver
 import (
 	"bytes"
 	"cmp"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
@@ -268,6 +269,17 @@ func TestTypesAndTimesOfPushedProfiles(t *testing.T) {
 			}
 			assert.EqualValues(t, wantDuration, v.duration, "row %d: %s", i, v.sampleType)
 		}
+	}
+}
+
+// Clients round from and until to seconds, so that both are equal for a short time.
+func TestTimesWithinASecondAreDeltas(t *testing.T) {
+	const path = "/ingest?format=pprof&name=app&spyName=nodespy&from=1700000000&until=1700000000"
+	p := profiletest.Pprof(t, profiletest.CPUPprof("/bin/app", 1))
+	all := arrivals(t, passedOn(t, "", func(b *testReceiver) answer { return b.post(path, p) }))
+	require.NotEmpty(t, all)
+	for _, v := range all {
+		assert.Equal(t, "delta", v.temporality, v.sampleType)
 	}
 }
 
@@ -562,6 +574,8 @@ func TestConnectCodes_R10(t *testing.T) {
 		{name: "good", body: request, status: 200},
 		{name: "good, with the version", body: request, headers: []string{"Connect-Protocol-Version", "1", "Connect-Timeout-Ms", "1000"}, status: 200},
 		{name: "gzipped", body: profiletest.Gzip(t, request), headers: []string{"Content-Encoding", "gzip"}, status: 200},
+		{name: "JSON with the names of the definition", contentType: "application/json", status: 200,
+			body: []byte(`{"series":[{"samples":[{"raw_profile":"` + base64.StdEncoding.EncodeToString(good) + `"}]}]}`)},
 		{name: "no series", body: []byte{0x1a, 0x00}, status: 200},
 		{name: "unknown fields", body: append(protowire.AppendVarint(protowire.AppendTag(nil, 9, protowire.VarintType), 1), request...), status: 200},
 

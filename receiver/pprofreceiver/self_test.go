@@ -6,8 +6,13 @@ package pprofreceiver
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"os"
 	"runtime"
 	"runtime/pprof"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -57,11 +62,37 @@ func TestSelf(t *testing.T) {
 		assert.Equal(t, map[string]any{
 			"service.name": "the-collector", "service.instance.id": "instance-1", "service.version": "1.2.3", "host.name": "here",
 		}, resource)
+		assert.Equal(t, ownHash(t), hashesOf(t, pd)[0], "the first mapping is that of the program")
 	}
 	for id, n := range next.idsOf() {
 		assert.Equal(t, 1, n, "each collection has IDs of its own, but not %v", id)
 	}
 	assert.Zero(t, b.logs.FilterMessage("Dropped a self profile").Len())
+}
+
+// ownHash returns the build ID of the test's program that is made of its file, as OpenTelemetry defines it.
+func ownHash(t *testing.T) string {
+	t.Helper()
+	path, err := os.Executable()
+	require.NoError(t, err)
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	sum := sha256.Sum256(binary.BigEndian.AppendUint64(slices.Concat(data[:4096], data[len(data)-4096:]), uint64(len(data))))
+	return hex.EncodeToString(sum[:16])
+}
+
+// hashesOf returns the build IDs of mappings that are made of files.
+func hashesOf(t *testing.T, pd pprofile.Profiles) (hashes []string) {
+	t.Helper()
+	d := pd.Dictionary()
+	for _, mapping := range d.MappingTable().All() {
+		attributes, err := pprofile.FromAttributeIndices(d.AttributeTable(), mapping, d)
+		require.NoError(t, err)
+		if hash, ok := attributes.Get("process.executable.build_id.htlhash"); ok {
+			hashes = append(hashes, hash.Str())
+		}
+	}
+	return hashes
 }
 
 // If other code uses the CPU profiler, only CPU profiles are dropped, with a warning.

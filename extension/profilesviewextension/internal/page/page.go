@@ -89,6 +89,7 @@ func New(settings Settings) (*Page, error) {
 	for path, method := range queryapi.Handlers(p.catalog) {
 		p.mux.Handle(path, p.rpc(method))
 	}
+	p.mux.HandleFunc(queryapi.Prefix, queryapi.WriteUnserved)
 	return p, nil
 }
 

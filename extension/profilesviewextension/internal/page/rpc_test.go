@@ -383,9 +383,6 @@ func TestQueryAPIRejects(t *testing.T) {
 	_, err := call[pb.SelectMergeSpanProfileRequest, pb.SelectMergeSpanProfileResponse](t.Context(), q, "SelectMergeSpanProfile",
 		&pb.SelectMergeSpanProfileRequest{ProfileTypeID: typeCPU, SpanSelector: []string{"x"}})
 	assert.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(err))
-	_, err = call[pb.SelectMergeStacktracesRequest, pb.SelectMergeStacktracesResponse](t.Context(), q, "SelectMergeStacktraces",
-		&pb.SelectMergeStacktracesRequest{ProfileTypeID: typeCPU, Format: 2})
-	assert.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(err))
 
 	s.queries.maxWait = time.Millisecond
 	release, err := s.queries.acquire(t.Context(), running)

@@ -68,7 +68,7 @@ func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	t.Bar, t.URL = params.bar(viewTrace, found), strings.ReplaceAll(p.settings.TraceURL, TraceIDInURL, hex.EncodeToString(sel.TraceID[:]))
+	t.Bar, t.URL = params.bar(viewTrace, found), strings.ReplaceAll(p.settings.TraceURL, TraceIDInURL, hex.EncodeToString(sel.TraceIDs[0][:]))
 	writePage(w, http.StatusOK, "trace", t)
 	return nil
 }

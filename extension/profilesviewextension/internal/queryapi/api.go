@@ -43,6 +43,7 @@ func Handlers(files *catalog.Catalog) map[string]http.Handler {
 	handle(handlers, files, "SelectMergeSpanProfile", (*api).selectMergeSpanProfile)
 	handle(handlers, files, "SelectMergeProfile", (*api).selectMergeProfile)
 	handle(handlers, files, "SelectSeries", (*api).selectSeries)
+	handle(handlers, files, "SelectHeatmap", (*api).selectHeatmap)
 	handle(handlers, files, "Diff", (*api).diff)
 	handle(handlers, files, "GetProfileStats", (*api).profileStats)
 	return handlers
@@ -88,6 +89,12 @@ func (a *api) unread() (errs []error) {
 		errs = append(errs, connect.NewError(connect.CodeDataLoss, errors.New(note)))
 	}
 	return errs
+}
+
+// WriteUnserved responds to a request for a method that is not served.
+func WriteUnserved(w http.ResponseWriter, r *http.Request) {
+	method := strings.TrimPrefix(r.URL.Path, Prefix)
+	WriteError(w, r, connect.NewError(connect.CodeUnimplemented, fmt.Errorf("method %.60q is not served", method)))
 }
 
 // WriteTooLarge responds that the body of a request has more than limit bytes. Connect's own answer is 429, after which clients retry.

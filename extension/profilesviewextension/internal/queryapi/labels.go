@@ -177,7 +177,6 @@ func (l *labelSets) add(by *grouping, values []string, limit int64) error {
 	if _, known := l.found[key]; known {
 		return nil
 	}
-	const pairSize = 100
 	l.found[key] = labelsOf(by.names, values)
 	l.size += 2*int64(len(key)) + pairSize*int64(len(l.found[key]))
 	switch {

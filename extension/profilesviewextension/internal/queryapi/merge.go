@@ -5,13 +5,13 @@ package queryapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"encoding/hex"
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/google/pprof/profile"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"google.golang.org/protobuf/proto"
 
@@ -46,69 +46,95 @@ func (a *api) addTo(ctx context.Context, t *tree, side int, sel *query.Selection
 	return t.add(sum.Profiles, side)
 }
 
-func (a *api) flameGraph(ctx context.Context, sel *query.Selection, nodes int64) (*querierpb.FlameGraph, error) {
+// treeOf returns the tree of the selected profiles, nil if nothing is selected.
+func (a *api) treeOf(ctx context.Context, sel *query.Selection) (*tree, error) {
 	t := newTree()
-	if err := a.addTo(ctx, t, left, sel); err != nil {
+	if err := a.addTo(ctx, t, left, sel); err != nil || t.limit == 0 {
 		return nil, err
 	}
-	if t.limit == 0 { // nothing is selected
-		return &querierpb.FlameGraph{}, nil
+	return t, nil
+}
+
+func (a *api) flameGraph(ctx context.Context, sel *query.Selection, nodes int64) (*querierpb.FlameGraph, error) {
+	t, err := a.treeOf(ctx, sel)
+	if err != nil || t == nil {
+		return &querierpb.FlameGraph{}, err
 	}
 	g := t.graph(nodes, 1)
 	return &querierpb.FlameGraph{Names: g.names, Levels: g.levels, Total: g.total[left], MaxSelf: g.maxSelf}, nil
 }
 
-// selectionOf returns the selection of a request for a flame graph. It rejects formats of Pyroscope's own: 1 is a flame graph, as 0.
-func selectionOf(r flameGraphRequest) (*query.Selection, error) {
-	if format := r.GetFormat(); format > 1 || format < 0 {
-		return nil, invalid("format is %d: must be 0 or 1, a flame graph", format)
+// encodedTree returns the nodes of a tree as bytes, none if nothing is selected.
+func (a *api) encodedTree(ctx context.Context, sel *query.Selection, nodes int64) ([]byte, error) {
+	t, err := a.treeOf(ctx, sel)
+	if err != nil || t == nil {
+		return nil, err
 	}
-	return selection(r.GetProfileTypeID(), r.GetLabelSelector(), r.GetStart(), r.GetEnd())
+	return t.encode(nodes), nil
 }
 
-type flameGraphRequest interface {
-	GetFormat() int32
-	GetProfileTypeID() string
-	GetLabelSelector() string
-	GetStart() int64
-	GetEnd() int64
-}
-
-func (a *api) selectMergeStacktraces(ctx context.Context, r *querierpb.SelectMergeStacktracesRequest) (*querierpb.SelectMergeStacktracesResponse, error) {
-	sel, err := selectionOf(r)
+func (a *api) selectMergeStacktraces(ctx context.Context, r *querierpb.SelectMergeStacktracesRequest) (response *querierpb.SelectMergeStacktracesResponse, err error) {
+	sel, err := selection(r.GetProfileTypeID(), r.GetLabelSelector(), r.GetStart(), r.GetEnd())
 	if err != nil {
 		return nil, err
 	}
-	g, err := a.flameGraph(ctx, sel, r.GetMaxNodes())
-	return &querierpb.SelectMergeStacktracesResponse{Flamegraph: g}, err
+	if err := addSelectors(sel, r); err != nil {
+		return nil, err
+	}
+	if err := addSpans(sel, r.GetSpanSelector()); err != nil {
+		return nil, err
+	}
+	response = &querierpb.SelectMergeStacktracesResponse{}
+	switch r.GetFormat() {
+	case querierpb.ProfileFormat_PROFILE_FORMAT_UNSPECIFIED, querierpb.ProfileFormat_PROFILE_FORMAT_FLAMEGRAPH:
+		response.Flamegraph, err = a.flameGraph(ctx, sel, r.GetMaxNodes())
+	case querierpb.ProfileFormat_PROFILE_FORMAT_TREE:
+		response.Tree, err = a.encodedTree(ctx, sel, r.GetMaxNodes())
+	case querierpb.ProfileFormat_PROFILE_FORMAT_DOT:
+		response.Dot, err = a.dot(ctx, sel, r.GetMaxNodes())
+	case querierpb.ProfileFormat_PROFILE_FORMAT_PPROF:
+		response.Pprof = &querierpb.PprofProfile{}
+		response.Pprof.Profile, err = a.pprof(ctx, sel, r.GetMaxNodes())
+	default:
+		return nil, invalid("format is %d: must be a flame graph (0, 1), a tree (2), dot (3) or pprof (4)", r.GetFormat())
+	}
+	if async := r.GetAsync(); async.GetType() == querierpb.AsyncQueryType_ASYNC_QUERY_TYPE_FORCE || async.GetRequestId() != "" {
+		response.Async = &querierpb.AsyncQueryResponse{RequestId: async.GetRequestId(), Status: querierpb.AsyncQueryStatus_ASYNC_QUERY_STATUS_SUCCESS}
+	}
+	return response, err
 }
 
-func (a *api) selectMergeSpanProfile(ctx context.Context, r *querierpb.SelectMergeSpanProfileRequest) (*querierpb.SelectMergeSpanProfileResponse, error) {
-	sel, err := selectionOf(r)
+func (a *api) selectMergeSpanProfile(ctx context.Context, r *querierpb.SelectMergeSpanProfileRequest) (response *querierpb.SelectMergeSpanProfileResponse, err error) {
+	sel, err := selection(r.GetProfileTypeID(), r.GetLabelSelector(), r.GetStart(), r.GetEnd())
 	if err != nil {
 		return nil, err
 	}
 	if len(r.GetSpanSelector()) == 0 {
 		return nil, invalid("span_selector is empty: must be the IDs of spans")
 	}
-	for _, text := range r.GetSpanSelector() {
-		var id pcommon.SpanID
-		decoded, err := hex.DecodeString(text)
-		if err != nil || len(decoded) != len(id) {
-			return nil, invalid("span_selector has %.60q: must be 16 hex digits", text)
-		}
-		copy(id[:], decoded)
-		sel.SpanIDs = append(sel.SpanIDs, id)
+	if err := addSpans(sel, r.GetSpanSelector()); err != nil {
+		return nil, err
 	}
-	g, err := a.flameGraph(ctx, sel, r.GetMaxNodes())
-	return &querierpb.SelectMergeSpanProfileResponse{Flamegraph: g}, err
+	response = &querierpb.SelectMergeSpanProfileResponse{}
+	switch r.GetFormat() {
+	case querierpb.ProfileFormat_PROFILE_FORMAT_UNSPECIFIED, querierpb.ProfileFormat_PROFILE_FORMAT_FLAMEGRAPH:
+		response.Flamegraph, err = a.flameGraph(ctx, sel, r.GetMaxNodes())
+	case querierpb.ProfileFormat_PROFILE_FORMAT_TREE:
+		response.Tree, err = a.encodedTree(ctx, sel, r.GetMaxNodes())
+	default:
+		return nil, invalid("format is %d: must be a flame graph (0, 1) or a tree (2)", r.GetFormat())
+	}
+	return response, err
 }
 
 func (a *api) diff(ctx context.Context, r *querierpb.DiffRequest) (*querierpb.DiffResponse, error) {
 	t := newTree()
 	for side, of := range []*querierpb.SelectMergeStacktracesRequest{r.GetLeft(), r.GetRight()} {
-		sel, err := selectionOf(of)
+		sel, err := selection(of.GetProfileTypeID(), of.GetLabelSelector(), of.GetStart(), of.GetEnd())
 		if err != nil {
+			return nil, err
+		}
+		if err := cmp.Or(addSelectors(sel, of), addSpans(sel, of.GetSpanSelector())); err != nil {
 			return nil, err
 		}
 		if err := a.addTo(ctx, t, side, sel); err != nil {
@@ -121,20 +147,27 @@ func (a *api) diff(ctx context.Context, r *querierpb.DiffRequest) (*querierpb.Di
 	}}, nil
 }
 
-// selectMergeProfile returns a pprof of all nodes.
 func (a *api) selectMergeProfile(ctx context.Context, r *querierpb.SelectMergeProfileRequest) (*querierpb.Profile, error) {
 	sel, err := selection(r.GetProfileTypeID(), r.GetLabelSelector(), r.GetStart(), r.GetEnd())
 	if err != nil {
 		return nil, err
 	}
+	if err := addSelectors(sel, r); err != nil {
+		return nil, err
+	}
+	return a.pprof(ctx, sel, r.GetMaxNodes())
+}
+
+// pprof returns a pprof of the largest nodes, or of all. It is empty if nothing is selected.
+func (a *api) pprof(ctx context.Context, sel *query.Selection, largest int64) (*querierpb.Profile, error) {
 	sum, nodes, err := a.merge(ctx, sel)
 	if err != nil || sum == nil {
 		return &querierpb.Profile{}, err
 	}
 	uniteTypes(sum.Profiles)
 	merged, err := sum.Pprof(ctx)
-	if err == nil && r.GetMaxNodes() > 0 {
-		merged, err = fold(merged, int(r.GetMaxNodes()), nodes)
+	if err == nil && largest > 0 {
+		merged, err = fold(merged, int(min(largest, math.MaxInt32)), nodes)
 	}
 	if err != nil {
 		return nil, err

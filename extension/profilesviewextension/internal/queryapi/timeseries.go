@@ -90,6 +90,9 @@ func (a *api) selectSeries(ctx context.Context, r *querierpb.SelectSeriesRequest
 	if err != nil {
 		return nil, err
 	}
+	if err := refuseStacks(r); err != nil {
+		return nil, err
+	}
 	steps, err := stepsOf(r)
 	if err != nil {
 		return nil, err
@@ -107,10 +110,17 @@ func (a *api) selectSeries(ctx context.Context, r *querierpb.SelectSeriesRequest
 	if len(t.values) > maxSeries {
 		return nil, invalid("group_by makes %d series: must be at most %d", len(t.values), maxSeries)
 	}
+	named := &heatmap{} // the profiles or spans of exemplars
+	if kind := r.GetExemplarType(); kind > querierpb.ExemplarType_EXEMPLAR_TYPE_NONE {
+		if named, err = a.heatmap(ctx, sel, steps, by, kind == querierpb.ExemplarType_EXEMPLAR_TYPE_SPAN); err != nil {
+			return nil, err
+		}
+	}
 	average := r.GetAggregation() == querierpb.Aggregation_TIME_SERIES_AGGREGATION_TYPE_AVERAGE
 	response, groups, sums := &querierpb.SelectSeriesResponse{}, t.points(), map[*querierpb.Series]float64{}
 	for _, group := range slices.Sorted(maps.Keys(groups)) {
 		series := &querierpb.Series{Labels: labelsOf(t.by.names, t.values[group])}
+		exemplars := named.largest(group)
 		for _, step := range slices.Sorted(maps.Keys(groups[group])) {
 			p := groups[group][step]
 			value := float64(p.sum)
@@ -118,7 +128,11 @@ func (a *api) selectSeries(ctx context.Context, r *querierpb.SelectSeriesRequest
 				value /= float64(p.count)
 			}
 			at := steps.From.Add(time.Duration(step+1)*steps.Length - 1)
-			series.Points = append(series.Points, &querierpb.Point{Value: value, Timestamp: at.UnixMilli()})
+			added := &querierpb.Point{Value: value, Timestamp: at.UnixMilli()}
+			if e := exemplars[step]; e != nil {
+				added.Exemplars = []*querierpb.Exemplar{e}
+			}
+			series.Points = append(series.Points, added)
 			sums[series] += value
 		}
 		response.Series = append(response.Series, series)
@@ -131,7 +145,11 @@ func (a *api) selectSeries(ctx context.Context, r *querierpb.SelectSeriesRequest
 }
 
 // stepsOf returns the steps of a request, each of which ends a nanosecond after the time of its point.
-func stepsOf(r *querierpb.SelectSeriesRequest) (steps query.Steps, err error) {
+func stepsOf(r interface {
+	GetStart() int64
+	GetEnd() int64
+	GetStep() float64
+}) (steps query.Steps, err error) {
 	length := time.Duration(r.GetStep() * float64(time.Second)).Truncate(time.Millisecond)
 	if !(r.GetStep() > 0 && r.GetStep() < 1e9) || length == 0 {
 		return steps, invalid("step is %v: must be a number of seconds, at least 0.001", r.GetStep())

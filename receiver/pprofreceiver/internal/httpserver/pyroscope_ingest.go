@@ -253,7 +253,7 @@ func (in *ingestion) temporality(sampleType string) string {
 		return sampletypes.Instant
 	case in.aggregation == aggregationSum, in.spy == spyDotnet:
 		return sampletypes.Delta
-	case in.TimeRange.Start > 0 && in.TimeRange.End > in.TimeRange.Start && isInterval(sampleType):
+	case in.TimeRange.Start > 0 && in.TimeRange.End >= in.TimeRange.Start && isInterval(sampleType): // clients round to seconds
 		return sampletypes.Delta
 	}
 	return ""

@@ -14,7 +14,9 @@ import (
 )
 
 // PushPath is the path of the unary call Push of Pyroscope's push.v1.PusherService, in the Connect protocol
-// (https://connectrpc.com/docs/protocol).
+// (https://connectrpc.com/docs/protocol). The library writes its errors. Requests are read here: the library and generated
+// messages hold a protobuf three times, allocate for entries before anyone counts them, and take ten times the size of JSON
+// whose last string is malformed.
 const PushPath = "/push.v1.PusherService/Push"
 
 func readPush(r *Request) (push Push, err error) {
@@ -65,6 +67,9 @@ func profilesOf(all []rawSeries, resourceAttributes map[string]string) (profiles
 		for j, sample := range raw.Samples {
 			name := fmt.Sprintf("series[%d].samples[%d]", i, j)
 			payload.Data = sample.RawProfile
+			if payload.Data == nil {
+				payload.Data = sample.ProtoName
+			}
 			profiles = append(profiles, Profile{Name: name, Payload: payload})
 		}
 	}
@@ -94,6 +99,8 @@ type rawSeries struct {
 // rawSample is a RawSample of push.v1: a profile.
 type rawSample struct {
 	RawProfile []byte `json:"rawProfile"`
+	// ProtoName is the same under the name of the definition, which clients may write in JSON, too.
+	ProtoName []byte `json:"raw_profile"`
 }
 
 // Fields of push.v1.PushRequest, RawProfileSeries and RawSample, and of
@@ -141,7 +148,7 @@ func readSeries(message []byte) (series rawSeries, err error) {
 		if field == seriesLabels {
 			series.Labels = append(series.Labels, label{string(values[labelPairName]), string(values[labelPairValue])})
 		} else {
-			series.Samples = append(series.Samples, rawSample{values[rawSampleRawProfile]})
+			series.Samples = append(series.Samples, rawSample{RawProfile: values[rawSampleRawProfile]})
 		}
 		return errors.Join(err, checkCount("labels", len(series.Labels)), checkCount("samples", len(series.Samples)))
 	})

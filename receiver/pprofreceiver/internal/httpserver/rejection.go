@@ -5,7 +5,6 @@ package httpserver
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"mime"
@@ -15,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"connectrpc.com/connect"
 	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -93,44 +93,47 @@ const curlHint = "; curl -d @FILE removes line breaks from the file: use --data-
 
 // responses has the rest of the response for each status of a rejection.
 var responses = map[int]struct {
-	code          codes.Code // of google.rpc.Status
-	connectCode   string
-	connectStatus int
-	retryAfter    string // seconds; none if it is empty
+	code       codes.Code   // of google.rpc.Status
+	connect    connect.Code // which has a status of its own
+	retryAfter string       // seconds; none if it is empty
 }{
-	http.StatusBadRequest:       {codes.InvalidArgument, "invalid_argument", http.StatusBadRequest, ""},
-	http.StatusUnauthorized:     {codes.Unauthenticated, "unauthenticated", http.StatusUnauthorized, ""},
-	http.StatusForbidden:        {codes.PermissionDenied, "permission_denied", http.StatusForbidden, ""},
-	http.StatusNotFound:         {codes.Unimplemented, "unimplemented", http.StatusNotFound, ""},
-	http.StatusMethodNotAllowed: {codes.Unimplemented, "unimplemented", http.StatusMethodNotAllowed, ""},
-	http.StatusRequestTimeout:   {codes.DeadlineExceeded, "deadline_exceeded", http.StatusGatewayTimeout, ""},
+	http.StatusBadRequest:       {codes.InvalidArgument, connect.CodeInvalidArgument, ""},
+	http.StatusUnauthorized:     {codes.Unauthenticated, connect.CodeUnauthenticated, ""},
+	http.StatusForbidden:        {codes.PermissionDenied, connect.CodePermissionDenied, ""},
+	http.StatusNotFound:         {codes.Unimplemented, connect.CodeUnimplemented, ""},
+	http.StatusMethodNotAllowed: {codes.Unimplemented, connect.CodeUnimplemented, ""},
+	http.StatusRequestTimeout:   {codes.DeadlineExceeded, connect.CodeDeadlineExceeded, ""},
 	// Clients of Connect retry after resource_exhausted.
-	http.StatusRequestEntityTooLarge: {codes.ResourceExhausted, "invalid_argument", http.StatusBadRequest, ""},
-	http.StatusUnsupportedMediaType:  {codes.InvalidArgument, "unimplemented", http.StatusNotImplemented, ""},
-	http.StatusTooManyRequests:       {codes.ResourceExhausted, "resource_exhausted", http.StatusTooManyRequests, "1"},
-	http.StatusInternalServerError:   {codes.Internal, "internal", http.StatusInternalServerError, ""},
-	http.StatusServiceUnavailable:    {codes.Unavailable, "unavailable", http.StatusServiceUnavailable, "5"},
+	http.StatusRequestEntityTooLarge: {codes.ResourceExhausted, connect.CodeInvalidArgument, ""},
+	http.StatusUnsupportedMediaType:  {codes.InvalidArgument, connect.CodeUnimplemented, ""},
+	http.StatusTooManyRequests:       {codes.ResourceExhausted, connect.CodeResourceExhausted, "1"},
+	http.StatusInternalServerError:   {codes.Internal, connect.CodeInternal, ""},
+	http.StatusServiceUnavailable:    {codes.Unavailable, connect.CodeUnavailable, "5"},
 }
+
+// connectErrors writes errors as the Connect protocol has them.
+var connectErrors = connect.NewErrorWriter()
 
 // write answers a request and returns the status that it wrote. A unary call of Connect
 // gets an error of Connect. Any other request gets a google.rpc.Status, as in
 // OTLP/HTTP: in protobuf if the client mentions it, otherwise in JSON.
-func (r *Rejection) write(w http.ResponseWriter, request *http.Request, connect bool) int {
+func (r *Rejection) write(w http.ResponseWriter, request *http.Request, isConnect bool) int {
 	response, known := responses[r.status]
 	if !known {
-		response.code, response.connectCode, response.connectStatus = codes.Unknown, "unknown", http.StatusInternalServerError
+		response.code, response.connect = codes.Unknown, connect.CodeUnknown
 	}
 	if response.retryAfter != "" {
 		w.Header().Set("Retry-After", response.retryAfter)
 	}
 	message := strings.ToValidUTF8(r.message, "\uFFFD")
 	mediaType, _, _ := mime.ParseMediaType(request.Header.Get("Content-Type"))
-	if connect && request.Method == http.MethodPost && (mediaType == mediaTypeConnectProto || mediaType == mediaTypeJSON) {
-		body, _ := json.Marshal(map[string]string{"code": response.connectCode, "message": message}) // strings always marshal
-		writeResponse(w, response.connectStatus, mediaTypeJSON, body)
-		return response.connectStatus
+	if isConnect && request.Method == http.MethodPost && (mediaType == mediaTypeConnectProto || mediaType == mediaTypeJSON) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		seen := &statusSeen{ResponseWriter: w}
+		_ = connectErrors.Write(seen, request, connect.NewError(response.connect, errors.New(message))) // an error means that the client disconnected
+		return seen.status
 	}
-	if connect && r.status == http.StatusUnsupportedMediaType {
+	if isConnect && r.status == http.StatusUnsupportedMediaType {
 		w.Header().Set("Accept-Post", mediaTypeConnectProto+", "+mediaTypeJSON)
 	}
 	marshal, answered := protojson.Marshal, mediaTypeJSON
@@ -141,6 +144,17 @@ func (r *Rejection) write(w http.ResponseWriter, request *http.Request, connect 
 	body, _ := marshal(&spb.Status{Code: int32(response.code), Message: message}) // a number and valid UTF-8 always marshal
 	writeResponse(w, r.status, answered, body)
 	return r.status
+}
+
+// statusSeen remembers the status that is written.
+type statusSeen struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *statusSeen) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
 }
 
 func writeResponse(w http.ResponseWriter, status int, mediaType string, body []byte) {

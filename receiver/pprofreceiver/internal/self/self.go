@@ -124,6 +124,7 @@ func (p *Profiler) collect(ctx context.Context, profileType string) (err error) 
 	if err != nil {
 		return err
 	}
+	setFileHash(prepared.Profiles.Dictionary())
 	profile = bytes.Buffer{}
 	lease.ShrinkBody(0)
 	return p.ingester.Pass(ctx, prepared)

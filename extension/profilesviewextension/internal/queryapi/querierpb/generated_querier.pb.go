@@ -28,6 +28,159 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type ProfileFormat int32
+
+const (
+	ProfileFormat_PROFILE_FORMAT_UNSPECIFIED ProfileFormat = 0 // a flame graph, too
+	ProfileFormat_PROFILE_FORMAT_FLAMEGRAPH  ProfileFormat = 1
+	ProfileFormat_PROFILE_FORMAT_TREE        ProfileFormat = 2
+	ProfileFormat_PROFILE_FORMAT_DOT         ProfileFormat = 3
+	ProfileFormat_PROFILE_FORMAT_PPROF       ProfileFormat = 4
+)
+
+// Enum value maps for ProfileFormat.
+var (
+	ProfileFormat_name = map[int32]string{
+		0: "PROFILE_FORMAT_UNSPECIFIED",
+		1: "PROFILE_FORMAT_FLAMEGRAPH",
+		2: "PROFILE_FORMAT_TREE",
+		3: "PROFILE_FORMAT_DOT",
+		4: "PROFILE_FORMAT_PPROF",
+	}
+	ProfileFormat_value = map[string]int32{
+		"PROFILE_FORMAT_UNSPECIFIED": 0,
+		"PROFILE_FORMAT_FLAMEGRAPH":  1,
+		"PROFILE_FORMAT_TREE":        2,
+		"PROFILE_FORMAT_DOT":         3,
+		"PROFILE_FORMAT_PPROF":       4,
+	}
+)
+
+func (x ProfileFormat) Enum() *ProfileFormat {
+	p := new(ProfileFormat)
+	*p = x
+	return p
+}
+
+func (x ProfileFormat) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ProfileFormat) Descriptor() protoreflect.EnumDescriptor {
+	return file_otelcol_profiles_querier_proto_enumTypes[0].Descriptor()
+}
+
+func (ProfileFormat) Type() protoreflect.EnumType {
+	return &file_otelcol_profiles_querier_proto_enumTypes[0]
+}
+
+func (x ProfileFormat) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ProfileFormat.Descriptor instead.
+func (ProfileFormat) EnumDescriptor() ([]byte, []int) {
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{0}
+}
+
+type AsyncQueryType int32
+
+const (
+	AsyncQueryType_ASYNC_QUERY_TYPE_DISABLED AsyncQueryType = 0
+	AsyncQueryType_ASYNC_QUERY_TYPE_FORCE    AsyncQueryType = 1
+)
+
+// Enum value maps for AsyncQueryType.
+var (
+	AsyncQueryType_name = map[int32]string{
+		0: "ASYNC_QUERY_TYPE_DISABLED",
+		1: "ASYNC_QUERY_TYPE_FORCE",
+	}
+	AsyncQueryType_value = map[string]int32{
+		"ASYNC_QUERY_TYPE_DISABLED": 0,
+		"ASYNC_QUERY_TYPE_FORCE":    1,
+	}
+)
+
+func (x AsyncQueryType) Enum() *AsyncQueryType {
+	p := new(AsyncQueryType)
+	*p = x
+	return p
+}
+
+func (x AsyncQueryType) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (AsyncQueryType) Descriptor() protoreflect.EnumDescriptor {
+	return file_otelcol_profiles_querier_proto_enumTypes[1].Descriptor()
+}
+
+func (AsyncQueryType) Type() protoreflect.EnumType {
+	return &file_otelcol_profiles_querier_proto_enumTypes[1]
+}
+
+func (x AsyncQueryType) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use AsyncQueryType.Descriptor instead.
+func (AsyncQueryType) EnumDescriptor() ([]byte, []int) {
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{1}
+}
+
+type AsyncQueryStatus int32
+
+const (
+	AsyncQueryStatus_ASYNC_QUERY_STATUS_UNKNOWN     AsyncQueryStatus = 0
+	AsyncQueryStatus_ASYNC_QUERY_STATUS_IN_PROGRESS AsyncQueryStatus = 1
+	AsyncQueryStatus_ASYNC_QUERY_STATUS_SUCCESS     AsyncQueryStatus = 2
+	AsyncQueryStatus_ASYNC_QUERY_STATUS_FAILURE     AsyncQueryStatus = 3
+)
+
+// Enum value maps for AsyncQueryStatus.
+var (
+	AsyncQueryStatus_name = map[int32]string{
+		0: "ASYNC_QUERY_STATUS_UNKNOWN",
+		1: "ASYNC_QUERY_STATUS_IN_PROGRESS",
+		2: "ASYNC_QUERY_STATUS_SUCCESS",
+		3: "ASYNC_QUERY_STATUS_FAILURE",
+	}
+	AsyncQueryStatus_value = map[string]int32{
+		"ASYNC_QUERY_STATUS_UNKNOWN":     0,
+		"ASYNC_QUERY_STATUS_IN_PROGRESS": 1,
+		"ASYNC_QUERY_STATUS_SUCCESS":     2,
+		"ASYNC_QUERY_STATUS_FAILURE":     3,
+	}
+)
+
+func (x AsyncQueryStatus) Enum() *AsyncQueryStatus {
+	p := new(AsyncQueryStatus)
+	*p = x
+	return p
+}
+
+func (x AsyncQueryStatus) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (AsyncQueryStatus) Descriptor() protoreflect.EnumDescriptor {
+	return file_otelcol_profiles_querier_proto_enumTypes[2].Descriptor()
+}
+
+func (AsyncQueryStatus) Type() protoreflect.EnumType {
+	return &file_otelcol_profiles_querier_proto_enumTypes[2]
+}
+
+func (x AsyncQueryStatus) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use AsyncQueryStatus.Descriptor instead.
+func (AsyncQueryStatus) EnumDescriptor() ([]byte, []int) {
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{2}
+}
+
 type Aggregation int32
 
 const (
@@ -58,11 +211,11 @@ func (x Aggregation) String() string {
 }
 
 func (Aggregation) Descriptor() protoreflect.EnumDescriptor {
-	return file_otelcol_profiles_querier_proto_enumTypes[0].Descriptor()
+	return file_otelcol_profiles_querier_proto_enumTypes[3].Descriptor()
 }
 
 func (Aggregation) Type() protoreflect.EnumType {
-	return &file_otelcol_profiles_querier_proto_enumTypes[0]
+	return &file_otelcol_profiles_querier_proto_enumTypes[3]
 }
 
 func (x Aggregation) Number() protoreflect.EnumNumber {
@@ -71,7 +224,108 @@ func (x Aggregation) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Aggregation.Descriptor instead.
 func (Aggregation) EnumDescriptor() ([]byte, []int) {
-	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{0}
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{3}
+}
+
+type HeatmapQueryType int32
+
+const (
+	HeatmapQueryType_HEATMAP_QUERY_TYPE_UNSPECIFIED HeatmapQueryType = 0 // profiles, too
+	HeatmapQueryType_HEATMAP_QUERY_TYPE_INDIVIDUAL  HeatmapQueryType = 1
+	HeatmapQueryType_HEATMAP_QUERY_TYPE_SPAN        HeatmapQueryType = 2
+)
+
+// Enum value maps for HeatmapQueryType.
+var (
+	HeatmapQueryType_name = map[int32]string{
+		0: "HEATMAP_QUERY_TYPE_UNSPECIFIED",
+		1: "HEATMAP_QUERY_TYPE_INDIVIDUAL",
+		2: "HEATMAP_QUERY_TYPE_SPAN",
+	}
+	HeatmapQueryType_value = map[string]int32{
+		"HEATMAP_QUERY_TYPE_UNSPECIFIED": 0,
+		"HEATMAP_QUERY_TYPE_INDIVIDUAL":  1,
+		"HEATMAP_QUERY_TYPE_SPAN":        2,
+	}
+)
+
+func (x HeatmapQueryType) Enum() *HeatmapQueryType {
+	p := new(HeatmapQueryType)
+	*p = x
+	return p
+}
+
+func (x HeatmapQueryType) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (HeatmapQueryType) Descriptor() protoreflect.EnumDescriptor {
+	return file_otelcol_profiles_querier_proto_enumTypes[4].Descriptor()
+}
+
+func (HeatmapQueryType) Type() protoreflect.EnumType {
+	return &file_otelcol_profiles_querier_proto_enumTypes[4]
+}
+
+func (x HeatmapQueryType) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use HeatmapQueryType.Descriptor instead.
+func (HeatmapQueryType) EnumDescriptor() ([]byte, []int) {
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{4}
+}
+
+type ExemplarType int32
+
+const (
+	ExemplarType_EXEMPLAR_TYPE_UNSPECIFIED ExemplarType = 0
+	ExemplarType_EXEMPLAR_TYPE_NONE        ExemplarType = 1
+	ExemplarType_EXEMPLAR_TYPE_INDIVIDUAL  ExemplarType = 2
+	ExemplarType_EXEMPLAR_TYPE_SPAN        ExemplarType = 3
+)
+
+// Enum value maps for ExemplarType.
+var (
+	ExemplarType_name = map[int32]string{
+		0: "EXEMPLAR_TYPE_UNSPECIFIED",
+		1: "EXEMPLAR_TYPE_NONE",
+		2: "EXEMPLAR_TYPE_INDIVIDUAL",
+		3: "EXEMPLAR_TYPE_SPAN",
+	}
+	ExemplarType_value = map[string]int32{
+		"EXEMPLAR_TYPE_UNSPECIFIED": 0,
+		"EXEMPLAR_TYPE_NONE":        1,
+		"EXEMPLAR_TYPE_INDIVIDUAL":  2,
+		"EXEMPLAR_TYPE_SPAN":        3,
+	}
+)
+
+func (x ExemplarType) Enum() *ExemplarType {
+	p := new(ExemplarType)
+	*p = x
+	return p
+}
+
+func (x ExemplarType) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ExemplarType) Descriptor() protoreflect.EnumDescriptor {
+	return file_otelcol_profiles_querier_proto_enumTypes[5].Descriptor()
+}
+
+func (ExemplarType) Type() protoreflect.EnumType {
+	return &file_otelcol_profiles_querier_proto_enumTypes[5]
+}
+
+func (x ExemplarType) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ExemplarType.Descriptor instead.
+func (ExemplarType) EnumDescriptor() ([]byte, []int) {
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{5}
 }
 
 type ProfileTypesRequest struct {
@@ -679,15 +933,20 @@ func (x *LabelPair) GetValue() string {
 }
 
 type SelectMergeStacktracesRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	ProfileTypeID string                 `protobuf:"bytes,1,opt,name=profile_typeID,json=profileTypeID,proto3" json:"profile_typeID,omitempty"`
-	LabelSelector string                 `protobuf:"bytes,2,opt,name=label_selector,json=labelSelector,proto3" json:"label_selector,omitempty"`
-	Start         int64                  `protobuf:"varint,3,opt,name=start,proto3" json:"start,omitempty"`
-	End           int64                  `protobuf:"varint,4,opt,name=end,proto3" json:"end,omitempty"`
-	MaxNodes      *int64                 `protobuf:"varint,5,opt,name=max_nodes,json=maxNodes,proto3,oneof" json:"max_nodes,omitempty"`
-	Format        int32                  `protobuf:"varint,6,opt,name=format,proto3" json:"format,omitempty"` // 0 and 1 are a flame graph
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state              protoimpl.MessageState `protogen:"open.v1"`
+	ProfileTypeID      string                 `protobuf:"bytes,1,opt,name=profile_typeID,json=profileTypeID,proto3" json:"profile_typeID,omitempty"`
+	LabelSelector      string                 `protobuf:"bytes,2,opt,name=label_selector,json=labelSelector,proto3" json:"label_selector,omitempty"`
+	Start              int64                  `protobuf:"varint,3,opt,name=start,proto3" json:"start,omitempty"`
+	End                int64                  `protobuf:"varint,4,opt,name=end,proto3" json:"end,omitempty"`
+	MaxNodes           *int64                 `protobuf:"varint,5,opt,name=max_nodes,json=maxNodes,proto3,oneof" json:"max_nodes,omitempty"`
+	Format             ProfileFormat          `protobuf:"varint,6,opt,name=format,proto3,enum=otelcol_profiles.querier.ProfileFormat" json:"format,omitempty"`
+	StackTraceSelector *StackTraceSelector    `protobuf:"bytes,7,opt,name=stack_trace_selector,json=stackTraceSelector,proto3,oneof" json:"stack_trace_selector,omitempty"`
+	ProfileIdSelector  []string               `protobuf:"bytes,8,rep,name=profile_id_selector,json=profileIdSelector,proto3" json:"profile_id_selector,omitempty"`
+	Async              *AsyncQueryRequest     `protobuf:"bytes,9,opt,name=async,proto3,oneof" json:"async,omitempty"`
+	TraceIdSelector    []string               `protobuf:"bytes,10,rep,name=trace_id_selector,json=traceIdSelector,proto3" json:"trace_id_selector,omitempty"`
+	SpanSelector       []string               `protobuf:"bytes,11,rep,name=span_selector,json=spanSelector,proto3" json:"span_selector,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *SelectMergeStacktracesRequest) Reset() {
@@ -755,23 +1014,265 @@ func (x *SelectMergeStacktracesRequest) GetMaxNodes() int64 {
 	return 0
 }
 
-func (x *SelectMergeStacktracesRequest) GetFormat() int32 {
+func (x *SelectMergeStacktracesRequest) GetFormat() ProfileFormat {
 	if x != nil {
 		return x.Format
+	}
+	return ProfileFormat_PROFILE_FORMAT_UNSPECIFIED
+}
+
+func (x *SelectMergeStacktracesRequest) GetStackTraceSelector() *StackTraceSelector {
+	if x != nil {
+		return x.StackTraceSelector
+	}
+	return nil
+}
+
+func (x *SelectMergeStacktracesRequest) GetProfileIdSelector() []string {
+	if x != nil {
+		return x.ProfileIdSelector
+	}
+	return nil
+}
+
+func (x *SelectMergeStacktracesRequest) GetAsync() *AsyncQueryRequest {
+	if x != nil {
+		return x.Async
+	}
+	return nil
+}
+
+func (x *SelectMergeStacktracesRequest) GetTraceIdSelector() []string {
+	if x != nil {
+		return x.TraceIdSelector
+	}
+	return nil
+}
+
+func (x *SelectMergeStacktracesRequest) GetSpanSelector() []string {
+	if x != nil {
+		return x.SpanSelector
+	}
+	return nil
+}
+
+// StackTraceSelector is refused.
+type StackTraceSelector struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	CallSite      []*CallSite            `protobuf:"bytes,1,rep,name=call_site,json=callSite,proto3" json:"call_site,omitempty"`
+	GoPgo         *GoPGO                 `protobuf:"bytes,2,opt,name=go_pgo,json=goPgo,proto3" json:"go_pgo,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StackTraceSelector) Reset() {
+	*x = StackTraceSelector{}
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StackTraceSelector) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StackTraceSelector) ProtoMessage() {}
+
+func (x *StackTraceSelector) ProtoReflect() protoreflect.Message {
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StackTraceSelector.ProtoReflect.Descriptor instead.
+func (*StackTraceSelector) Descriptor() ([]byte, []int) {
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *StackTraceSelector) GetCallSite() []*CallSite {
+	if x != nil {
+		return x.CallSite
+	}
+	return nil
+}
+
+func (x *StackTraceSelector) GetGoPgo() *GoPGO {
+	if x != nil {
+		return x.GoPgo
+	}
+	return nil
+}
+
+type CallSite struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CallSite) Reset() {
+	*x = CallSite{}
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CallSite) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CallSite) ProtoMessage() {}
+
+func (x *CallSite) ProtoReflect() protoreflect.Message {
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CallSite.ProtoReflect.Descriptor instead.
+func (*CallSite) Descriptor() ([]byte, []int) {
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *CallSite) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type GoPGO struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	KeepLocations    uint32                 `protobuf:"varint,1,opt,name=keep_locations,json=keepLocations,proto3" json:"keep_locations,omitempty"`
+	AggregateCallees bool                   `protobuf:"varint,2,opt,name=aggregate_callees,json=aggregateCallees,proto3" json:"aggregate_callees,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *GoPGO) Reset() {
+	*x = GoPGO{}
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GoPGO) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GoPGO) ProtoMessage() {}
+
+func (x *GoPGO) ProtoReflect() protoreflect.Message {
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GoPGO.ProtoReflect.Descriptor instead.
+func (*GoPGO) Descriptor() ([]byte, []int) {
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *GoPGO) GetKeepLocations() uint32 {
+	if x != nil {
+		return x.KeepLocations
 	}
 	return 0
 }
 
-type SelectMergeStacktracesResponse struct {
+func (x *GoPGO) GetAggregateCallees() bool {
+	if x != nil {
+		return x.AggregateCallees
+	}
+	return false
+}
+
+type AsyncQueryRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Flamegraph    *FlameGraph            `protobuf:"bytes,1,opt,name=flamegraph,proto3" json:"flamegraph,omitempty"`
+	RequestId     string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Type          AsyncQueryType         `protobuf:"varint,2,opt,name=type,proto3,enum=otelcol_profiles.querier.AsyncQueryType" json:"type,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AsyncQueryRequest) Reset() {
+	*x = AsyncQueryRequest{}
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AsyncQueryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AsyncQueryRequest) ProtoMessage() {}
+
+func (x *AsyncQueryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AsyncQueryRequest.ProtoReflect.Descriptor instead.
+func (*AsyncQueryRequest) Descriptor() ([]byte, []int) {
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *AsyncQueryRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *AsyncQueryRequest) GetType() AsyncQueryType {
+	if x != nil {
+		return x.Type
+	}
+	return AsyncQueryType_ASYNC_QUERY_TYPE_DISABLED
+}
+
+type SelectMergeStacktracesResponse struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Flamegraph *FlameGraph            `protobuf:"bytes,1,opt,name=flamegraph,proto3" json:"flamegraph,omitempty"`
+	// The nodes from the root on, each before its children: the length of the name, the name, the value of the node itself and
+	// the number of children; numbers are uvarints. The root has no name.
+	Tree          []byte              `protobuf:"bytes,2,opt,name=tree,proto3" json:"tree,omitempty"`
+	Dot           string              `protobuf:"bytes,3,opt,name=dot,proto3" json:"dot,omitempty"` // for Graphviz
+	Async         *AsyncQueryResponse `protobuf:"bytes,4,opt,name=async,proto3,oneof" json:"async,omitempty"`
+	Pprof         *PprofProfile       `protobuf:"bytes,5,opt,name=pprof,proto3" json:"pprof,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SelectMergeStacktracesResponse) Reset() {
 	*x = SelectMergeStacktracesResponse{}
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[12]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -783,7 +1284,7 @@ func (x *SelectMergeStacktracesResponse) String() string {
 func (*SelectMergeStacktracesResponse) ProtoMessage() {}
 
 func (x *SelectMergeStacktracesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[12]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -796,12 +1297,144 @@ func (x *SelectMergeStacktracesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SelectMergeStacktracesResponse.ProtoReflect.Descriptor instead.
 func (*SelectMergeStacktracesResponse) Descriptor() ([]byte, []int) {
-	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{12}
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SelectMergeStacktracesResponse) GetFlamegraph() *FlameGraph {
 	if x != nil {
 		return x.Flamegraph
+	}
+	return nil
+}
+
+func (x *SelectMergeStacktracesResponse) GetTree() []byte {
+	if x != nil {
+		return x.Tree
+	}
+	return nil
+}
+
+func (x *SelectMergeStacktracesResponse) GetDot() string {
+	if x != nil {
+		return x.Dot
+	}
+	return ""
+}
+
+func (x *SelectMergeStacktracesResponse) GetAsync() *AsyncQueryResponse {
+	if x != nil {
+		return x.Async
+	}
+	return nil
+}
+
+func (x *SelectMergeStacktracesResponse) GetPprof() *PprofProfile {
+	if x != nil {
+		return x.Pprof
+	}
+	return nil
+}
+
+type AsyncQueryResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RequestId     string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Status        AsyncQueryStatus       `protobuf:"varint,2,opt,name=status,proto3,enum=otelcol_profiles.querier.AsyncQueryStatus" json:"status,omitempty"`
+	ErrorMessage  string                 `protobuf:"bytes,3,opt,name=error_message,json=errorMessage,proto3" json:"error_message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AsyncQueryResponse) Reset() {
+	*x = AsyncQueryResponse{}
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AsyncQueryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AsyncQueryResponse) ProtoMessage() {}
+
+func (x *AsyncQueryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AsyncQueryResponse.ProtoReflect.Descriptor instead.
+func (*AsyncQueryResponse) Descriptor() ([]byte, []int) {
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *AsyncQueryResponse) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *AsyncQueryResponse) GetStatus() AsyncQueryStatus {
+	if x != nil {
+		return x.Status
+	}
+	return AsyncQueryStatus_ASYNC_QUERY_STATUS_UNKNOWN
+}
+
+func (x *AsyncQueryResponse) GetErrorMessage() string {
+	if x != nil {
+		return x.ErrorMessage
+	}
+	return ""
+}
+
+type PprofProfile struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Profile       *Profile               `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PprofProfile) Reset() {
+	*x = PprofProfile{}
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PprofProfile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PprofProfile) ProtoMessage() {}
+
+func (x *PprofProfile) ProtoReflect() protoreflect.Message {
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PprofProfile.ProtoReflect.Descriptor instead.
+func (*PprofProfile) Descriptor() ([]byte, []int) {
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *PprofProfile) GetProfile() *Profile {
+	if x != nil {
+		return x.Profile
 	}
 	return nil
 }
@@ -814,14 +1447,14 @@ type SelectMergeSpanProfileRequest struct {
 	Start         int64                  `protobuf:"varint,4,opt,name=start,proto3" json:"start,omitempty"`
 	End           int64                  `protobuf:"varint,5,opt,name=end,proto3" json:"end,omitempty"`
 	MaxNodes      *int64                 `protobuf:"varint,6,opt,name=max_nodes,json=maxNodes,proto3,oneof" json:"max_nodes,omitempty"`
-	Format        int32                  `protobuf:"varint,7,opt,name=format,proto3" json:"format,omitempty"` // as above
+	Format        ProfileFormat          `protobuf:"varint,7,opt,name=format,proto3,enum=otelcol_profiles.querier.ProfileFormat" json:"format,omitempty"` // a flame graph or a tree
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SelectMergeSpanProfileRequest) Reset() {
 	*x = SelectMergeSpanProfileRequest{}
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[13]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -833,7 +1466,7 @@ func (x *SelectMergeSpanProfileRequest) String() string {
 func (*SelectMergeSpanProfileRequest) ProtoMessage() {}
 
 func (x *SelectMergeSpanProfileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[13]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -846,7 +1479,7 @@ func (x *SelectMergeSpanProfileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SelectMergeSpanProfileRequest.ProtoReflect.Descriptor instead.
 func (*SelectMergeSpanProfileRequest) Descriptor() ([]byte, []int) {
-	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{13}
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SelectMergeSpanProfileRequest) GetProfileTypeID() string {
@@ -891,23 +1524,24 @@ func (x *SelectMergeSpanProfileRequest) GetMaxNodes() int64 {
 	return 0
 }
 
-func (x *SelectMergeSpanProfileRequest) GetFormat() int32 {
+func (x *SelectMergeSpanProfileRequest) GetFormat() ProfileFormat {
 	if x != nil {
 		return x.Format
 	}
-	return 0
+	return ProfileFormat_PROFILE_FORMAT_UNSPECIFIED
 }
 
 type SelectMergeSpanProfileResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Flamegraph    *FlameGraph            `protobuf:"bytes,1,opt,name=flamegraph,proto3" json:"flamegraph,omitempty"`
+	Tree          []byte                 `protobuf:"bytes,2,opt,name=tree,proto3" json:"tree,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SelectMergeSpanProfileResponse) Reset() {
 	*x = SelectMergeSpanProfileResponse{}
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[14]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -919,7 +1553,7 @@ func (x *SelectMergeSpanProfileResponse) String() string {
 func (*SelectMergeSpanProfileResponse) ProtoMessage() {}
 
 func (x *SelectMergeSpanProfileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[14]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -932,12 +1566,19 @@ func (x *SelectMergeSpanProfileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SelectMergeSpanProfileResponse.ProtoReflect.Descriptor instead.
 func (*SelectMergeSpanProfileResponse) Descriptor() ([]byte, []int) {
-	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{14}
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SelectMergeSpanProfileResponse) GetFlamegraph() *FlameGraph {
 	if x != nil {
 		return x.Flamegraph
+	}
+	return nil
+}
+
+func (x *SelectMergeSpanProfileResponse) GetTree() []byte {
+	if x != nil {
+		return x.Tree
 	}
 	return nil
 }
@@ -954,7 +1595,7 @@ type FlameGraph struct {
 
 func (x *FlameGraph) Reset() {
 	*x = FlameGraph{}
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[15]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -966,7 +1607,7 @@ func (x *FlameGraph) String() string {
 func (*FlameGraph) ProtoMessage() {}
 
 func (x *FlameGraph) ProtoReflect() protoreflect.Message {
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[15]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -979,7 +1620,7 @@ func (x *FlameGraph) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlameGraph.ProtoReflect.Descriptor instead.
 func (*FlameGraph) Descriptor() ([]byte, []int) {
-	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{15}
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *FlameGraph) GetNames() []string {
@@ -1021,7 +1662,7 @@ type Level struct {
 
 func (x *Level) Reset() {
 	*x = Level{}
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[16]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1033,7 +1674,7 @@ func (x *Level) String() string {
 func (*Level) ProtoMessage() {}
 
 func (x *Level) ProtoReflect() protoreflect.Message {
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[16]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1046,7 +1687,7 @@ func (x *Level) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Level.ProtoReflect.Descriptor instead.
 func (*Level) Descriptor() ([]byte, []int) {
-	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{16}
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Level) GetValues() []int64 {
@@ -1066,7 +1707,7 @@ type DiffRequest struct {
 
 func (x *DiffRequest) Reset() {
 	*x = DiffRequest{}
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[17]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1078,7 +1719,7 @@ func (x *DiffRequest) String() string {
 func (*DiffRequest) ProtoMessage() {}
 
 func (x *DiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[17]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1091,7 +1732,7 @@ func (x *DiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffRequest.ProtoReflect.Descriptor instead.
 func (*DiffRequest) Descriptor() ([]byte, []int) {
-	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{17}
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *DiffRequest) GetLeft() *SelectMergeStacktracesRequest {
@@ -1117,7 +1758,7 @@ type DiffResponse struct {
 
 func (x *DiffResponse) Reset() {
 	*x = DiffResponse{}
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[18]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1129,7 +1770,7 @@ func (x *DiffResponse) String() string {
 func (*DiffResponse) ProtoMessage() {}
 
 func (x *DiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[18]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1142,7 +1783,7 @@ func (x *DiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffResponse.ProtoReflect.Descriptor instead.
 func (*DiffResponse) Descriptor() ([]byte, []int) {
-	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{18}
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *DiffResponse) GetFlamegraph() *FlameGraphDiff {
@@ -1166,7 +1807,7 @@ type FlameGraphDiff struct {
 
 func (x *FlameGraphDiff) Reset() {
 	*x = FlameGraphDiff{}
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[19]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1178,7 +1819,7 @@ func (x *FlameGraphDiff) String() string {
 func (*FlameGraphDiff) ProtoMessage() {}
 
 func (x *FlameGraphDiff) ProtoReflect() protoreflect.Message {
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[19]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1191,7 +1832,7 @@ func (x *FlameGraphDiff) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlameGraphDiff.ProtoReflect.Descriptor instead.
 func (*FlameGraphDiff) Descriptor() ([]byte, []int) {
-	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{19}
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *FlameGraphDiff) GetNames() []string {
@@ -1237,19 +1878,22 @@ func (x *FlameGraphDiff) GetRightTicks() int64 {
 }
 
 type SelectMergeProfileRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	ProfileTypeID string                 `protobuf:"bytes,1,opt,name=profile_typeID,json=profileTypeID,proto3" json:"profile_typeID,omitempty"`
-	LabelSelector string                 `protobuf:"bytes,2,opt,name=label_selector,json=labelSelector,proto3" json:"label_selector,omitempty"`
-	Start         int64                  `protobuf:"varint,3,opt,name=start,proto3" json:"start,omitempty"`
-	End           int64                  `protobuf:"varint,4,opt,name=end,proto3" json:"end,omitempty"`
-	MaxNodes      *int64                 `protobuf:"varint,5,opt,name=max_nodes,json=maxNodes,proto3,oneof" json:"max_nodes,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state              protoimpl.MessageState `protogen:"open.v1"`
+	ProfileTypeID      string                 `protobuf:"bytes,1,opt,name=profile_typeID,json=profileTypeID,proto3" json:"profile_typeID,omitempty"`
+	LabelSelector      string                 `protobuf:"bytes,2,opt,name=label_selector,json=labelSelector,proto3" json:"label_selector,omitempty"`
+	Start              int64                  `protobuf:"varint,3,opt,name=start,proto3" json:"start,omitempty"`
+	End                int64                  `protobuf:"varint,4,opt,name=end,proto3" json:"end,omitempty"`
+	MaxNodes           *int64                 `protobuf:"varint,5,opt,name=max_nodes,json=maxNodes,proto3,oneof" json:"max_nodes,omitempty"`
+	StackTraceSelector *StackTraceSelector    `protobuf:"bytes,6,opt,name=stack_trace_selector,json=stackTraceSelector,proto3,oneof" json:"stack_trace_selector,omitempty"`
+	ProfileIdSelector  []string               `protobuf:"bytes,7,rep,name=profile_id_selector,json=profileIdSelector,proto3" json:"profile_id_selector,omitempty"`
+	TraceIdSelector    []string               `protobuf:"bytes,8,rep,name=trace_id_selector,json=traceIdSelector,proto3" json:"trace_id_selector,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *SelectMergeProfileRequest) Reset() {
 	*x = SelectMergeProfileRequest{}
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[20]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1261,7 +1905,7 @@ func (x *SelectMergeProfileRequest) String() string {
 func (*SelectMergeProfileRequest) ProtoMessage() {}
 
 func (x *SelectMergeProfileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[20]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1274,7 +1918,7 @@ func (x *SelectMergeProfileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SelectMergeProfileRequest.ProtoReflect.Descriptor instead.
 func (*SelectMergeProfileRequest) Descriptor() ([]byte, []int) {
-	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{20}
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SelectMergeProfileRequest) GetProfileTypeID() string {
@@ -1312,23 +1956,46 @@ func (x *SelectMergeProfileRequest) GetMaxNodes() int64 {
 	return 0
 }
 
+func (x *SelectMergeProfileRequest) GetStackTraceSelector() *StackTraceSelector {
+	if x != nil {
+		return x.StackTraceSelector
+	}
+	return nil
+}
+
+func (x *SelectMergeProfileRequest) GetProfileIdSelector() []string {
+	if x != nil {
+		return x.ProfileIdSelector
+	}
+	return nil
+}
+
+func (x *SelectMergeProfileRequest) GetTraceIdSelector() []string {
+	if x != nil {
+		return x.TraceIdSelector
+	}
+	return nil
+}
+
 type SelectSeriesRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	ProfileTypeID string                 `protobuf:"bytes,1,opt,name=profile_typeID,json=profileTypeID,proto3" json:"profile_typeID,omitempty"`
-	LabelSelector string                 `protobuf:"bytes,2,opt,name=label_selector,json=labelSelector,proto3" json:"label_selector,omitempty"`
-	Start         int64                  `protobuf:"varint,3,opt,name=start,proto3" json:"start,omitempty"`
-	End           int64                  `protobuf:"varint,4,opt,name=end,proto3" json:"end,omitempty"`
-	GroupBy       []string               `protobuf:"bytes,5,rep,name=group_by,json=groupBy,proto3" json:"group_by,omitempty"`
-	Step          float64                `protobuf:"fixed64,6,opt,name=step,proto3" json:"step,omitempty"` // in seconds
-	Aggregation   *Aggregation           `protobuf:"varint,7,opt,name=aggregation,proto3,enum=otelcol_profiles.querier.Aggregation,oneof" json:"aggregation,omitempty"`
-	Limit         *int64                 `protobuf:"varint,9,opt,name=limit,proto3,oneof" json:"limit,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state              protoimpl.MessageState `protogen:"open.v1"`
+	ProfileTypeID      string                 `protobuf:"bytes,1,opt,name=profile_typeID,json=profileTypeID,proto3" json:"profile_typeID,omitempty"`
+	LabelSelector      string                 `protobuf:"bytes,2,opt,name=label_selector,json=labelSelector,proto3" json:"label_selector,omitempty"`
+	Start              int64                  `protobuf:"varint,3,opt,name=start,proto3" json:"start,omitempty"`
+	End                int64                  `protobuf:"varint,4,opt,name=end,proto3" json:"end,omitempty"`
+	GroupBy            []string               `protobuf:"bytes,5,rep,name=group_by,json=groupBy,proto3" json:"group_by,omitempty"`
+	Step               float64                `protobuf:"fixed64,6,opt,name=step,proto3" json:"step,omitempty"` // in seconds
+	Aggregation        *Aggregation           `protobuf:"varint,7,opt,name=aggregation,proto3,enum=otelcol_profiles.querier.Aggregation,oneof" json:"aggregation,omitempty"`
+	StackTraceSelector *StackTraceSelector    `protobuf:"bytes,8,opt,name=stack_trace_selector,json=stackTraceSelector,proto3,oneof" json:"stack_trace_selector,omitempty"`
+	Limit              *int64                 `protobuf:"varint,9,opt,name=limit,proto3,oneof" json:"limit,omitempty"`
+	ExemplarType       ExemplarType           `protobuf:"varint,10,opt,name=exemplar_type,json=exemplarType,proto3,enum=otelcol_profiles.querier.ExemplarType" json:"exemplar_type,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *SelectSeriesRequest) Reset() {
 	*x = SelectSeriesRequest{}
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[21]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1340,7 +2007,7 @@ func (x *SelectSeriesRequest) String() string {
 func (*SelectSeriesRequest) ProtoMessage() {}
 
 func (x *SelectSeriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[21]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1353,7 +2020,7 @@ func (x *SelectSeriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SelectSeriesRequest.ProtoReflect.Descriptor instead.
 func (*SelectSeriesRequest) Descriptor() ([]byte, []int) {
-	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{21}
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SelectSeriesRequest) GetProfileTypeID() string {
@@ -1405,11 +2072,25 @@ func (x *SelectSeriesRequest) GetAggregation() Aggregation {
 	return Aggregation_TIME_SERIES_AGGREGATION_TYPE_SUM
 }
 
+func (x *SelectSeriesRequest) GetStackTraceSelector() *StackTraceSelector {
+	if x != nil {
+		return x.StackTraceSelector
+	}
+	return nil
+}
+
 func (x *SelectSeriesRequest) GetLimit() int64 {
 	if x != nil && x.Limit != nil {
 		return *x.Limit
 	}
 	return 0
+}
+
+func (x *SelectSeriesRequest) GetExemplarType() ExemplarType {
+	if x != nil {
+		return x.ExemplarType
+	}
+	return ExemplarType_EXEMPLAR_TYPE_UNSPECIFIED
 }
 
 type SelectSeriesResponse struct {
@@ -1421,7 +2102,7 @@ type SelectSeriesResponse struct {
 
 func (x *SelectSeriesResponse) Reset() {
 	*x = SelectSeriesResponse{}
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[22]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1433,7 +2114,7 @@ func (x *SelectSeriesResponse) String() string {
 func (*SelectSeriesResponse) ProtoMessage() {}
 
 func (x *SelectSeriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[22]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1446,7 +2127,7 @@ func (x *SelectSeriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SelectSeriesResponse.ProtoReflect.Descriptor instead.
 func (*SelectSeriesResponse) Descriptor() ([]byte, []int) {
-	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{22}
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SelectSeriesResponse) GetSeries() []*Series {
@@ -1466,7 +2147,7 @@ type Series struct {
 
 func (x *Series) Reset() {
 	*x = Series{}
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[23]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1478,7 +2159,7 @@ func (x *Series) String() string {
 func (*Series) ProtoMessage() {}
 
 func (x *Series) ProtoReflect() protoreflect.Message {
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[23]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1491,7 +2172,7 @@ func (x *Series) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Series.ProtoReflect.Descriptor instead.
 func (*Series) Descriptor() ([]byte, []int) {
-	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{23}
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Series) GetLabels() []*LabelPair {
@@ -1512,13 +2193,14 @@ type Point struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Value         float64                `protobuf:"fixed64,1,opt,name=value,proto3" json:"value,omitempty"`
 	Timestamp     int64                  `protobuf:"varint,2,opt,name=timestamp,proto3" json:"timestamp,omitempty"`
+	Exemplars     []*Exemplar            `protobuf:"bytes,4,rep,name=exemplars,proto3" json:"exemplars,omitempty"` // the profile, or the span, with the largest value
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Point) Reset() {
 	*x = Point{}
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[24]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1530,7 +2212,7 @@ func (x *Point) String() string {
 func (*Point) ProtoMessage() {}
 
 func (x *Point) ProtoReflect() protoreflect.Message {
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[24]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1543,7 +2225,7 @@ func (x *Point) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Point.ProtoReflect.Descriptor instead.
 func (*Point) Descriptor() ([]byte, []int) {
-	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{24}
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Point) GetValue() float64 {
@@ -1560,6 +2242,370 @@ func (x *Point) GetTimestamp() int64 {
 	return 0
 }
 
+func (x *Point) GetExemplars() []*Exemplar {
+	if x != nil {
+		return x.Exemplars
+	}
+	return nil
+}
+
+type SelectHeatmapRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ProfileTypeID string                 `protobuf:"bytes,1,opt,name=profile_typeID,json=profileTypeID,proto3" json:"profile_typeID,omitempty"`
+	LabelSelector string                 `protobuf:"bytes,2,opt,name=label_selector,json=labelSelector,proto3" json:"label_selector,omitempty"`
+	Start         int64                  `protobuf:"varint,3,opt,name=start,proto3" json:"start,omitempty"`
+	End           int64                  `protobuf:"varint,4,opt,name=end,proto3" json:"end,omitempty"`
+	Step          float64                `protobuf:"fixed64,5,opt,name=step,proto3" json:"step,omitempty"` // in seconds
+	GroupBy       []string               `protobuf:"bytes,6,rep,name=group_by,json=groupBy,proto3" json:"group_by,omitempty"`
+	QueryType     HeatmapQueryType       `protobuf:"varint,7,opt,name=query_type,json=queryType,proto3,enum=otelcol_profiles.querier.HeatmapQueryType" json:"query_type,omitempty"`
+	ExemplarType  ExemplarType           `protobuf:"varint,8,opt,name=exemplar_type,json=exemplarType,proto3,enum=otelcol_profiles.querier.ExemplarType" json:"exemplar_type,omitempty"` // that of query_type, or none
+	Limit         *int64                 `protobuf:"varint,9,opt,name=limit,proto3,oneof" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SelectHeatmapRequest) Reset() {
+	*x = SelectHeatmapRequest{}
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SelectHeatmapRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SelectHeatmapRequest) ProtoMessage() {}
+
+func (x *SelectHeatmapRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SelectHeatmapRequest.ProtoReflect.Descriptor instead.
+func (*SelectHeatmapRequest) Descriptor() ([]byte, []int) {
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *SelectHeatmapRequest) GetProfileTypeID() string {
+	if x != nil {
+		return x.ProfileTypeID
+	}
+	return ""
+}
+
+func (x *SelectHeatmapRequest) GetLabelSelector() string {
+	if x != nil {
+		return x.LabelSelector
+	}
+	return ""
+}
+
+func (x *SelectHeatmapRequest) GetStart() int64 {
+	if x != nil {
+		return x.Start
+	}
+	return 0
+}
+
+func (x *SelectHeatmapRequest) GetEnd() int64 {
+	if x != nil {
+		return x.End
+	}
+	return 0
+}
+
+func (x *SelectHeatmapRequest) GetStep() float64 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+func (x *SelectHeatmapRequest) GetGroupBy() []string {
+	if x != nil {
+		return x.GroupBy
+	}
+	return nil
+}
+
+func (x *SelectHeatmapRequest) GetQueryType() HeatmapQueryType {
+	if x != nil {
+		return x.QueryType
+	}
+	return HeatmapQueryType_HEATMAP_QUERY_TYPE_UNSPECIFIED
+}
+
+func (x *SelectHeatmapRequest) GetExemplarType() ExemplarType {
+	if x != nil {
+		return x.ExemplarType
+	}
+	return ExemplarType_EXEMPLAR_TYPE_UNSPECIFIED
+}
+
+func (x *SelectHeatmapRequest) GetLimit() int64 {
+	if x != nil && x.Limit != nil {
+		return *x.Limit
+	}
+	return 0
+}
+
+type SelectHeatmapResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Series        []*HeatmapSeries       `protobuf:"bytes,1,rep,name=series,proto3" json:"series,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SelectHeatmapResponse) Reset() {
+	*x = SelectHeatmapResponse{}
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SelectHeatmapResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SelectHeatmapResponse) ProtoMessage() {}
+
+func (x *SelectHeatmapResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SelectHeatmapResponse.ProtoReflect.Descriptor instead.
+func (*SelectHeatmapResponse) Descriptor() ([]byte, []int) {
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *SelectHeatmapResponse) GetSeries() []*HeatmapSeries {
+	if x != nil {
+		return x.Series
+	}
+	return nil
+}
+
+type HeatmapSeries struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Labels        []*LabelPair           `protobuf:"bytes,1,rep,name=labels,proto3" json:"labels,omitempty"`
+	Slots         []*HeatmapSlot         `protobuf:"bytes,2,rep,name=slots,proto3" json:"slots,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeatmapSeries) Reset() {
+	*x = HeatmapSeries{}
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeatmapSeries) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeatmapSeries) ProtoMessage() {}
+
+func (x *HeatmapSeries) ProtoReflect() protoreflect.Message {
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeatmapSeries.ProtoReflect.Descriptor instead.
+func (*HeatmapSeries) Descriptor() ([]byte, []int) {
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *HeatmapSeries) GetLabels() []*LabelPair {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *HeatmapSeries) GetSlots() []*HeatmapSlot {
+	if x != nil {
+		return x.Slots
+	}
+	return nil
+}
+
+// HeatmapSlot has the values in (timestamp - step, timestamp], counted in buckets that all slots of an answer share.
+type HeatmapSlot struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Timestamp     int64                  `protobuf:"varint,1,opt,name=timestamp,proto3" json:"timestamp,omitempty"`
+	YMin          []float64              `protobuf:"fixed64,2,rep,packed,name=y_min,json=yMin,proto3" json:"y_min,omitempty"` // the least value of each bucket
+	Counts        []int32                `protobuf:"varint,3,rep,packed,name=counts,proto3" json:"counts,omitempty"`
+	Exemplars     []*Exemplar            `protobuf:"bytes,4,rep,name=exemplars,proto3" json:"exemplars,omitempty"` // the largest value of each bucket
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeatmapSlot) Reset() {
+	*x = HeatmapSlot{}
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeatmapSlot) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeatmapSlot) ProtoMessage() {}
+
+func (x *HeatmapSlot) ProtoReflect() protoreflect.Message {
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeatmapSlot.ProtoReflect.Descriptor instead.
+func (*HeatmapSlot) Descriptor() ([]byte, []int) {
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *HeatmapSlot) GetTimestamp() int64 {
+	if x != nil {
+		return x.Timestamp
+	}
+	return 0
+}
+
+func (x *HeatmapSlot) GetYMin() []float64 {
+	if x != nil {
+		return x.YMin
+	}
+	return nil
+}
+
+func (x *HeatmapSlot) GetCounts() []int32 {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+func (x *HeatmapSlot) GetExemplars() []*Exemplar {
+	if x != nil {
+		return x.Exemplars
+	}
+	return nil
+}
+
+type Exemplar struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Timestamp     int64                  `protobuf:"varint,1,opt,name=timestamp,proto3" json:"timestamp,omitempty"`
+	ProfileId     string                 `protobuf:"bytes,2,opt,name=profile_id,json=profileId,proto3" json:"profile_id,omitempty"` // a UUID
+	SpanId        string                 `protobuf:"bytes,3,opt,name=span_id,json=spanId,proto3" json:"span_id,omitempty"`
+	Value         int64                  `protobuf:"varint,4,opt,name=value,proto3" json:"value,omitempty"`
+	Labels        []*LabelPair           `protobuf:"bytes,5,rep,name=labels,proto3" json:"labels,omitempty"` // those of the resource that the series does not have
+	TraceId       string                 `protobuf:"bytes,6,opt,name=trace_id,json=traceId,proto3" json:"trace_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Exemplar) Reset() {
+	*x = Exemplar{}
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Exemplar) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Exemplar) ProtoMessage() {}
+
+func (x *Exemplar) ProtoReflect() protoreflect.Message {
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Exemplar.ProtoReflect.Descriptor instead.
+func (*Exemplar) Descriptor() ([]byte, []int) {
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *Exemplar) GetTimestamp() int64 {
+	if x != nil {
+		return x.Timestamp
+	}
+	return 0
+}
+
+func (x *Exemplar) GetProfileId() string {
+	if x != nil {
+		return x.ProfileId
+	}
+	return ""
+}
+
+func (x *Exemplar) GetSpanId() string {
+	if x != nil {
+		return x.SpanId
+	}
+	return ""
+}
+
+func (x *Exemplar) GetValue() int64 {
+	if x != nil {
+		return x.Value
+	}
+	return 0
+}
+
+func (x *Exemplar) GetLabels() []*LabelPair {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *Exemplar) GetTraceId() string {
+	if x != nil {
+		return x.TraceId
+	}
+	return ""
+}
+
 type GetProfileStatsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1568,7 +2614,7 @@ type GetProfileStatsRequest struct {
 
 func (x *GetProfileStatsRequest) Reset() {
 	*x = GetProfileStatsRequest{}
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[25]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1580,7 +2626,7 @@ func (x *GetProfileStatsRequest) String() string {
 func (*GetProfileStatsRequest) ProtoMessage() {}
 
 func (x *GetProfileStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[25]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1593,7 +2639,7 @@ func (x *GetProfileStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetProfileStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetProfileStatsRequest) Descriptor() ([]byte, []int) {
-	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{25}
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{36}
 }
 
 type GetProfileStatsResponse struct {
@@ -1607,7 +2653,7 @@ type GetProfileStatsResponse struct {
 
 func (x *GetProfileStatsResponse) Reset() {
 	*x = GetProfileStatsResponse{}
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[26]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1619,7 +2665,7 @@ func (x *GetProfileStatsResponse) String() string {
 func (*GetProfileStatsResponse) ProtoMessage() {}
 
 func (x *GetProfileStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[26]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1632,7 +2678,7 @@ func (x *GetProfileStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetProfileStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetProfileStatsResponse) Descriptor() ([]byte, []int) {
-	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{26}
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *GetProfileStatsResponse) GetDataIngested() bool {
@@ -1679,7 +2725,7 @@ type Profile struct {
 
 func (x *Profile) Reset() {
 	*x = Profile{}
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[27]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1691,7 +2737,7 @@ func (x *Profile) String() string {
 func (*Profile) ProtoMessage() {}
 
 func (x *Profile) ProtoReflect() protoreflect.Message {
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[27]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1704,7 +2750,7 @@ func (x *Profile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Profile.ProtoReflect.Descriptor instead.
 func (*Profile) Descriptor() ([]byte, []int) {
-	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{27}
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Profile) GetSampleType() []*ValueType {
@@ -1815,7 +2861,7 @@ type ValueType struct {
 
 func (x *ValueType) Reset() {
 	*x = ValueType{}
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[28]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1827,7 +2873,7 @@ func (x *ValueType) String() string {
 func (*ValueType) ProtoMessage() {}
 
 func (x *ValueType) ProtoReflect() protoreflect.Message {
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[28]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1840,7 +2886,7 @@ func (x *ValueType) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValueType.ProtoReflect.Descriptor instead.
 func (*ValueType) Descriptor() ([]byte, []int) {
-	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{28}
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ValueType) GetType() int64 {
@@ -1868,7 +2914,7 @@ type Sample struct {
 
 func (x *Sample) Reset() {
 	*x = Sample{}
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[29]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1880,7 +2926,7 @@ func (x *Sample) String() string {
 func (*Sample) ProtoMessage() {}
 
 func (x *Sample) ProtoReflect() protoreflect.Message {
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[29]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1893,7 +2939,7 @@ func (x *Sample) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sample.ProtoReflect.Descriptor instead.
 func (*Sample) Descriptor() ([]byte, []int) {
-	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{29}
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Sample) GetLocationId() []uint64 {
@@ -1929,7 +2975,7 @@ type Label struct {
 
 func (x *Label) Reset() {
 	*x = Label{}
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[30]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1941,7 +2987,7 @@ func (x *Label) String() string {
 func (*Label) ProtoMessage() {}
 
 func (x *Label) ProtoReflect() protoreflect.Message {
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[30]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1954,7 +3000,7 @@ func (x *Label) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Label.ProtoReflect.Descriptor instead.
 func (*Label) Descriptor() ([]byte, []int) {
-	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{30}
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Label) GetKey() int64 {
@@ -2003,7 +3049,7 @@ type Mapping struct {
 
 func (x *Mapping) Reset() {
 	*x = Mapping{}
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[31]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2015,7 +3061,7 @@ func (x *Mapping) String() string {
 func (*Mapping) ProtoMessage() {}
 
 func (x *Mapping) ProtoReflect() protoreflect.Message {
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[31]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2028,7 +3074,7 @@ func (x *Mapping) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mapping.ProtoReflect.Descriptor instead.
 func (*Mapping) Descriptor() ([]byte, []int) {
-	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{31}
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Mapping) GetId() uint64 {
@@ -2114,7 +3160,7 @@ type Location struct {
 
 func (x *Location) Reset() {
 	*x = Location{}
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[32]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2126,7 +3172,7 @@ func (x *Location) String() string {
 func (*Location) ProtoMessage() {}
 
 func (x *Location) ProtoReflect() protoreflect.Message {
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[32]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2139,7 +3185,7 @@ func (x *Location) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Location.ProtoReflect.Descriptor instead.
 func (*Location) Descriptor() ([]byte, []int) {
-	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{32}
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Location) GetId() uint64 {
@@ -2187,7 +3233,7 @@ type Line struct {
 
 func (x *Line) Reset() {
 	*x = Line{}
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[33]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2199,7 +3245,7 @@ func (x *Line) String() string {
 func (*Line) ProtoMessage() {}
 
 func (x *Line) ProtoReflect() protoreflect.Message {
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[33]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2212,7 +3258,7 @@ func (x *Line) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Line.ProtoReflect.Descriptor instead.
 func (*Line) Descriptor() ([]byte, []int) {
-	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{33}
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Line) GetFunctionId() uint64 {
@@ -2242,7 +3288,7 @@ type Function struct {
 
 func (x *Function) Reset() {
 	*x = Function{}
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[34]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2254,7 +3300,7 @@ func (x *Function) String() string {
 func (*Function) ProtoMessage() {}
 
 func (x *Function) ProtoReflect() protoreflect.Message {
-	mi := &file_otelcol_profiles_querier_proto_msgTypes[34]
+	mi := &file_otelcol_profiles_querier_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2267,7 +3313,7 @@ func (x *Function) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Function.ProtoReflect.Descriptor instead.
 func (*Function) Descriptor() ([]byte, []int) {
-	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{34}
+	return file_otelcol_profiles_querier_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Function) GetId() uint64 {
@@ -2352,34 +3398,67 @@ const file_otelcol_profiles_querier_proto_rawDesc = "" +
 	"\x06labels\x18\x01 \x03(\v2#.otelcol_profiles.querier.LabelPairR\x06labels\"5\n" +
 	"\tLabelPair\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\"\xdd\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"\xd7\x04\n" +
 	"\x1dSelectMergeStacktracesRequest\x12%\n" +
 	"\x0eprofile_typeID\x18\x01 \x01(\tR\rprofileTypeID\x12%\n" +
 	"\x0elabel_selector\x18\x02 \x01(\tR\rlabelSelector\x12\x14\n" +
 	"\x05start\x18\x03 \x01(\x03R\x05start\x12\x10\n" +
 	"\x03end\x18\x04 \x01(\x03R\x03end\x12 \n" +
-	"\tmax_nodes\x18\x05 \x01(\x03H\x00R\bmaxNodes\x88\x01\x01\x12\x16\n" +
-	"\x06format\x18\x06 \x01(\x05R\x06formatB\f\n" +
+	"\tmax_nodes\x18\x05 \x01(\x03H\x00R\bmaxNodes\x88\x01\x01\x12?\n" +
+	"\x06format\x18\x06 \x01(\x0e2'.otelcol_profiles.querier.ProfileFormatR\x06format\x12c\n" +
+	"\x14stack_trace_selector\x18\a \x01(\v2,.otelcol_profiles.querier.StackTraceSelectorH\x01R\x12stackTraceSelector\x88\x01\x01\x12.\n" +
+	"\x13profile_id_selector\x18\b \x03(\tR\x11profileIdSelector\x12F\n" +
+	"\x05async\x18\t \x01(\v2+.otelcol_profiles.querier.AsyncQueryRequestH\x02R\x05async\x88\x01\x01\x12*\n" +
+	"\x11trace_id_selector\x18\n" +
+	" \x03(\tR\x0ftraceIdSelector\x12#\n" +
+	"\rspan_selector\x18\v \x03(\tR\fspanSelectorB\f\n" +
 	"\n" +
-	"_max_nodes\"f\n" +
+	"_max_nodesB\x17\n" +
+	"\x15_stack_trace_selectorB\b\n" +
+	"\x06_async\"\x8d\x01\n" +
+	"\x12StackTraceSelector\x12?\n" +
+	"\tcall_site\x18\x01 \x03(\v2\".otelcol_profiles.querier.CallSiteR\bcallSite\x126\n" +
+	"\x06go_pgo\x18\x02 \x01(\v2\x1f.otelcol_profiles.querier.GoPGOR\x05goPgo\"\x1e\n" +
+	"\bCallSite\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"[\n" +
+	"\x05GoPGO\x12%\n" +
+	"\x0ekeep_locations\x18\x01 \x01(\rR\rkeepLocations\x12+\n" +
+	"\x11aggregate_callees\x18\x02 \x01(\bR\x10aggregateCallees\"p\n" +
+	"\x11AsyncQueryRequest\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\tR\trequestId\x12<\n" +
+	"\x04type\x18\x02 \x01(\x0e2(.otelcol_profiles.querier.AsyncQueryTypeR\x04type\"\x9d\x02\n" +
 	"\x1eSelectMergeStacktracesResponse\x12D\n" +
 	"\n" +
 	"flamegraph\x18\x01 \x01(\v2$.otelcol_profiles.querier.FlameGraphR\n" +
-	"flamegraph\"\x82\x02\n" +
+	"flamegraph\x12\x12\n" +
+	"\x04tree\x18\x02 \x01(\fR\x04tree\x12\x10\n" +
+	"\x03dot\x18\x03 \x01(\tR\x03dot\x12G\n" +
+	"\x05async\x18\x04 \x01(\v2,.otelcol_profiles.querier.AsyncQueryResponseH\x00R\x05async\x88\x01\x01\x12<\n" +
+	"\x05pprof\x18\x05 \x01(\v2&.otelcol_profiles.querier.PprofProfileR\x05pprofB\b\n" +
+	"\x06_async\"\x9c\x01\n" +
+	"\x12AsyncQueryResponse\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\tR\trequestId\x12B\n" +
+	"\x06status\x18\x02 \x01(\x0e2*.otelcol_profiles.querier.AsyncQueryStatusR\x06status\x12#\n" +
+	"\rerror_message\x18\x03 \x01(\tR\ferrorMessage\"K\n" +
+	"\fPprofProfile\x12;\n" +
+	"\aprofile\x18\x01 \x01(\v2!.otelcol_profiles.querier.ProfileR\aprofile\"\xab\x02\n" +
 	"\x1dSelectMergeSpanProfileRequest\x12%\n" +
 	"\x0eprofile_typeID\x18\x01 \x01(\tR\rprofileTypeID\x12%\n" +
 	"\x0elabel_selector\x18\x02 \x01(\tR\rlabelSelector\x12#\n" +
 	"\rspan_selector\x18\x03 \x03(\tR\fspanSelector\x12\x14\n" +
 	"\x05start\x18\x04 \x01(\x03R\x05start\x12\x10\n" +
 	"\x03end\x18\x05 \x01(\x03R\x03end\x12 \n" +
-	"\tmax_nodes\x18\x06 \x01(\x03H\x00R\bmaxNodes\x88\x01\x01\x12\x16\n" +
-	"\x06format\x18\a \x01(\x05R\x06formatB\f\n" +
+	"\tmax_nodes\x18\x06 \x01(\x03H\x00R\bmaxNodes\x88\x01\x01\x12?\n" +
+	"\x06format\x18\a \x01(\x0e2'.otelcol_profiles.querier.ProfileFormatR\x06formatB\f\n" +
 	"\n" +
-	"_max_nodes\"f\n" +
+	"_max_nodes\"z\n" +
 	"\x1eSelectMergeSpanProfileResponse\x12D\n" +
 	"\n" +
 	"flamegraph\x18\x01 \x01(\v2$.otelcol_profiles.querier.FlameGraphR\n" +
-	"flamegraph\"\x8c\x01\n" +
+	"flamegraph\x12\x12\n" +
+	"\x04tree\x18\x02 \x01(\fR\x04tree\"\x8c\x01\n" +
 	"\n" +
 	"FlameGraph\x12\x14\n" +
 	"\x05names\x18\x01 \x03(\tR\x05names\x127\n" +
@@ -2403,15 +3482,19 @@ const file_otelcol_profiles_querier_proto_rawDesc = "" +
 	"\tleftTicks\x18\x05 \x01(\x03R\tleftTicks\x12\x1e\n" +
 	"\n" +
 	"rightTicks\x18\x06 \x01(\x03R\n" +
-	"rightTicks\"\xc1\x01\n" +
+	"rightTicks\"\x9b\x03\n" +
 	"\x19SelectMergeProfileRequest\x12%\n" +
 	"\x0eprofile_typeID\x18\x01 \x01(\tR\rprofileTypeID\x12%\n" +
 	"\x0elabel_selector\x18\x02 \x01(\tR\rlabelSelector\x12\x14\n" +
 	"\x05start\x18\x03 \x01(\x03R\x05start\x12\x10\n" +
 	"\x03end\x18\x04 \x01(\x03R\x03end\x12 \n" +
-	"\tmax_nodes\x18\x05 \x01(\x03H\x00R\bmaxNodes\x88\x01\x01B\f\n" +
+	"\tmax_nodes\x18\x05 \x01(\x03H\x00R\bmaxNodes\x88\x01\x01\x12c\n" +
+	"\x14stack_trace_selector\x18\x06 \x01(\v2,.otelcol_profiles.querier.StackTraceSelectorH\x01R\x12stackTraceSelector\x88\x01\x01\x12.\n" +
+	"\x13profile_id_selector\x18\a \x03(\tR\x11profileIdSelector\x12*\n" +
+	"\x11trace_id_selector\x18\b \x03(\tR\x0ftraceIdSelectorB\f\n" +
 	"\n" +
-	"_max_nodes\"\xbd\x02\n" +
+	"_max_nodesB\x17\n" +
+	"\x15_stack_trace_selector\"\x88\x04\n" +
 	"\x13SelectSeriesRequest\x12%\n" +
 	"\x0eprofile_typeID\x18\x01 \x01(\tR\rprofileTypeID\x12%\n" +
 	"\x0elabel_selector\x18\x02 \x01(\tR\rlabelSelector\x12\x14\n" +
@@ -2419,18 +3502,53 @@ const file_otelcol_profiles_querier_proto_rawDesc = "" +
 	"\x03end\x18\x04 \x01(\x03R\x03end\x12\x19\n" +
 	"\bgroup_by\x18\x05 \x03(\tR\agroupBy\x12\x12\n" +
 	"\x04step\x18\x06 \x01(\x01R\x04step\x12L\n" +
-	"\vaggregation\x18\a \x01(\x0e2%.otelcol_profiles.querier.AggregationH\x00R\vaggregation\x88\x01\x01\x12\x19\n" +
-	"\x05limit\x18\t \x01(\x03H\x01R\x05limit\x88\x01\x01B\x0e\n" +
-	"\f_aggregationB\b\n" +
+	"\vaggregation\x18\a \x01(\x0e2%.otelcol_profiles.querier.AggregationH\x00R\vaggregation\x88\x01\x01\x12c\n" +
+	"\x14stack_trace_selector\x18\b \x01(\v2,.otelcol_profiles.querier.StackTraceSelectorH\x01R\x12stackTraceSelector\x88\x01\x01\x12\x19\n" +
+	"\x05limit\x18\t \x01(\x03H\x02R\x05limit\x88\x01\x01\x12K\n" +
+	"\rexemplar_type\x18\n" +
+	" \x01(\x0e2&.otelcol_profiles.querier.ExemplarTypeR\fexemplarTypeB\x0e\n" +
+	"\f_aggregationB\x17\n" +
+	"\x15_stack_trace_selectorB\b\n" +
 	"\x06_limit\"P\n" +
 	"\x14SelectSeriesResponse\x128\n" +
 	"\x06series\x18\x01 \x03(\v2 .otelcol_profiles.querier.SeriesR\x06series\"~\n" +
 	"\x06Series\x12;\n" +
 	"\x06labels\x18\x01 \x03(\v2#.otelcol_profiles.querier.LabelPairR\x06labels\x127\n" +
-	"\x06points\x18\x02 \x03(\v2\x1f.otelcol_profiles.querier.PointR\x06points\";\n" +
+	"\x06points\x18\x02 \x03(\v2\x1f.otelcol_profiles.querier.PointR\x06points\"}\n" +
 	"\x05Point\x12\x14\n" +
 	"\x05value\x18\x01 \x01(\x01R\x05value\x12\x1c\n" +
-	"\ttimestamp\x18\x02 \x01(\x03R\ttimestamp\"\x18\n" +
+	"\ttimestamp\x18\x02 \x01(\x03R\ttimestamp\x12@\n" +
+	"\texemplars\x18\x04 \x03(\v2\".otelcol_profiles.querier.ExemplarR\texemplars\"\xf8\x02\n" +
+	"\x14SelectHeatmapRequest\x12%\n" +
+	"\x0eprofile_typeID\x18\x01 \x01(\tR\rprofileTypeID\x12%\n" +
+	"\x0elabel_selector\x18\x02 \x01(\tR\rlabelSelector\x12\x14\n" +
+	"\x05start\x18\x03 \x01(\x03R\x05start\x12\x10\n" +
+	"\x03end\x18\x04 \x01(\x03R\x03end\x12\x12\n" +
+	"\x04step\x18\x05 \x01(\x01R\x04step\x12\x19\n" +
+	"\bgroup_by\x18\x06 \x03(\tR\agroupBy\x12I\n" +
+	"\n" +
+	"query_type\x18\a \x01(\x0e2*.otelcol_profiles.querier.HeatmapQueryTypeR\tqueryType\x12K\n" +
+	"\rexemplar_type\x18\b \x01(\x0e2&.otelcol_profiles.querier.ExemplarTypeR\fexemplarType\x12\x19\n" +
+	"\x05limit\x18\t \x01(\x03H\x00R\x05limit\x88\x01\x01B\b\n" +
+	"\x06_limit\"X\n" +
+	"\x15SelectHeatmapResponse\x12?\n" +
+	"\x06series\x18\x01 \x03(\v2'.otelcol_profiles.querier.HeatmapSeriesR\x06series\"\x89\x01\n" +
+	"\rHeatmapSeries\x12;\n" +
+	"\x06labels\x18\x01 \x03(\v2#.otelcol_profiles.querier.LabelPairR\x06labels\x12;\n" +
+	"\x05slots\x18\x02 \x03(\v2%.otelcol_profiles.querier.HeatmapSlotR\x05slots\"\x9a\x01\n" +
+	"\vHeatmapSlot\x12\x1c\n" +
+	"\ttimestamp\x18\x01 \x01(\x03R\ttimestamp\x12\x13\n" +
+	"\x05y_min\x18\x02 \x03(\x01R\x04yMin\x12\x16\n" +
+	"\x06counts\x18\x03 \x03(\x05R\x06counts\x12@\n" +
+	"\texemplars\x18\x04 \x03(\v2\".otelcol_profiles.querier.ExemplarR\texemplars\"\xce\x01\n" +
+	"\bExemplar\x12\x1c\n" +
+	"\ttimestamp\x18\x01 \x01(\x03R\ttimestamp\x12\x1d\n" +
+	"\n" +
+	"profile_id\x18\x02 \x01(\tR\tprofileId\x12\x17\n" +
+	"\aspan_id\x18\x03 \x01(\tR\x06spanId\x12\x14\n" +
+	"\x05value\x18\x04 \x01(\x03R\x05value\x12;\n" +
+	"\x06labels\x18\x05 \x03(\v2#.otelcol_profiles.querier.LabelPairR\x06labels\x12\x19\n" +
+	"\btrace_id\x18\x06 \x01(\tR\atraceId\"\x18\n" +
 	"\x16GetProfileStatsRequest\"\x9e\x01\n" +
 	"\x17GetProfileStatsResponse\x12#\n" +
 	"\rdata_ingested\x18\x01 \x01(\bR\fdataIngested\x12.\n" +
@@ -2501,10 +3619,33 @@ const file_otelcol_profiles_querier_proto_rawDesc = "" +
 	"systemName\x12\x1a\n" +
 	"\bfilename\x18\x04 \x01(\x03R\bfilename\x12\x1d\n" +
 	"\n" +
-	"start_line\x18\x05 \x01(\x03R\tstartLine*]\n" +
+	"start_line\x18\x05 \x01(\x03R\tstartLine*\x99\x01\n" +
+	"\rProfileFormat\x12\x1e\n" +
+	"\x1aPROFILE_FORMAT_UNSPECIFIED\x10\x00\x12\x1d\n" +
+	"\x19PROFILE_FORMAT_FLAMEGRAPH\x10\x01\x12\x17\n" +
+	"\x13PROFILE_FORMAT_TREE\x10\x02\x12\x16\n" +
+	"\x12PROFILE_FORMAT_DOT\x10\x03\x12\x18\n" +
+	"\x14PROFILE_FORMAT_PPROF\x10\x04*K\n" +
+	"\x0eAsyncQueryType\x12\x1d\n" +
+	"\x19ASYNC_QUERY_TYPE_DISABLED\x10\x00\x12\x1a\n" +
+	"\x16ASYNC_QUERY_TYPE_FORCE\x10\x01*\x96\x01\n" +
+	"\x10AsyncQueryStatus\x12\x1e\n" +
+	"\x1aASYNC_QUERY_STATUS_UNKNOWN\x10\x00\x12\"\n" +
+	"\x1eASYNC_QUERY_STATUS_IN_PROGRESS\x10\x01\x12\x1e\n" +
+	"\x1aASYNC_QUERY_STATUS_SUCCESS\x10\x02\x12\x1e\n" +
+	"\x1aASYNC_QUERY_STATUS_FAILURE\x10\x03*]\n" +
 	"\vAggregation\x12$\n" +
 	" TIME_SERIES_AGGREGATION_TYPE_SUM\x10\x00\x12(\n" +
-	"$TIME_SERIES_AGGREGATION_TYPE_AVERAGE\x10\x01b\x06proto3"
+	"$TIME_SERIES_AGGREGATION_TYPE_AVERAGE\x10\x01*v\n" +
+	"\x10HeatmapQueryType\x12\"\n" +
+	"\x1eHEATMAP_QUERY_TYPE_UNSPECIFIED\x10\x00\x12!\n" +
+	"\x1dHEATMAP_QUERY_TYPE_INDIVIDUAL\x10\x01\x12\x1b\n" +
+	"\x17HEATMAP_QUERY_TYPE_SPAN\x10\x02*{\n" +
+	"\fExemplarType\x12\x1d\n" +
+	"\x19EXEMPLAR_TYPE_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12EXEMPLAR_TYPE_NONE\x10\x01\x12\x1c\n" +
+	"\x18EXEMPLAR_TYPE_INDIVIDUAL\x10\x02\x12\x16\n" +
+	"\x12EXEMPLAR_TYPE_SPAN\x10\x03b\x06proto3"
 
 var (
 	file_otelcol_profiles_querier_proto_rawDescOnce sync.Once
@@ -2518,74 +3659,112 @@ func file_otelcol_profiles_querier_proto_rawDescGZIP() []byte {
 	return file_otelcol_profiles_querier_proto_rawDescData
 }
 
-var file_otelcol_profiles_querier_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_otelcol_profiles_querier_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_otelcol_profiles_querier_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
+var file_otelcol_profiles_querier_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
 var file_otelcol_profiles_querier_proto_goTypes = []any{
-	(Aggregation)(0),                       // 0: otelcol_profiles.querier.Aggregation
-	(*ProfileTypesRequest)(nil),            // 1: otelcol_profiles.querier.ProfileTypesRequest
-	(*ProfileTypesResponse)(nil),           // 2: otelcol_profiles.querier.ProfileTypesResponse
-	(*ProfileType)(nil),                    // 3: otelcol_profiles.querier.ProfileType
-	(*LabelNamesRequest)(nil),              // 4: otelcol_profiles.querier.LabelNamesRequest
-	(*LabelNamesResponse)(nil),             // 5: otelcol_profiles.querier.LabelNamesResponse
-	(*LabelValuesRequest)(nil),             // 6: otelcol_profiles.querier.LabelValuesRequest
-	(*LabelValuesResponse)(nil),            // 7: otelcol_profiles.querier.LabelValuesResponse
-	(*SeriesRequest)(nil),                  // 8: otelcol_profiles.querier.SeriesRequest
-	(*SeriesResponse)(nil),                 // 9: otelcol_profiles.querier.SeriesResponse
-	(*Labels)(nil),                         // 10: otelcol_profiles.querier.Labels
-	(*LabelPair)(nil),                      // 11: otelcol_profiles.querier.LabelPair
-	(*SelectMergeStacktracesRequest)(nil),  // 12: otelcol_profiles.querier.SelectMergeStacktracesRequest
-	(*SelectMergeStacktracesResponse)(nil), // 13: otelcol_profiles.querier.SelectMergeStacktracesResponse
-	(*SelectMergeSpanProfileRequest)(nil),  // 14: otelcol_profiles.querier.SelectMergeSpanProfileRequest
-	(*SelectMergeSpanProfileResponse)(nil), // 15: otelcol_profiles.querier.SelectMergeSpanProfileResponse
-	(*FlameGraph)(nil),                     // 16: otelcol_profiles.querier.FlameGraph
-	(*Level)(nil),                          // 17: otelcol_profiles.querier.Level
-	(*DiffRequest)(nil),                    // 18: otelcol_profiles.querier.DiffRequest
-	(*DiffResponse)(nil),                   // 19: otelcol_profiles.querier.DiffResponse
-	(*FlameGraphDiff)(nil),                 // 20: otelcol_profiles.querier.FlameGraphDiff
-	(*SelectMergeProfileRequest)(nil),      // 21: otelcol_profiles.querier.SelectMergeProfileRequest
-	(*SelectSeriesRequest)(nil),            // 22: otelcol_profiles.querier.SelectSeriesRequest
-	(*SelectSeriesResponse)(nil),           // 23: otelcol_profiles.querier.SelectSeriesResponse
-	(*Series)(nil),                         // 24: otelcol_profiles.querier.Series
-	(*Point)(nil),                          // 25: otelcol_profiles.querier.Point
-	(*GetProfileStatsRequest)(nil),         // 26: otelcol_profiles.querier.GetProfileStatsRequest
-	(*GetProfileStatsResponse)(nil),        // 27: otelcol_profiles.querier.GetProfileStatsResponse
-	(*Profile)(nil),                        // 28: otelcol_profiles.querier.Profile
-	(*ValueType)(nil),                      // 29: otelcol_profiles.querier.ValueType
-	(*Sample)(nil),                         // 30: otelcol_profiles.querier.Sample
-	(*Label)(nil),                          // 31: otelcol_profiles.querier.Label
-	(*Mapping)(nil),                        // 32: otelcol_profiles.querier.Mapping
-	(*Location)(nil),                       // 33: otelcol_profiles.querier.Location
-	(*Line)(nil),                           // 34: otelcol_profiles.querier.Line
-	(*Function)(nil),                       // 35: otelcol_profiles.querier.Function
+	(ProfileFormat)(0),                     // 0: otelcol_profiles.querier.ProfileFormat
+	(AsyncQueryType)(0),                    // 1: otelcol_profiles.querier.AsyncQueryType
+	(AsyncQueryStatus)(0),                  // 2: otelcol_profiles.querier.AsyncQueryStatus
+	(Aggregation)(0),                       // 3: otelcol_profiles.querier.Aggregation
+	(HeatmapQueryType)(0),                  // 4: otelcol_profiles.querier.HeatmapQueryType
+	(ExemplarType)(0),                      // 5: otelcol_profiles.querier.ExemplarType
+	(*ProfileTypesRequest)(nil),            // 6: otelcol_profiles.querier.ProfileTypesRequest
+	(*ProfileTypesResponse)(nil),           // 7: otelcol_profiles.querier.ProfileTypesResponse
+	(*ProfileType)(nil),                    // 8: otelcol_profiles.querier.ProfileType
+	(*LabelNamesRequest)(nil),              // 9: otelcol_profiles.querier.LabelNamesRequest
+	(*LabelNamesResponse)(nil),             // 10: otelcol_profiles.querier.LabelNamesResponse
+	(*LabelValuesRequest)(nil),             // 11: otelcol_profiles.querier.LabelValuesRequest
+	(*LabelValuesResponse)(nil),            // 12: otelcol_profiles.querier.LabelValuesResponse
+	(*SeriesRequest)(nil),                  // 13: otelcol_profiles.querier.SeriesRequest
+	(*SeriesResponse)(nil),                 // 14: otelcol_profiles.querier.SeriesResponse
+	(*Labels)(nil),                         // 15: otelcol_profiles.querier.Labels
+	(*LabelPair)(nil),                      // 16: otelcol_profiles.querier.LabelPair
+	(*SelectMergeStacktracesRequest)(nil),  // 17: otelcol_profiles.querier.SelectMergeStacktracesRequest
+	(*StackTraceSelector)(nil),             // 18: otelcol_profiles.querier.StackTraceSelector
+	(*CallSite)(nil),                       // 19: otelcol_profiles.querier.CallSite
+	(*GoPGO)(nil),                          // 20: otelcol_profiles.querier.GoPGO
+	(*AsyncQueryRequest)(nil),              // 21: otelcol_profiles.querier.AsyncQueryRequest
+	(*SelectMergeStacktracesResponse)(nil), // 22: otelcol_profiles.querier.SelectMergeStacktracesResponse
+	(*AsyncQueryResponse)(nil),             // 23: otelcol_profiles.querier.AsyncQueryResponse
+	(*PprofProfile)(nil),                   // 24: otelcol_profiles.querier.PprofProfile
+	(*SelectMergeSpanProfileRequest)(nil),  // 25: otelcol_profiles.querier.SelectMergeSpanProfileRequest
+	(*SelectMergeSpanProfileResponse)(nil), // 26: otelcol_profiles.querier.SelectMergeSpanProfileResponse
+	(*FlameGraph)(nil),                     // 27: otelcol_profiles.querier.FlameGraph
+	(*Level)(nil),                          // 28: otelcol_profiles.querier.Level
+	(*DiffRequest)(nil),                    // 29: otelcol_profiles.querier.DiffRequest
+	(*DiffResponse)(nil),                   // 30: otelcol_profiles.querier.DiffResponse
+	(*FlameGraphDiff)(nil),                 // 31: otelcol_profiles.querier.FlameGraphDiff
+	(*SelectMergeProfileRequest)(nil),      // 32: otelcol_profiles.querier.SelectMergeProfileRequest
+	(*SelectSeriesRequest)(nil),            // 33: otelcol_profiles.querier.SelectSeriesRequest
+	(*SelectSeriesResponse)(nil),           // 34: otelcol_profiles.querier.SelectSeriesResponse
+	(*Series)(nil),                         // 35: otelcol_profiles.querier.Series
+	(*Point)(nil),                          // 36: otelcol_profiles.querier.Point
+	(*SelectHeatmapRequest)(nil),           // 37: otelcol_profiles.querier.SelectHeatmapRequest
+	(*SelectHeatmapResponse)(nil),          // 38: otelcol_profiles.querier.SelectHeatmapResponse
+	(*HeatmapSeries)(nil),                  // 39: otelcol_profiles.querier.HeatmapSeries
+	(*HeatmapSlot)(nil),                    // 40: otelcol_profiles.querier.HeatmapSlot
+	(*Exemplar)(nil),                       // 41: otelcol_profiles.querier.Exemplar
+	(*GetProfileStatsRequest)(nil),         // 42: otelcol_profiles.querier.GetProfileStatsRequest
+	(*GetProfileStatsResponse)(nil),        // 43: otelcol_profiles.querier.GetProfileStatsResponse
+	(*Profile)(nil),                        // 44: otelcol_profiles.querier.Profile
+	(*ValueType)(nil),                      // 45: otelcol_profiles.querier.ValueType
+	(*Sample)(nil),                         // 46: otelcol_profiles.querier.Sample
+	(*Label)(nil),                          // 47: otelcol_profiles.querier.Label
+	(*Mapping)(nil),                        // 48: otelcol_profiles.querier.Mapping
+	(*Location)(nil),                       // 49: otelcol_profiles.querier.Location
+	(*Line)(nil),                           // 50: otelcol_profiles.querier.Line
+	(*Function)(nil),                       // 51: otelcol_profiles.querier.Function
 }
 var file_otelcol_profiles_querier_proto_depIdxs = []int32{
-	3,  // 0: otelcol_profiles.querier.ProfileTypesResponse.profile_types:type_name -> otelcol_profiles.querier.ProfileType
-	10, // 1: otelcol_profiles.querier.SeriesResponse.labels_set:type_name -> otelcol_profiles.querier.Labels
-	11, // 2: otelcol_profiles.querier.Labels.labels:type_name -> otelcol_profiles.querier.LabelPair
-	16, // 3: otelcol_profiles.querier.SelectMergeStacktracesResponse.flamegraph:type_name -> otelcol_profiles.querier.FlameGraph
-	16, // 4: otelcol_profiles.querier.SelectMergeSpanProfileResponse.flamegraph:type_name -> otelcol_profiles.querier.FlameGraph
-	17, // 5: otelcol_profiles.querier.FlameGraph.levels:type_name -> otelcol_profiles.querier.Level
-	12, // 6: otelcol_profiles.querier.DiffRequest.left:type_name -> otelcol_profiles.querier.SelectMergeStacktracesRequest
-	12, // 7: otelcol_profiles.querier.DiffRequest.right:type_name -> otelcol_profiles.querier.SelectMergeStacktracesRequest
-	20, // 8: otelcol_profiles.querier.DiffResponse.flamegraph:type_name -> otelcol_profiles.querier.FlameGraphDiff
-	17, // 9: otelcol_profiles.querier.FlameGraphDiff.levels:type_name -> otelcol_profiles.querier.Level
-	0,  // 10: otelcol_profiles.querier.SelectSeriesRequest.aggregation:type_name -> otelcol_profiles.querier.Aggregation
-	24, // 11: otelcol_profiles.querier.SelectSeriesResponse.series:type_name -> otelcol_profiles.querier.Series
-	11, // 12: otelcol_profiles.querier.Series.labels:type_name -> otelcol_profiles.querier.LabelPair
-	25, // 13: otelcol_profiles.querier.Series.points:type_name -> otelcol_profiles.querier.Point
-	29, // 14: otelcol_profiles.querier.Profile.sample_type:type_name -> otelcol_profiles.querier.ValueType
-	30, // 15: otelcol_profiles.querier.Profile.sample:type_name -> otelcol_profiles.querier.Sample
-	32, // 16: otelcol_profiles.querier.Profile.mapping:type_name -> otelcol_profiles.querier.Mapping
-	33, // 17: otelcol_profiles.querier.Profile.location:type_name -> otelcol_profiles.querier.Location
-	35, // 18: otelcol_profiles.querier.Profile.function:type_name -> otelcol_profiles.querier.Function
-	29, // 19: otelcol_profiles.querier.Profile.period_type:type_name -> otelcol_profiles.querier.ValueType
-	31, // 20: otelcol_profiles.querier.Sample.label:type_name -> otelcol_profiles.querier.Label
-	34, // 21: otelcol_profiles.querier.Location.line:type_name -> otelcol_profiles.querier.Line
-	22, // [22:22] is the sub-list for method output_type
-	22, // [22:22] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	8,  // 0: otelcol_profiles.querier.ProfileTypesResponse.profile_types:type_name -> otelcol_profiles.querier.ProfileType
+	15, // 1: otelcol_profiles.querier.SeriesResponse.labels_set:type_name -> otelcol_profiles.querier.Labels
+	16, // 2: otelcol_profiles.querier.Labels.labels:type_name -> otelcol_profiles.querier.LabelPair
+	0,  // 3: otelcol_profiles.querier.SelectMergeStacktracesRequest.format:type_name -> otelcol_profiles.querier.ProfileFormat
+	18, // 4: otelcol_profiles.querier.SelectMergeStacktracesRequest.stack_trace_selector:type_name -> otelcol_profiles.querier.StackTraceSelector
+	21, // 5: otelcol_profiles.querier.SelectMergeStacktracesRequest.async:type_name -> otelcol_profiles.querier.AsyncQueryRequest
+	19, // 6: otelcol_profiles.querier.StackTraceSelector.call_site:type_name -> otelcol_profiles.querier.CallSite
+	20, // 7: otelcol_profiles.querier.StackTraceSelector.go_pgo:type_name -> otelcol_profiles.querier.GoPGO
+	1,  // 8: otelcol_profiles.querier.AsyncQueryRequest.type:type_name -> otelcol_profiles.querier.AsyncQueryType
+	27, // 9: otelcol_profiles.querier.SelectMergeStacktracesResponse.flamegraph:type_name -> otelcol_profiles.querier.FlameGraph
+	23, // 10: otelcol_profiles.querier.SelectMergeStacktracesResponse.async:type_name -> otelcol_profiles.querier.AsyncQueryResponse
+	24, // 11: otelcol_profiles.querier.SelectMergeStacktracesResponse.pprof:type_name -> otelcol_profiles.querier.PprofProfile
+	2,  // 12: otelcol_profiles.querier.AsyncQueryResponse.status:type_name -> otelcol_profiles.querier.AsyncQueryStatus
+	44, // 13: otelcol_profiles.querier.PprofProfile.profile:type_name -> otelcol_profiles.querier.Profile
+	0,  // 14: otelcol_profiles.querier.SelectMergeSpanProfileRequest.format:type_name -> otelcol_profiles.querier.ProfileFormat
+	27, // 15: otelcol_profiles.querier.SelectMergeSpanProfileResponse.flamegraph:type_name -> otelcol_profiles.querier.FlameGraph
+	28, // 16: otelcol_profiles.querier.FlameGraph.levels:type_name -> otelcol_profiles.querier.Level
+	17, // 17: otelcol_profiles.querier.DiffRequest.left:type_name -> otelcol_profiles.querier.SelectMergeStacktracesRequest
+	17, // 18: otelcol_profiles.querier.DiffRequest.right:type_name -> otelcol_profiles.querier.SelectMergeStacktracesRequest
+	31, // 19: otelcol_profiles.querier.DiffResponse.flamegraph:type_name -> otelcol_profiles.querier.FlameGraphDiff
+	28, // 20: otelcol_profiles.querier.FlameGraphDiff.levels:type_name -> otelcol_profiles.querier.Level
+	18, // 21: otelcol_profiles.querier.SelectMergeProfileRequest.stack_trace_selector:type_name -> otelcol_profiles.querier.StackTraceSelector
+	3,  // 22: otelcol_profiles.querier.SelectSeriesRequest.aggregation:type_name -> otelcol_profiles.querier.Aggregation
+	18, // 23: otelcol_profiles.querier.SelectSeriesRequest.stack_trace_selector:type_name -> otelcol_profiles.querier.StackTraceSelector
+	5,  // 24: otelcol_profiles.querier.SelectSeriesRequest.exemplar_type:type_name -> otelcol_profiles.querier.ExemplarType
+	35, // 25: otelcol_profiles.querier.SelectSeriesResponse.series:type_name -> otelcol_profiles.querier.Series
+	16, // 26: otelcol_profiles.querier.Series.labels:type_name -> otelcol_profiles.querier.LabelPair
+	36, // 27: otelcol_profiles.querier.Series.points:type_name -> otelcol_profiles.querier.Point
+	41, // 28: otelcol_profiles.querier.Point.exemplars:type_name -> otelcol_profiles.querier.Exemplar
+	4,  // 29: otelcol_profiles.querier.SelectHeatmapRequest.query_type:type_name -> otelcol_profiles.querier.HeatmapQueryType
+	5,  // 30: otelcol_profiles.querier.SelectHeatmapRequest.exemplar_type:type_name -> otelcol_profiles.querier.ExemplarType
+	39, // 31: otelcol_profiles.querier.SelectHeatmapResponse.series:type_name -> otelcol_profiles.querier.HeatmapSeries
+	16, // 32: otelcol_profiles.querier.HeatmapSeries.labels:type_name -> otelcol_profiles.querier.LabelPair
+	40, // 33: otelcol_profiles.querier.HeatmapSeries.slots:type_name -> otelcol_profiles.querier.HeatmapSlot
+	41, // 34: otelcol_profiles.querier.HeatmapSlot.exemplars:type_name -> otelcol_profiles.querier.Exemplar
+	16, // 35: otelcol_profiles.querier.Exemplar.labels:type_name -> otelcol_profiles.querier.LabelPair
+	45, // 36: otelcol_profiles.querier.Profile.sample_type:type_name -> otelcol_profiles.querier.ValueType
+	46, // 37: otelcol_profiles.querier.Profile.sample:type_name -> otelcol_profiles.querier.Sample
+	48, // 38: otelcol_profiles.querier.Profile.mapping:type_name -> otelcol_profiles.querier.Mapping
+	49, // 39: otelcol_profiles.querier.Profile.location:type_name -> otelcol_profiles.querier.Location
+	51, // 40: otelcol_profiles.querier.Profile.function:type_name -> otelcol_profiles.querier.Function
+	45, // 41: otelcol_profiles.querier.Profile.period_type:type_name -> otelcol_profiles.querier.ValueType
+	47, // 42: otelcol_profiles.querier.Sample.label:type_name -> otelcol_profiles.querier.Label
+	50, // 43: otelcol_profiles.querier.Location.line:type_name -> otelcol_profiles.querier.Line
+	44, // [44:44] is the sub-list for method output_type
+	44, // [44:44] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_otelcol_profiles_querier_proto_init() }
@@ -2594,16 +3773,18 @@ func file_otelcol_profiles_querier_proto_init() {
 		return
 	}
 	file_otelcol_profiles_querier_proto_msgTypes[11].OneofWrappers = []any{}
-	file_otelcol_profiles_querier_proto_msgTypes[13].OneofWrappers = []any{}
-	file_otelcol_profiles_querier_proto_msgTypes[20].OneofWrappers = []any{}
-	file_otelcol_profiles_querier_proto_msgTypes[21].OneofWrappers = []any{}
+	file_otelcol_profiles_querier_proto_msgTypes[16].OneofWrappers = []any{}
+	file_otelcol_profiles_querier_proto_msgTypes[19].OneofWrappers = []any{}
+	file_otelcol_profiles_querier_proto_msgTypes[26].OneofWrappers = []any{}
+	file_otelcol_profiles_querier_proto_msgTypes[27].OneofWrappers = []any{}
+	file_otelcol_profiles_querier_proto_msgTypes[31].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_otelcol_profiles_querier_proto_rawDesc), len(file_otelcol_profiles_querier_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   35,
+			NumEnums:      6,
+			NumMessages:   46,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
