@@ -447,7 +447,7 @@ func TestBaselinesAreBounded(t *testing.T) {
 	assert.Zero(t, inFlight.InUse(), "after Shutdown")
 }
 
-// A delta needs at most three and a half times the memory of the profile as OTLP, and its body. So does the first scrape, and
+// A delta needs at most four times the memory of the profile as OTLP, and its body. So does the first scrape, and
 // one after a restart.
 func TestDeltasReserveLittleMemory_M1(t *testing.T) {
 	tested := 0
@@ -461,7 +461,7 @@ func TestDeltasReserveLittleMemory_M1(t *testing.T) {
 		_, report, err := (&pproftranslator.Unmarshaler{}).UnmarshalReport(data)
 		require.NoError(t, err)
 		s := newSeries(t, "heap", nil)
-		s.scraper.settings.InFlight = budget.New((int64(report.Bytes)*7/2 + int64(len(data)) + 64<<10) * 4 / 3)
+		s.scraper.settings.InFlight = budget.New((int64(report.Bytes)*4 + int64(len(data)) + 64<<10) * 4 / 3)
 		at := time.Unix(1_800_000_000, 0)
 		s.scrape(data, at)
 		s.scrape(data, at.Add(time.Minute))
