@@ -228,6 +228,9 @@ func (c *SeriesCollector) coarsen() bool {
 	return true
 }
 
+// Size estimates the memory in bytes.
+func (c *SeriesCollector) Size() int64 { return c.size }
+
 // Series returns what was collected, by kind and values. Nothing can be added after it.
 func (c *SeriesCollector) Series() []*Series {
 	all := make([]*Series, 0, len(c.all))
