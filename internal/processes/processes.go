@@ -141,6 +141,9 @@ func (r *reader) skip(n int) {
 // Rows of one process add up. Two rows with the same time and number of Profiles are those of one source that has become several Profiles:
 // their time counts once. Otherwise, they cover at most the time from the first start to the last end.
 func Join(a, b []Row) []Row {
+	if len(a)+len(b) == 0 {
+		return nil
+	}
 	joined := make([]Row, 0, min(len(a)+len(b), MaxRows+1))
 	for len(a) > 0 || len(b) > 0 {
 		switch {

@@ -222,7 +222,11 @@ func (d *division) partsOf(rp pprofile.ResourceProfiles, p pprofile.Profile) []c
 	if d.groups.err != nil {
 		return nil
 	}
-	return d.parts.finish()
+	all := d.parts.finish()
+	for i := range all {
+		all[i].Whole = d.steps.Length == 0
+	}
+	return all
 }
 
 // divide adds the parts that steps have of a Profile. As a Selection does, a step has the timestamps that are in it, and the samples

@@ -105,10 +105,7 @@ func (s *Source) readStore(ctx context.Context, lister Lister, sel *Selection, r
 			return err
 		}
 		s.fetch(ctx, plans)
-		for i, p := range plans {
-			if r.segment != nil {
-				r.segment(at + i)
-			}
+		for _, p := range plans {
 			if err := s.readSegment(ctx, p, sel, r); err != nil {
 				return err
 			}

@@ -56,15 +56,6 @@ func (s *Source) Each(ctx context.Context, sel *Selection, visit func(*archive.R
 	return s.read(ctx, sel, &reading{record: visit})
 }
 
-// EachEntry calls visit with the summaries of the selected series of each record, by its entry, and the index of its segment in the
-// list. Summaries of which a part is in the time range are whole. What samples are selected does not count.
-func (s *Source) EachEntry(ctx context.Context, sel *Selection, visit func(segment int, summaries []contents.Summary) error) error {
-	segment := 0
-	r := &reading{parts: true, segment: func(i int) { segment = i }, entry: func(summaries []contents.Summary) error { return visit(segment, summaries) }}
-	r.record = summarizing(r.entry)
-	return s.read(ctx, sel, r)
-}
-
 // summarizing returns a visitor of records that passes on their summaries.
 func summarizing(visit func([]contents.Summary) error) func(*archive.Record, pprofile.Profiles) error {
 	return func(record *archive.Record, pd pprofile.Profiles) error {
@@ -84,8 +75,6 @@ type reading struct {
 	entry func([]contents.Summary) error
 	// parts: entry gets summaries of which a part is in the time range, too.
 	parts bool
-	// segment, unless it is nil, gets the index of each segment in the list, before anything of the segment.
-	segment func(int)
 	// suffices reports whether entry can use a summary. If it cannot, the record is read. nil is always.
 	suffices func(*contents.Summary) bool
 	// filter is what record gets of a payload, if that is not the selection.

@@ -131,7 +131,7 @@ func (c *Catalog) list(ctx context.Context, from time.Time) (listing, error) {
 // Live returns the segments that may have selected Profiles, by a list that may be as old as MaxAge. It is that of a query.Lister.
 func (c *Catalog) Live(ctx context.Context, sel *query.Selection) ([]*store.Segment, error) {
 	from, to := sel.Range()
-	from = from.Add(-lookBack)
+	from = from.Add(-query.Around)
 	list, err := c.list(ctx, from)
 	if err != nil {
 		return nil, err
@@ -153,9 +153,6 @@ func (c *Catalog) Live(ctx context.Context, sel *query.Selection) ([]*store.Segm
 	}
 	return selected, cmp.Or(ctx.Err(), list.failed)
 }
-
-// lookBack is that of store.Live.
-const lookBack = 15 * time.Minute
 
 // Expire makes the next lists new ones.
 func (c *Catalog) Expire() {
@@ -194,8 +191,8 @@ func (c *Catalog) Extent(ctx context.Context) (all Extent, err error) {
 	return all, nil
 }
 
-// Visit gets Profiles of a series. No further ones of the series start before next. An error ends the scan.
-type Visit func(key *contents.Key, profiles []contents.Total, next uint64) error
+// Visit gets a summary, with the values of the labels by, and what of it is in the range: nil if nothing is. An error ends the scan.
+type Visit func(values []string, of *contents.Summary, in *contents.Total) error
 
 // TotalOf returns the total of a summary: of snapshots, those before the latest do not count.
 func TotalOf(s *contents.Summary) contents.Total {
@@ -223,67 +220,29 @@ func within(p *contents.Total, from, to uint64) (part contents.Total, ok bool) {
 	return part, true
 }
 
-// Scan calls visit for the Profiles of each series that start in the range of a selection, by the entries of their records. Of those of
+// Scan calls visit for the summaries of each selected series by labels, which query.EachProcess reads: also around the range. Of those of
 // which a part is in the range it estimates that part. selects says of each series whether it is visited. missed gets what cannot be read.
-func (c *Catalog) Scan(ctx context.Context, sel *query.Selection, selects func(*contents.Key) bool, missed *Missing, visit Visit) error {
-	source := c.Source(missed)
-	byStart := &sorted{Catalog: c}
-	source.Stores = []query.Lister{byStart}
+func (c *Catalog) Scan(ctx context.Context, sel *query.Selection, by []string, selects func(*contents.Key) bool, missed *Missing, visit Visit) error {
 	from, to := uint64(max(0, sel.From.UnixNano())), uint64(max(0, sel.To.UnixNano()))
 	selected := map[contents.Key]bool{}
-	return source.EachEntry(ctx, sel, func(segment int, summaries []contents.Summary) error {
-		for i := range summaries {
-			of := &summaries[i]
-			isSelected, known := selected[of.Key]
-			if !known {
-				isSelected = selects(&of.Key)
-				selected[of.Key] = isSelected
-			}
-			if !isSelected {
-				continue
-			}
-			total := TotalOf(of)
-			if in, ok := within(&total, from, to); ok {
-				if err := visit(&of.Key, []contents.Total{in}, byStart.next(segment)); err != nil {
-					return err
-				}
-			}
+	return c.Source(missed).EachProcess(ctx, sel, by, func(values []string, of *contents.Summary) error {
+		total := TotalOf(of)
+		in, some := within(&total, from, to)
+		isSelected, known := selected[of.Key]
+		if !known && some { // only those of the range are offered
+			isSelected = selects(&of.Key)
+			selected[of.Key] = isSelected
+		} else if !known {
+			isSelected = true
 		}
-		return nil
+		switch {
+		case !isSelected:
+			return nil
+		case !some:
+			return visit(values, of, nil)
+		}
+		return visit(values, of, &in)
 	})
-}
-
-// sorted lists segments by the start of their Profiles.
-type sorted struct {
-	*Catalog
-
-	starts []uint64 // of the segments of the last list
-}
-
-func (s *sorted) Live(ctx context.Context, sel *query.Selection) ([]*store.Segment, error) {
-	segments, err := s.Catalog.Live(ctx, sel)
-	slices.SortStableFunc(segments, func(a, b *store.Segment) int { return cmp.Compare(startOf(a), startOf(b)) })
-	s.starts = s.starts[:0]
-	for _, of := range segments {
-		s.starts = append(s.starts, startOf(of))
-	}
-	return segments, err
-}
-
-// startOf is when the Profiles of a segment start at the earliest, 0 if its name does not say it.
-func startOf(s *store.Segment) uint64 {
-	if s.Partial {
-		return 0
-	}
-	return uint64(max(0, s.Start.UnixNano()))
-}
-
-// next returns a time before which nothing starts in later segments.
-func (s *sorted) next(segment int) uint64 {
-	if segment+1 < len(s.starts) {
-		return s.starts[segment+1]
-	}
-	return math.MaxUint64
 }
 
 // Missing is what was not read of a selection.

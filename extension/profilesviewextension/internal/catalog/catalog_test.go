@@ -60,14 +60,12 @@ func record(t *testing.T, service string, at time.Time, value int64) store.Recor
 // scanned returns the sum by service of a range.
 func scanned(t *testing.T, c *Catalog, from, to time.Time) map[string]int64 {
 	t.Helper()
-	sums, least, missed := map[string]int64{}, map[contents.Key]uint64{}, &Missing{}
+	sums, missed := map[string]int64{}, &Missing{}
 	require.NoError(t, query.Repeat(func() error {
 		clear(sums)
-		clear(least)
-		return c.Scan(t.Context(), &query.Selection{From: from, To: to}, all, missed, func(series *contents.Key, profiles []contents.Total, next uint64) error {
-			for _, p := range profiles {
-				assert.GreaterOrEqual(t, p.Start, least[*series])
-				sums[series.Service] += p.Sum
+		return c.Scan(t.Context(), &query.Selection{From: from, To: to}, nil, all, missed, func(_ []string, of *contents.Summary, in *contents.Total) error {
+			if in != nil {
+				sums[of.Service] += in.Sum
 			}
 			return nil
 		})
@@ -216,7 +214,7 @@ func TestFilesThatMayCountTwiceAreNamed_A5(t *testing.T) {
 	require.NoError(t, os.WriteFile(compacted, content[:len(content)-1], 0o600))
 	sel := &query.Selection{From: now.Add(-time.Hour), To: now}
 	for range 2 {
-		require.NoError(t, c.Scan(t.Context(), sel, all, missed, func(*contents.Key, []contents.Total, uint64) error { return nil }))
+		require.NoError(t, c.Scan(t.Context(), sel, nil, all, missed, func([]string, *contents.Summary, *contents.Total) error { return nil }))
 		_, err := c.Source(missed).List(t.Context(), sel)
 		require.NoError(t, err)
 	}

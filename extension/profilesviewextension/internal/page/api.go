@@ -31,10 +31,32 @@ type apiRow struct {
 	Sum      int64     `json:"sum"`
 	// Saturated: Sum is the largest or least int64, and the sum may be above or below that.
 	Saturated bool `json:"saturated,omitempty"`
-	// Covered is for how many seconds of the range there are profiles. The last ones of Sum may be longer: Measured is
-	// for how many seconds they are in total.
-	Covered  float64 `json:"covered_seconds"`
-	Measured float64 `json:"measured_seconds"`
+	// Rate is the sum per second of all processes, averaged over the time that has data, and PerProcess that of one. Snapshots, and profiles
+	// without a duration, have none.
+	Rate       *float64 `json:"rate,omitempty"`
+	PerProcess *float64 `json:"rate_per_process,omitempty"`
+	// Processes is how many processes there were, and of snapshots how many live: Sum is theirs.
+	Processes int `json:"processes"`
+	// Covered is the profiled time of all processes.
+	Covered *float64 `json:"covered_seconds,omitempty"`
+	// Age is how long before the end of the range the latest snapshot was.
+	Age *float64 `json:"age_seconds,omitempty"`
+}
+
+// rowOf returns the row of a total.
+func rowOf(t *total, sel *query.Selection) apiRow {
+	row := apiRow{
+		kind: t.kind, Start: query.TimeOf(t.First), End: query.TimeOf(t.Last), Profiles: t.Profiles, Samples: t.Samples,
+		Sum: t.Sum, Saturated: sampletypes.Saturated(t.Sum), Processes: t.Processes,
+	}
+	switch {
+	case t.Snapshot:
+		age := sel.To.Sub(query.TimeOf(t.At)).Seconds()
+		row.Processes, row.Age = t.Living, &age
+	case t.hasRate():
+		row.Rate, row.PerProcess, row.Covered = &t.Rate, &t.PerProcess, &t.Covered
+	}
+	return row
 }
 
 // unreadPart is what the response of /api/services lacks.
@@ -56,9 +78,7 @@ func (p *Page) apiServices(w http.ResponseWriter, r *http.Request) error {
 	}
 	rows := make([]apiRow, len(totals))
 	for i, t := range totals {
-		rows[i] = apiRow{
-			t.kind, query.TimeOf(t.First), query.TimeOf(t.Last), t.Profiles, t.Samples, t.Sum, sampletypes.Saturated(t.Sum), t.Covered.Seconds(), t.Measured.Seconds(),
-		}
+		rows[i] = rowOf(t, params.selected)
 	}
 	unread := []unreadPart{}
 	for _, err := range missed.Failed {

@@ -59,10 +59,10 @@ func (o *offered) filters() (texts []string) {
 func (p *Page) offer(ctx context.Context, params *params) (*offered, error) {
 	found := newOffered()
 	all := &query.Selection{From: params.selected.From, To: params.selected.To}
-	err := p.catalog.Scan(ctx, all, func(k *contents.Key) bool {
+	err := p.catalog.Scan(ctx, all, nil, func(k *contents.Key) bool {
 		found.add(k)
 		return false
-	}, &catalog.Missing{}, nil)
+	}, &catalog.Missing{}, func([]string, *contents.Summary, *contents.Total) error { return nil })
 	if err == nil {
 		found.labels, err = p.catalog.Labels(ctx, params.selected)
 	}

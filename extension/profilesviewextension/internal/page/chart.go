@@ -11,15 +11,12 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
 
-// A chart has at most maxBuckets bars and usually at least minBuckets.
+// A chart has at most maxBuckets bars.
 const (
 	maxBuckets  = 60
-	minBuckets  = 4
 	chartHeight = 28
 	maxTicks    = 4
 )
@@ -41,110 +38,27 @@ func roundUp(least time.Duration) time.Duration {
 	return days * 24 * time.Hour //nolint:durationcheck // a number of days
 }
 
-// chart shows a kind of a service over time: the measured rate of intervals, or the level of snapshots.
-type chart struct {
-	*query.Selection
-	kind kind
-	// bar is the length of a bar: the longest Profile fits into it, and a series that sends Profiles regularly has one in each.
-	bar time.Duration
+// barSize estimates the bytes of a bar with its part of the path.
+const barSize = 128
 
-	// The following are by bar.
-	sent  []bool // a Profile starts in it: of intervals, one of the service, perhaps of another kind
-	sums  []float64
-	spans []sampletypes.Spans // of intervals
-
-	levels map[uint64][]level // by series: in bars that may get further snapshots
+// bars returns how long a bar of a range is, and how many there are.
+func bars(sel *query.Selection) (length time.Duration, n int) {
+	all := sel.To.Sub(sel.From)
+	length = roundUp(all / maxBuckets)
+	return length, int((all + length - 1) / length)
 }
 
-// level is the last snapshot of a series in a bar.
-type level struct {
-	bar   int
-	start uint64
-	sum   float64
-}
-
-// barSize and levelSize estimate the bytes of a bar, with its part of the path, and of a level with its part of the map.
-const (
-	barSize   = 128
-	levelSize = 128
-)
-
-func newChart(t *total, sel *query.Selection) *chart {
-	length := sel.To.Sub(sel.From)
-	bar := roundUp(max(length/maxBuckets, min(t.longest, length), min(t.interval*3/2, length/minBuckets)))
-	bars := (length + bar - 1) / bar
-	return &chart{sel, t.kind, bar, make([]bool, bars), make([]float64, bars), make([]sampletypes.Spans, bars), map[uint64][]level{}}
-}
-
-// at returns the bar of a time.
-func (c *chart) at(start uint64) int {
-	from := uint64(c.From.UnixNano())
-	return int((max(start, from) - from) / uint64(c.bar))
-}
-
-// add adds the Profiles that a catalog.Visit gets, also those of other kinds, and returns how many bytes more it takes.
-func (c *chart) add(s *contents.Key, profiles []contents.Total, next uint64) (size int64) {
-	shown := kindOf(s) == c.kind
-	if c.kind.Snapshot {
-		if shown {
-			size = c.addLevels(s.Snapshot, profiles, next)
-		}
-		return size
+// steps returns the bars of a total in a range, NaN for a gap.
+func (t *total) steps(sel *query.Selection) []float64 {
+	length, n := bars(sel)
+	values := slices.Repeat([]float64{math.NaN()}, n)
+	if t.series == nil {
+		return values
 	}
-	for i := range profiles {
-		p := &profiles[i]
-		bar := c.at(p.Start)
-		if c.sent[bar] = true; !shown {
-			continue
+	for i, step := range t.series.Steps(uint64(sel.From.UnixNano()), uint64(length), n) {
+		if step.Data > 0 {
+			values[i] = step.Rate
 		}
-		spans := &c.spans[bar]
-		size -= int64(spans.Retained())
-		spans.Since = min(p.Start, next)
-		spans.Add(p.Start, p.Start+p.Covered)
-		size += int64(spans.Retained())
-		c.sums[bar] += float64(p.Sum)
-	}
-	return size
-}
-
-// addLevels is add for the snapshots of a series.
-func (c *chart) addLevels(series uint64, profiles []contents.Total, next uint64) int64 {
-	levels := c.levels[series]
-	before := len(levels)
-	for i := range profiles {
-		p := &profiles[i]
-		bar := c.at(p.Start)
-		at := slices.IndexFunc(levels, func(l level) bool { return l.bar == bar })
-		if at < 0 {
-			at, levels = len(levels), append(levels, level{bar: bar})
-		}
-		if held := levels[at]; p.Start >= held.start {
-			c.sent[bar], levels[at] = true, level{bar, p.Start, float64(p.Sum)}
-			c.sums[bar] += float64(p.Sum) - held.sum
-		}
-	}
-	levels = slices.DeleteFunc(levels, func(l level) bool { return l.bar < c.at(next) })
-	if c.levels[series] = levels; len(levels) == 0 {
-		delete(c.levels, series)
-	}
-	return int64(levelSize * (len(levels) - before))
-}
-
-// values returns the bars, NaN for a gap.
-func (c *chart) values() []float64 {
-	values := slices.Repeat([]float64{math.NaN()}, len(c.sent))
-	for i, sent := range c.sent {
-		if !sent {
-			continue
-		}
-		if values[i] = c.sums[i]; c.kind.Snapshot {
-			continue
-		}
-		measured := time.Duration(c.spans[i].Length())
-		if measured == 0 { // the profiles state no duration
-			measured = min(c.bar, c.To.Sub(c.From)-time.Duration(i)*c.bar)
-		}
-		values[i] /= measured.Seconds()
 	}
 	return values
 }
@@ -166,8 +80,10 @@ type tick struct {
 	Text string
 }
 
-func (c *chart) draw() *drawing {
-	values := c.values()
+// draw draws the rate, or the level, over time.
+func (t *total) draw(sel *query.Selection) *drawing {
+	values := t.steps(sel)
+	bar, _ := bars(sel)
 	highest := 0.0
 	for _, v := range values {
 		if !math.IsNaN(v) {
@@ -185,11 +101,11 @@ func (c *chart) draw() *drawing {
 		}
 		fmt.Fprintf(&path, "M%d %dv-%.3gh.8v%.3gz", i, chartHeight, height, height)
 	}
-	text := c.kind.value(highest)
+	text := t.kind.value(highest)
 	return &drawing{
-		Label:   fmt.Sprintf("%s by %s, highest %s", c.kind.SampleType, webui.Length(c.bar), text),
-		Highest: text, Bars: len(values), Path: path.String(), Ticks: ticks(c.From, c.From.Add(time.Duration(len(values))*c.bar)),
-		From: c.From.UnixMilli(), To: c.To.UnixMilli(), Step: c.bar.Milliseconds(),
+		Label:   fmt.Sprintf("%s by %s, highest %s", t.SampleType, webui.Length(bar), text),
+		Highest: text, Bars: len(values), Path: path.String(), Ticks: ticks(sel.From, sel.From.Add(time.Duration(len(values))*bar)),
+		From: sel.From.UnixMilli(), To: sel.To.UnixMilli(), Step: bar.Milliseconds(),
 	}
 }
 

@@ -5,17 +5,19 @@ package page
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"html/template"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/rate"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
@@ -68,7 +70,9 @@ type service struct {
 type row struct {
 	*total
 	Value    string
+	Each     string // the processes, and the rate of each
 	Base     string
+	BaseEach string
 	Change   string // in percent
 	By       string // the change in numbers
 	Trend    string // class of the change
@@ -148,8 +152,14 @@ func (p *Page) overview(w http.ResponseWriter, r *http.Request) error {
 	}
 	o.addServices(totals, base)
 	o.paginate(values.Get("page"))
-	if err := p.addCharts(r.Context(), selected, o.Services, room); err != nil {
-		return err
+	_, n := bars(params.selected)
+	for _, service := range o.Services {
+		for _, row := range service.Rows {
+			if err := room.take(barSize * int64(n)); err != nil {
+				return err
+			}
+			row.Chart = row.draw(params.selected)
+		}
 	}
 	writePage(w, http.StatusOK, "overview", o)
 	return nil
@@ -203,7 +213,7 @@ func (o *overview) addServices(totals, base []*total) {
 		s.Query = o.narrowed(s.Name).with(nil, "q")
 		for _, r := range s.Rows {
 			if r.isCPU() {
-				s.cpu += r.measured(o.selected)
+				s.cpu += r.Rate
 			}
 		}
 		standing := s.order()
@@ -274,20 +284,24 @@ func newRow(params *params, t, base *total) *row {
 	r := &row{total: t, Query: params.with(shown, slices.Concat(ownOfOverview, selectingBase)...), Value: none, Base: none}
 	v, was := 0.0, 0.0
 	if t.Profiles > 0 {
-		v = t.measured(params.selected)
-		r.Value, r.Coverage, r.Newest = t.value(v), t.coverage(params.selected), webui.Ago(params.now.Sub(query.TimeOf(t.Last)))
+		v = t.shown()
+		r.Value, r.Each = t.written(), t.each(params.now, params.selected)
+		r.Coverage, r.Newest = t.coverage(params.selected), webui.Ago(params.now.Sub(query.TimeOf(t.Last)))
 	}
 	if base != nil {
-		was = base.measured(params.base)
-		r.Base, r.Before = t.value(was), base.coverage(params.base)
+		was = base.shown()
+		r.Base, r.BaseEach, r.Before = base.written(), base.each(params.now, params.base), base.coverage(params.base)
 	}
 	if base == nil || t.Profiles == 0 {
 		return r
 	}
 	r.Difference = params.with(shown, ownOfOverview...)
+	if !t.hasRate() || !base.hasRate() {
+		return r
+	}
 	r.By, r.Trend = signed(t.value, v-was), "down"
-	if was != 0 {
-		r.Change = signed(func(v float64) string { return fmt.Sprintf("%.3g %%", v) }, (v-was)/was*100)
+	if change, ok := rate.Change(was, v); ok {
+		r.Change = signed(func(v float64) string { return fmt.Sprintf("%.3g %%", v) }, change*100)
 	}
 	switch {
 	case min(t.Samples, base.Samples) < fewSamples:
@@ -309,22 +323,72 @@ func signed(write func(float64) string, v float64) string {
 	return "+" + write(v)
 }
 
-// coverage says of which profiles the value is.
+// hasRate reports whether the profiles have a rate, or a level.
+func (t *total) hasRate() bool { return t.Snapshot || t.Data > 0 }
+
+// shown is the rate of the series, or the sum of the living snapshots.
+func (t *total) shown() float64 {
+	if t.Snapshot {
+		return float64(t.Sum)
+	}
+	return t.Rate
+}
+
+// written writes what is shown, or the sum of profiles that have no rate.
+func (t *total) written() string {
+	if !t.hasRate() {
+		return t.quantity(float64(t.Sum))
+	}
+	return t.value(t.shown())
+}
+
+// each says how many processes the value is of.
+func (t *total) each(now time.Time, sel *query.Selection) string {
+	count := func(n int) string {
+		if n == 1 {
+			return "1 process"
+		}
+		return webui.Count(n, "processe")
+	}
+	switch {
+	case t.Snapshot && now.Sub(sel.To) < time.Minute:
+		return "now, of " + count(t.Living)
+	case t.Snapshot:
+		return "at the end, of " + count(t.Living)
+	case !t.hasRate():
+		return ""
+	}
+	text, mean := count(t.Processes), int(math.Round(max(1, t.MeanProcesses)))
+	if mean < t.Processes {
+		text = count(mean) + " at a time of " + strconv.Itoa(t.Processes)
+	}
+	if t.Processes > 1 {
+		text += ", " + t.value(t.PerProcess) + " each"
+	}
+	return text
+}
+
+// coverage says how much of the time of the processes was profiled, and how much of the range has data.
 func (t *total) coverage(sel *query.Selection) string {
 	if t.Snapshot {
-		return "last of each process"
+		return ""
 	}
-	covered, length := 100*float64(t.Covered)/float64(sel.To.Sub(sel.From)), webui.Length(sel.To.Sub(sel.From))
+	if !t.hasRate() {
+		return "the sum: profiles without a duration"
+	}
+	covered, length := 100*t.Coverage(), sel.To.Sub(sel.From)
 	percent := fmt.Sprintf("%.0f", covered)
 	switch {
-	case covered == 0:
-		return "profiles without a duration"
 	case covered < 0.1:
 		percent = "under 0.1"
 	case covered < 1:
 		percent = fmt.Sprintf("%.1f", covered)
 	}
-	return "profiled " + percent + " % of " + length
+	text := "profiled " + percent + " %"
+	if data := time.Duration(t.Data * float64(time.Second)); data.Round(time.Second) < length.Round(time.Second) {
+		text += " of " + webui.Length(data) + " in " + webui.Length(length)
+	}
+	return text
 }
 
 // selector selects the profile type, or without one the sample type.
@@ -333,17 +397,6 @@ func (k kind) selector() string {
 		return ":" + k.SampleType
 	}
 	return k.Type
-}
-
-// measured returns the rate of intervals while they were profiled, or the level of snapshots.
-func (t *total) measured(sel *query.Selection) float64 {
-	switch {
-	case t.Snapshot:
-		return float64(t.Sum)
-	case t.Measured == 0:
-		return float64(t.Sum) / sel.To.Sub(sel.From).Seconds()
-	}
-	return float64(t.Sum) / t.Measured.Seconds()
 }
 
 // paginate keeps the services of a page.
@@ -366,32 +419,4 @@ func (o *overview) paginate(number string) {
 	if to < total {
 		o.Next = o.with(map[string]string{"page": strconv.Itoa(page + 1)})
 	}
-}
-
-// addCharts draws the charts of the services.
-func (p *Page) addCharts(ctx context.Context, selected *scope, services []*service, room *room) error {
-	charts := map[string][]*chart{}
-	for _, s := range services {
-		for _, r := range s.Rows {
-			c := newChart(r.total, selected.Selection)
-			if err := room.take(barSize * int64(len(c.sent))); err != nil {
-				return err
-			}
-			charts[s.Name] = append(charts[s.Name], c)
-		}
-	}
-	shown := func(s *contents.Key) bool { return charts[s.Service] != nil }
-	err := p.scan(ctx, selected, shown, func(s *contents.Key, profiles []contents.Total, next uint64) error {
-		size := int64(0)
-		for _, c := range charts[s.Service] { // none of another page
-			size += c.add(s, profiles, next)
-		}
-		return room.take(size)
-	})
-	for _, s := range services {
-		for i, r := range s.Rows {
-			r.Chart = charts[s.Name][i].draw()
-		}
-	}
-	return err
 }

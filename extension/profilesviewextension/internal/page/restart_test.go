@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/processes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
@@ -52,6 +53,7 @@ func writeIndexed(t testing.TB, root, service string, from, to time.Time) {
 			Key:   contents.Key{Service: service, Type: "cpu", SampleType: "cpu", Unit: "nanoseconds"},
 			Total: contents.Total{Start: start, Latest: start, End: end, Covered: uint64(10 * time.Second), Profiles: 1, Samples: 1000, Sum: 30e9},
 		}
+		summary.Rows = []processes.Row{{Hash: 1, Start: start, End: end, Covered: summary.Covered, Value: summary.Sum, Profiles: 1, Processes: 1}}
 		entry := b.Add(&contents.Entry{Start: start, End: end, Samples: 1000, Summaries: []contents.Summary{summary}, Labels: &labels.Set{}})
 		x.Records = append(x.Records, segment.Record{Offset: int64(len(x.Records)), Length: 1, Entry: entry})
 		bounds.Add(start, end, to)

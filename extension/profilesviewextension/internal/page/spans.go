@@ -51,7 +51,7 @@ func (t *tracePage) addSpans(spans spanTotals) {
 	}
 	for id, totals := range spans {
 		text := hex.EncodeToString(id[:])
-		ofSpan := byService(totals.sorted(t.selected.To), func(total *total) *row {
+		ofSpan := byService(totals.sorted(t.selected), func(total *total) *row {
 			shown := between("", t.selected.From, t.selected.To)
 			shown["service"], shown["type"], shown["span_id"] = total.Service, total.selector(), text
 			return &row{total: total, Value: total.quantity(float64(total.Sum)), Query: t.with(shown)}

@@ -9,13 +9,13 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"time"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/rate"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
@@ -63,71 +63,50 @@ type total struct {
 	Sum int64 // saturated
 	// First is the earliest start, and Last the latest end, in nanoseconds since the epoch.
 	First, Last uint64
-	// Covered is the time of the range in which a Profile was taken, of intervals only. Measured is all of the time in
-	// which one was taken that is in Sum: the last ones may end after the range.
-	Covered, Measured time.Duration
 
-	longest, interval time.Duration // of a Profile, and between those of a series
+	// series has the processes. It is nil in a total of a trace.
+	series *query.Series
+	rate.Summary
+	Living int    // processes, of snapshots
+	At     uint64 // time of the latest snapshot
 
-	spans  sampletypes.Spans
-	series map[uint64]*series // by Snapshot of the key
+	latest map[uint64]contents.Total // snapshot, by Snapshot of the key
 }
 
-// series is what a total keeps of a series.
-type series struct {
-	first, last uint64 // start of a Profile
-	count       int
-	snapshot    contents.Total // the last one
-}
-
-func (t *total) add(s *contents.Key, profiles []contents.Total, next uint64) {
-	of := t.series[s.Snapshot]
-	if of == nil {
-		of = &series{first: math.MaxUint64}
-		t.series[s.Snapshot] = of
+func (t *total) add(s *contents.Key, p *contents.Total) {
+	if t.Profiles == 0 || p.Start < t.First {
+		t.First = p.Start
 	}
-	for _, p := range profiles {
-		of.first, of.last, of.count = min(of.first, p.Start), max(of.last, p.Start), of.count+1
-		t.longest = max(t.longest, time.Duration(min(p.End-p.Start, math.MaxInt64)))
-		if t.Profiles == 0 || p.Start < t.First {
-			t.First = p.Start
-		}
-		t.Last = max(t.Last, p.End)
-		t.Profiles += p.Profiles
-		if s.Snapshot == 0 {
-			t.Samples += p.Samples
-			t.Sum = sampletypes.AddSaturated(t.Sum, p.Sum)
-			t.spans.Since = min(p.Start, next)
-			t.spans.Add(p.Start, p.Start+p.Covered)
-		} else if p.Latest >= of.snapshot.Latest {
-			of.snapshot = p
-		}
+	t.Last = max(t.Last, p.End)
+	t.Profiles += p.Profiles
+	if s.Snapshot == 0 {
+		t.Samples += p.Samples
+		t.Sum = sampletypes.AddSaturated(t.Sum, p.Sum)
+	} else if p.Latest >= t.latest[s.Snapshot].Latest {
+		t.latest[s.Snapshot] = *p
 	}
 }
 
 // retained estimates the bytes that are freed when the total is finished.
 func (t *total) retained() int64 {
-	const seriesSize = 160 // with its place in the map
-	return int64(t.spans.Retained() + seriesSize*len(t.series))
+	const latestSize = 200 // with its place in the map
+	return int64(latestSize * len(t.latest))
 }
 
-// finish computes the values that depend on all Profiles.
-func (t *total) finish(to time.Time) {
-	for _, s := range t.series {
-		t.Samples += s.snapshot.Samples
-		t.Sum = sampletypes.AddSaturated(t.Sum, s.snapshot.Sum)
-		if s.count > 1 {
-			t.interval = max(t.interval, time.Duration(s.last-s.first)/time.Duration(s.count-1))
-		}
+// finish computes the values that depend on all Profiles of a range.
+func (t *total) finish(from, to uint64) {
+	for _, s := range t.latest {
+		t.Samples += s.Samples
+		t.Sum = sampletypes.AddSaturated(t.Sum, s.Sum)
 	}
-	t.Measured = time.Duration(t.spans.Length())
-	t.Covered = t.Measured
-	for _, s := range t.spans.Union() {
-		if end := uint64(to.UnixNano()); s.End > end {
-			t.Covered -= time.Duration(s.End - max(s.Start, end))
-		}
+	t.latest = nil
+	if t.series == nil {
+		return
 	}
-	t.spans, t.series = sampletypes.Spans{}, nil
+	t.Summary = t.series.Summary(from, to)
+	if t.Snapshot {
+		t.Sum, t.Living, t.At = t.series.Living(from, to)
+	}
 }
 
 // totals are those of all kinds.
@@ -159,18 +138,17 @@ func (p *Page) room() *room { return &room{limit: p.options().MaxMemory} }
 // totalSize estimates the bytes of a total with its row of a page or of JSON, and its place in a map.
 const totalSize = 1 << 10
 
-// add is a catalog.Visit. It returns an error if there is no room.
-func (t *totals) add(s *contents.Key, profiles []contents.Total, next uint64) error {
+// add adds a part of the Profiles of a series. It returns an error if there is no room.
+func (t *totals) add(s *contents.Key, in *contents.Total) error {
 	k := kindOf(s)
 	of, size := t.of[k], int64(0)
 	if of == nil {
 		t.room.totals++
-		const gap = uint64(100 * time.Millisecond) // profilers restart between two intervals
-		of, size = &total{kind: k, spans: sampletypes.Spans{Gap: gap}, series: map[uint64]*series{}}, totalSize+4*s.TextSize()
+		of, size = &total{kind: k, latest: map[uint64]contents.Total{}}, totalSize+4*s.TextSize()
 		t.of[k] = of
 	}
 	before := of.retained()
-	of.add(s, profiles, next)
+	of.add(s, in)
 	return t.room.take(size + of.retained() - before)
 }
 
@@ -189,14 +167,15 @@ func (t *totals) addPayload(record *archive.Record, pd pprofile.Profiles) error 
 }
 
 func (t *totals) addSummary(s *contents.Summary) error {
-	return t.add(&s.Key, []contents.Total{catalog.TotalOf(s)}, 0)
+	total := catalog.TotalOf(s)
+	return t.add(&s.Key, &total)
 }
 
-// sorted finishes the totals and sorts them by service, type and sample type.
-func (t *totals) sorted(to time.Time) []*total {
+// sorted finishes the totals of a range and sorts them by service, type and sample type.
+func (t *totals) sorted(sel *query.Selection) []*total {
 	for _, total := range t.of {
 		t.room.size -= total.retained()
-		total.finish(to)
+		total.finish(uint64(sel.From.UnixNano()), uint64(sel.To.UnixNano()))
 	}
 	return slices.SortedFunc(maps.Values(t.of), compareTotals)
 }
@@ -209,9 +188,6 @@ type scope struct {
 	by string
 	// offers: selects must get the series of all services of the range.
 	offers bool
-
-	read   map[contents.Key][]contents.Total // of a scope whose sums are in no index, nil before it was read
-	missed catalog.Missing                   // of what was read
 }
 
 // scopeOf is the scope of a selection.
@@ -221,83 +197,57 @@ func scopeOf(ctx context.Context, sel *query.Selection) *scope {
 
 // totals returns those of all kinds, by service, type and sample type. They take room.
 func (p *Page) totals(ctx context.Context, s *scope, room *room) ([]*total, *catalog.Missing, error) {
-	byKind := newTotals(room)
-	if err := p.scan(ctx, s, s.selects, byKind.add); err != nil {
-		return nil, nil, err
-	}
-	return byKind.sorted(s.To), &s.missed, nil
-}
-
-// scan is Scan of the catalog, whose sums are by service and type. For a scope by other labels the files are read, once, and
-// visit gets all of it.
-func (p *Page) scan(ctx context.Context, s *scope, selects func(*contents.Key) bool, visit catalog.Visit) error {
-	if s.by == "" && !s.SelectsSamples() {
-		return p.catalog.Scan(ctx, s.scanned(), selects, &s.missed, visit)
-	}
-	if s.read == nil {
-		if err := p.read(ctx, s); err != nil {
-			return err
-		}
-	}
-	for key, profiles := range s.read {
-		if err := visit(&key, profiles, 0); err != nil {
-			return err
-		}
-	}
-	return ctx.Err()
-}
-
-// scanned selects the files to scan: all of the range if the page offers other services, too.
-func (s *scope) scanned() *query.Selection {
-	if s.offers {
-		return &query.Selection{From: s.From, To: s.To}
-	}
-	return s.Selection
-}
-
-// read reads the files of a scope.
-func (p *Page) read(ctx context.Context, s *scope) (err error) {
-	if s.offers {
-		if err := p.catalog.Scan(ctx, s.scanned(), s.selects, &s.missed, func(*contents.Key, []contents.Total, uint64) error { return nil }); err != nil {
-			return err
-		}
-	}
-	source := p.catalog.Source(&s.missed)
+	missed := &catalog.Missing{}
 	var by []string
+	ofSamples := s.by != "" || s.SelectsSamples()
+	scanned := s.Selection
+	if s.offers {
+		scanned = &query.Selection{From: s.From, To: s.To}
+	}
+	if s.offers && ofSamples { // of what is not selected, the index says enough
+		err := p.catalog.Scan(ctx, scanned, nil, s.selects, missed, func([]string, *contents.Summary, *contents.Total) error { return nil })
+		if err != nil {
+			return nil, nil, err
+		}
+		scanned = s.Selection
+	}
 	if s.by != "" {
 		by = []string{s.by}
 	}
-	s.read = map[contents.Key][]contents.Total{}
-	room := p.options().MaxMemory / readShare
-	err = source.EachSummary(ctx, s.Selection, by, func(values []string, of *contents.Summary) error {
-		if room -= s.add(*of, values); room < 0 {
-			return fmt.Errorf("the sums by label take more than %d MiB of memory, a quarter of the part of max_memory that a query has: "+
-				"select less, by service, type or time", p.options().MaxMemory/readShare>>20)
+	byKind, collector := newTotals(room), query.NewSeriesCollector(s.Selection, (room.limit-room.size)/seriesShare)
+	err := p.catalog.Scan(ctx, scanned, by, s.selects, missed, func(values []string, of *contents.Summary, in *contents.Total) error {
+		key := of.Key
+		if s.by != "" {
+			key.Service = values[0]
 		}
-		return nil
+		if in != nil {
+			if err := byKind.add(&key, in); err != nil {
+				return err
+			}
+		} else if !s.MatchesKey(ctx, &of.Key) {
+			return nil
+		}
+		renamed := *of
+		renamed.Key = key
+		before := collector.Size()
+		if err := collector.Add(nil, &renamed); err != nil {
+			return err
+		}
+		return room.take(collector.Size() - before)
 	})
-	return err
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, series := range collector.Series() {
+		if t := byKind.of[kind(series.Kind)]; t != nil {
+			t.series = series
+		}
+	}
+	return byKind.sorted(s.Selection), missed, nil
 }
 
-// readShare is the part of the memory of a query that the Profiles of a scope take at most: a page has two of them.
-const readShare = 4
-
-// add adds a summary of profiles with these values of the label by, and returns the bytes that it takes.
-func (s *scope) add(of contents.Summary, values []string) (size int64) {
-	total := catalog.TotalOf(&of)
-	if !s.selects(&of.Key) || total.Start < uint64(s.From.UnixNano()) || total.Start >= uint64(s.To.UnixNano()) {
-		return 0
-	}
-	if s.by != "" {
-		of.Service = values[0]
-	}
-	const totalSize, keySize = 128, 512 // with spare places
-	if s.read[of.Key] == nil {
-		size = keySize + of.TextSize()
-	}
-	s.read[of.Key] = append(s.read[of.Key], total)
-	return size + totalSize
-}
+// seriesShare is the part of the memory of a query that the times of processes take at most.
+const seriesShare = 2
 
 // compareTotals sorts by service, type and sample type, and then snapshots come last.
 func compareTotals(a, b *total) int { return query.Kind(a.kind).Compare(query.Kind(b.kind)) }

@@ -61,7 +61,7 @@ func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	t.Errors = missed.Notes()
-	t.Services = byService(byKind.sorted(sel.To), func(total *total) *row { return &row{total: total, Value: total.quantity(float64(total.Sum))} })
+	t.Services = byService(byKind.sorted(sel), func(total *total) *row { return &row{total: total, Value: total.quantity(float64(total.Sum))} })
 	t.addLinks()
 	t.addSpans(spans)
 	found, err := p.offer(r.Context(), params)

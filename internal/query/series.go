@@ -1,0 +1,253 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package query
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/processes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/rate"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
+)
+
+// Around is how far before and after a range Series and EachProcess read: what is there tells how often a process is profiled, and where
+// the first and last intervals of the range cease to stand.
+const Around = 15 * time.Minute
+
+// Series is the time of the processes of a kind, with the same values of some labels. Its methods are those of rate.Series: they
+// compute all rates and levels that readers show.
+type Series struct {
+	Kind
+
+	// Values are those of the labels by which profiles were grouped.
+	Values []string
+	// First is the earliest start in the range of the selection, and Last the latest end, in nanoseconds since the epoch. They are 0 if
+	// there is none.
+	First, Last uint64
+	rate.Series
+}
+
+// Bounds returns the time range of a selection in nanoseconds since the epoch, or where it has no bound, that of the series.
+func (s *Series) Bounds(sel *Selection) (from, to uint64) {
+	from, to = s.First, s.Last+1
+	if !sel.From.IsZero() {
+		from = nanosecondsOf(sel.From)
+	}
+	if !sel.To.IsZero() {
+		to = nanosecondsOf(sel.To)
+	}
+	return from, max(from, to)
+}
+
+// Series returns the time of the processes of the selected Profiles, by kind and values of the labels by, in this order. by are no
+// KeyLabels. It includes what is in Around before and after the range. It takes that from the index of a file if the index has it.
+//
+// With a selection by attributes of samples, or by such labels, values are those of the samples that are selected, and the time is that of the
+// Profiles that have any.
+func (s *Source) Series(ctx context.Context, sel *Selection, by []string) (all []*Series, err error) {
+	err = Repeat(func() error {
+		c := NewSeriesCollector(sel, s.Options.MaxMemory/windowShare)
+		err = s.EachProcess(ctx, sel, by, c.Add)
+		all = c.Series()
+		return err
+	})
+	return all, err
+}
+
+// EachProcess calls visit with summaries that have the Rows of the selected Profiles, and their values of the labels by. Rows may be of
+// times outside of the range, up to Around before and after it.
+func (s *Source) EachProcess(ctx context.Context, sel *Selection, by []string, visit func(values []string, of *contents.Summary) error) error {
+	reached := *sel
+	if !sel.From.IsZero() {
+		reached.From = sel.From.Add(-Around)
+	}
+	if !sel.To.IsZero() {
+		reached.To = sel.To.Add(Around)
+	}
+	// Records are selected by time as entries are, so that the Profiles are those of the table.
+	whole := *sel
+	whole.From, whole.To = time.Time{}, time.Time{}
+	reach := func(values []string, of *contents.Summary) error {
+		if _, none := reached.timeOf(of); none {
+			return nil
+		}
+		return visit(values, of)
+	}
+	r := &reading{parts: true}
+	if len(by) > 0 {
+		r = s.division(by, nil, func(_ int, values []string, of *contents.Summary) error { return reach(values, of) })
+	} else {
+		r.entry = func(summaries []contents.Summary) error {
+			for i := range summaries {
+				if err := reach(nil, &summaries[i]); err != nil {
+					return err
+				}
+			}
+			return ctx.Err()
+		}
+		r.record = summarizing(r.entry)
+	}
+	r.filter = &whole
+	return s.read(ctx, &reached, r)
+}
+
+// SeriesCollector collects Series from summaries.
+//
+// When the rows take too much memory, those of a process that begin in the same slot of time are joined, as a window of merging does.
+// Rates stay what they are, and steps that are longer than a slot.
+type SeriesCollector struct {
+	from, to    uint64
+	all         map[string]*collected // by kind and values
+	size, limit int64                 // in bytes
+	slot        uint64                // in nanoseconds; 0 if nothing is joined
+	key         []byte
+}
+
+type collected struct {
+	Series
+
+	rows map[uint64][]processes.Row // by process
+}
+
+const (
+	// rowSize and processSize estimate the memory of a row, with what computing rates takes, and of a process.
+	rowSize     = 160
+	processSize = 250
+	// leastSlot is the first slot, which is doubled until there is room, up to the part slotShare of the range.
+	leastSlot = uint64(time.Minute)
+	slotShare = 48
+)
+
+// NewSeriesCollector returns one for the range of a selection, which takes at most limit bytes.
+func NewSeriesCollector(sel *Selection, limit int64) *SeriesCollector {
+	c := &SeriesCollector{from: nanosecondsOf(sel.From), to: math.MaxUint64, all: map[string]*collected{}, limit: limit}
+	if sel.From.IsZero() {
+		c.from = 0
+	}
+	if !sel.To.IsZero() {
+		c.to = nanosecondsOf(sel.To)
+	}
+	return c
+}
+
+// Add adds the Rows of a summary that has these values of labels, which it keeps. An error says what to narrow.
+func (c *SeriesCollector) Add(values []string, of *contents.Summary) error {
+	s := c.seriesOf(values, &of.Key)
+	for i := range of.Rows {
+		row := of.Rows[i]
+		if row.Start < c.to && (row.End > c.from || row.Start >= c.from) {
+			if first := max(row.Start, c.from); s.First == 0 || first < s.First {
+				s.First = first
+			}
+			s.Last = max(s.Last, row.End)
+		}
+		s.rows[row.Hash] = c.joined(s.rows[row.Hash], row, s.Snapshot)
+	}
+	for c.size > c.limit {
+		if !c.coarsen() {
+			return fmt.Errorf("the times of processes take more than %d MiB of memory; %s", c.limit>>20, narrow)
+		}
+	}
+	return nil
+}
+
+func (c *SeriesCollector) seriesOf(values []string, key *contents.Key) *collected {
+	snapshot := byte('0')
+	if key.Snapshot != 0 {
+		snapshot = '1'
+	}
+	c.key = append(c.key[:0], snapshot)
+	for _, text := range [...]string{key.Service, key.Type, key.SampleType, key.Unit, key.PeriodType, key.PeriodUnit} {
+		c.key = append(append(c.key, text...), 0)
+	}
+	for _, text := range values {
+		c.key = append(append(c.key, text...), 0)
+	}
+	s := c.all[string(c.key)]
+	if s == nil {
+		const seriesSize = 1 << 10
+		s = &collected{Series: Series{Kind: KindOf(key), Values: values}, rows: map[uint64][]processes.Row{}}
+		s.Snapshots = s.Snapshot
+		c.all[string(c.key)] = s
+		c.size += seriesSize + 2*int64(len(c.key))
+	}
+	return s
+}
+
+// joined returns the rows of a process with one more.
+func (c *SeriesCollector) joined(rows []processes.Row, row processes.Row, snapshot bool) []processes.Row {
+	if n := len(rows); n > 0 && c.slot > 0 && rows[n-1].Start/c.slot == row.Start/c.slot {
+		last := &rows[n-1]
+		switch {
+		case !snapshot:
+			*last = processes.Join(rows[n-1:], []processes.Row{row})[0]
+		case row.Start > last.Start:
+			*last = row
+		case row.Start == last.Start: // a part of it
+			last.Value = processes.AddSaturated(last.Value, row.Value)
+		}
+		return rows
+	}
+	if len(rows) == 0 {
+		c.size += processSize
+	}
+	c.size += rowSize
+	return append(rows, row)
+}
+
+// coarsen makes slots longer. It returns false if they would be too long.
+func (c *SeriesCollector) coarsen() bool {
+	slot, first, last := max(leastSlot, 2*c.slot), c.to, c.from
+	for _, s := range c.all {
+		if s.Last > 0 {
+			first, last = min(first, s.First), max(last, s.Last)
+		}
+	}
+	if last = min(last, c.to); slot > (last-min(first, last))/slotShare {
+		return false
+	}
+	c.slot = slot
+	for _, s := range c.all {
+		for process, rows := range s.rows {
+			c.size -= processSize + int64(len(rows))*rowSize
+			slices.SortStableFunc(rows, func(a, b processes.Row) int { return cmp.Compare(a.Start, b.Start) })
+			var joined []processes.Row
+			for _, row := range rows {
+				joined = c.joined(joined, row, s.Snapshot)
+			}
+			s.rows[process] = joined
+		}
+	}
+	return true
+}
+
+// Size estimates the memory in bytes.
+func (c *SeriesCollector) Size() int64 { return c.size }
+
+// Series returns what was collected, by kind and values. Nothing can be added after it.
+func (c *SeriesCollector) Series() []*Series {
+	all := make([]*Series, 0, len(c.all))
+	for _, s := range c.all {
+		for process, rows := range s.rows {
+			for i := range rows {
+				row := &rows[i]
+				s.Add(rate.Interval{
+					Process: process, Start: row.Start, End: row.End, Covered: row.Covered, Value: row.Value, Profiles: row.Profiles, Processes: row.Processes,
+				})
+			}
+		}
+		s.rows = nil
+		all = append(all, &s.Series)
+	}
+	slices.SortFunc(all, func(a, b *Series) int {
+		return cmp.Or(a.Compare(b.Kind), slices.CompareFunc(a.Values, b.Values, strings.Compare))
+	})
+	return all
+}
