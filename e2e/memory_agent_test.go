@@ -100,7 +100,7 @@ func TestAgentSurvivesBombsAndEndlessBodies_M3(t *testing.T) {
 	awaitScrapes(t, box, a, names, rounds)
 	a.await(t, "files", func() bool {
 		box.requireAlive(t, a.collector)
-		return a.metric(t, "otelcol_receiver_pprof_files") >= len(bombs)+1
+		return a.metric(t, "otelcol_receiver_profiles_file_files", `receiver="profiles_file/files"`) >= len(bombs)+1
 	})
 	g.await(t, "small profiles", func() bool {
 		sums := totalsOf(g.written(t))

@@ -22,8 +22,8 @@ import (
 func TestExamplesAreValid(t *testing.T) {
 	parallel(t)
 	for page, examples := range map[string]int{
-		"receiver/pprofreceiver/README.md":             4,
-		"receiver/profilesfilereceiver/README.md":      1,
+		"receiver/pprofreceiver/README.md":             3,
+		"receiver/profilesfilereceiver/README.md":      2,
 		"processor/profilesdedupprocessor/README.md":   1,
 		"exporter/profilesfileexporter/README.md":      1,
 		"exporter/pprofexporter/README.md":             1,

@@ -31,7 +31,7 @@ func TestNullTurnsAnOptionalSectionOff(t *testing.T) {
 		require.NoError(t, err, out)
 		return conf
 	}
-	sections := []string{"receivers.pprof.server", "receivers.pprof.remote", "receivers.pprof.file", "receivers.pprof.self", "exporters.profiles_file.compact"}
+	sections := []string{"receivers.pprof.server", "receivers.pprof.remote", "receivers.pprof.self", "exporters.profiles_file.compact"}
 	var off []string
 	for _, section := range sections {
 		off = append(off, "--set="+section+"=null")

@@ -16,7 +16,7 @@
 // allows that.
 //
 // Options.MaxMemory bounds the memory of a record, raw and decoded, also if a file lies about
-// its lengths. [Record.Parts] divides a record that takes too much when it is decoded.
+// its lengths.
 package archive
 
 import (
@@ -64,7 +64,6 @@ type Record struct {
 	File     string
 	Number   int   // from 1
 	Offset   int64 // where it starts in the file, or -1
-	End      int64 // where it ends, or -1
 	Encoding Encoding
 	// Data is valid until the next record is read. A chunk of a recording has none.
 	Data []byte
@@ -83,12 +82,6 @@ func (o *Options) RecordOf(record Record) *Record {
 // Fail returns err as an *Error of the record.
 func (r *Record) Fail(err error) error {
 	return &Error{File: r.File, Record: r.Number, Offset: r.Offset, Err: err}
-}
-
-// Part is some records of a file of the profiles_file exporter, one after the other. The zero value is all of a file.
-type Part struct {
-	Start, End int64 // of their bytes in the file; the End 0 stands for that of the file
-	Before     int   // the number of records before them
 }
 
 // Error says what is wrong with a file or with a record of it.

@@ -32,7 +32,7 @@ var options = &archive.Options{MaxMemory: 64 << 20}
 // read returns what the file holds, and the texts of the errors.
 func read(t *testing.T, path string) (read []pprofile.Profiles, failed []string) {
 	t.Helper()
-	for record, err := range options.Records(t.Context(), archive.File{Path: path}, archive.Part{}) {
+	for record, err := range options.Records(archive.File{Path: path}) {
 		if err == nil {
 			var pd pprofile.Profiles
 			if pd, err = record.Profiles(); err == nil {
@@ -159,7 +159,7 @@ func TestRecordsReadsRecordingsChunkByChunk(t *testing.T) {
 	path := write(t, "large.jfr", whole, chunk(1, true), chunk(2, false), chunk(3, false))
 	options := archive.Options{MaxMemory: int64(16 * len(whole))}
 	var offsets []int64
-	for record, err := range options.Records(t.Context(), archive.File{Path: path}, archive.Part{}) {
+	for record, err := range options.Records(archive.File{Path: path}) {
 		if err != nil {
 			assert.ErrorContains(t, err, fmt.Sprintf("record 2 at byte %d: jfr: chunk 2, byte ", len(whole)))
 			continue
@@ -521,7 +521,7 @@ func TestRecordsThatAreTooLargeNameTheSetting_V2(t *testing.T) {
 	} {
 		options := archive.Options{MaxMemory: 16 << 20, Setting: "max_memory"}
 		var texts []string
-		for _, err := range options.Records(t.Context(), archive.File{Path: write(t, name, test.content)}, archive.Part{}) {
+		for _, err := range options.Records(archive.File{Path: write(t, name, test.content)}) {
 			require.Error(t, err)
 			texts = append(texts, err.Error())
 		}

@@ -4,8 +4,6 @@
 package archive
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -13,43 +11,12 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"golang.org/x/sync/errgroup"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
 )
 
-// Object is an object of an object store, such as a file or its index.
-type Object interface {
-	Size() int64
-	// Reader reads the object until ctx ends. It may read ahead up to end. Its error is a *StorageError, or wraps fs.ErrNotExist if
-	// the object was removed or changed after it was listed.
-	Reader(ctx context.Context, end int64) io.ReaderAt
-	// Fetch reads parts ahead, several in one request if they are close to each other. Readers then need no request for them,
-	// and have the error if there was one.
-	Fetch(ctx context.Context, parts []Part)
-}
-
-// StorageError says that an object store did not answer or denied access, so that nothing is known about the files.
-type StorageError struct {
-	Operation, Path string
-	Err             error
-}
-
-func (e *StorageError) Error() string { return e.Operation + " " + e.Path + ": " + e.Err.Error() }
-
-func (e *StorageError) Unwrap() error { return e.Err }
-
-// IsStorageError reports whether err is or wraps a *StorageError.
-func IsStorageError(err error) bool {
-	_, is := errors.AsType[*StorageError](err)
-	return is
-}
-
 // Stats counts what was read.
 type Stats struct {
-	Requests atomic.Int64 // to object stores
-	Bytes    atomic.Int64
+	Bytes atomic.Int64
 }
 
 // content is an open file.
@@ -61,15 +28,7 @@ type content struct {
 	close func()
 }
 
-// open opens a file, of which the caller reads a part. An incomplete file may have been closed, and so renamed, after it was
-// found.
-func (o *Options) open(ctx context.Context, file File, part Part) (*content, error) {
-	if file.Object != nil {
-		return ofObject(ctx, file.Object, part), nil
-	}
-	return o.owned(open(file.Path))
-}
-
+// open opens a file. An incomplete one may have been closed, and so renamed, after it was found.
 func open(path string) (*os.File, error) {
 	if path == Stdin {
 		return os.Stdin, nil
@@ -82,15 +41,6 @@ func open(path string) (*os.File, error) {
 		return regularfile.Open(strings.TrimSuffix(path, partialSuffix))
 	}
 	return f, err
-}
-
-func ofObject(ctx context.Context, object Object, part Part) *content {
-	end := object.Size()
-	if part.End > 0 {
-		end = min(end, part.End)
-	}
-	reader := object.Reader(ctx, end)
-	return &content{io.NewSectionReader(reader, 0, object.Size()), reader, object.Size(), func() {}}
 }
 
 // owned returns the content of a file that was opened for it.
@@ -138,42 +88,4 @@ func (c *counter) ReadAt(p []byte, offset int64) (int, error) {
 	n, err := c.file.ReadAt(p, offset)
 	c.stats.Bytes.Add(int64(n))
 	return n, err
-}
-
-const (
-	// FilesAhead is for how many files one call of FetchIndexes or Fetch is.
-	FilesAhead = 64
-	// fetching is how many objects are fetched at once.
-	fetching = 32
-	// fetchShare is the part of MaxMemory that fetched parts may take.
-	fetchShare = 16
-)
-
-// Fetch fetches parts of files in object stores together, for Records.
-func (o *Options) Fetch(ctx context.Context, files []File, parts [][]Part) {
-	o.fetch(ctx, len(files), func(i int) (Object, []Part) { return files[i].Object, parts[i] })
-}
-
-// fetch fetches parts of n objects, up to a share of the memory limit.
-func (o *Options) fetch(ctx context.Context, n int, of func(i int) (Object, []Part)) {
-	var group errgroup.Group
-	group.SetLimit(fetching)
-	room := o.MaxMemory / fetchShare
-	for i := range n {
-		object, parts := of(i)
-		if object == nil {
-			continue
-		}
-		for _, part := range parts {
-			room -= cmp.Or(part.End, object.Size()) - part.Start
-		}
-		if room < 0 {
-			break
-		}
-		group.Go(panics.Guarded(func() error {
-			object.Fetch(ctx, parts)
-			return nil
-		}))
-	}
-	panics.Rethrow(group.Wait()) // readers have the errors
 }

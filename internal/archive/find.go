@@ -29,10 +29,6 @@ type File struct {
 	Size int64
 	// Modified is when the file was last written, in nanoseconds since the epoch, 0 for standard input.
 	Modified int64
-	// Index: there is an index beside it.
-	Index bool
-	// Object and IndexObject are the file and its index in an object store, nil for files of the operating system.
-	Object, IndexObject Object
 }
 
 // Find lists the files that paths name, each once. A directory stands for the regular files

@@ -6,7 +6,6 @@ package archive
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -21,11 +20,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 )
 
-// Records yields the records of a file, of which the part must be all, and an *Error for each part of it that cannot be read. A *StorageError is the
-// last: the file may be well, but its store is not.
-func (o *Options) Records(ctx context.Context, file File, part Part) iter.Seq2[*Record, error] {
+// Records yields the records of a file, and an *Error for each part of it that cannot be read.
+func (o *Options) Records(file File) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
-		opened, err := o.open(ctx, file, part)
+		opened, err := o.owned(open(file.Path))
 		if err != nil {
 			yield(nil, &Error{File: file.Path, Err: withoutPath(err)})
 			return
@@ -61,10 +59,6 @@ func (o *Options) readAll(from *content, path string, yield func(*Record, error)
 	r := &recordReader{options: o, file: from, size: from.size, path: path, yield: yield}
 	err := r.read()
 	if err == nil {
-		return
-	}
-	if IsStorageError(err) {
-		yield(nil, err)
 		return
 	}
 	failed := &Error{File: path, Offset: -1, Err: withoutPath(err)}
@@ -198,7 +192,7 @@ func (r *recordReader) readRecords() error {
 		tooLarge, isTooLarge := errors.AsType[*segment.SizeError](err)
 		switch {
 		case err == nil:
-			r.emit(Record{Encoding: OTLPProto, Offset: reader.Start(), End: reader.Offset(), Data: data})
+			r.emit(Record{Encoding: OTLPProto, Offset: reader.Start(), Data: data})
 		case errors.Is(err, io.EOF):
 			return nil
 		case !damaged:
@@ -234,7 +228,7 @@ func (r *recordReader) readSingle(content io.Reader, encoding Encoding) error {
 			return err
 		}
 	}
-	r.emit(Record{Encoding: encoding, End: -1, Data: data})
+	r.emit(Record{Encoding: encoding, Data: data})
 	return nil
 }
 
@@ -264,7 +258,7 @@ func (r *recordReader) readChunks(from io.ReaderAt, size int64) error {
 			r.fail(offset, err)
 			continue
 		}
-		r.emit(Record{Encoding: JFR, Offset: offset, End: -1, chunk: pd, size: int64(report.Bytes)})
+		r.emit(Record{Encoding: JFR, Offset: offset, chunk: pd, size: int64(report.Bytes)})
 	}
 	return nil
 }
@@ -288,7 +282,7 @@ func (r *recordReader) readLines(content *bufio.Reader, offset int64) error {
 		}
 		switch record := bytes.TrimSpace(line); {
 		case json.Valid(record):
-			r.emit(Record{Encoding: OTLPJSON, Offset: offset, End: -1, Data: record})
+			r.emit(Record{Encoding: OTLPJSON, Offset: offset, Data: record})
 		case len(record) == 0:
 		case isTooDeep(record):
 			r.fail(offset, wire.ErrTooDeep)
@@ -376,7 +370,7 @@ func (r *recordReader) readPrefixed(content *bufio.Reader, offset int64) error {
 		if err != nil {
 			r.fail(at, err)
 		} else {
-			r.emit(Record{Encoding: encoding, Offset: at, End: offset, Data: data})
+			r.emit(Record{Encoding: encoding, Offset: at, Data: data})
 		}
 	}
 	return nil

@@ -27,7 +27,7 @@ func TestRecordsDoesNotWaitForANamedPipe_V7(t *testing.T) {
 	require.Empty(t, failed)
 	require.Empty(t, found)
 	var o Options
-	for record, err := range o.Records(t.Context(), files[0], Part{}) {
+	for record, err := range o.Records(files[0]) {
 		assert.Nil(t, record)
 		assert.ErrorIs(t, err, regularfile.ErrNotRegular)
 	}

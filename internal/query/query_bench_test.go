@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
@@ -73,7 +72,7 @@ func BenchmarkQuery(b *testing.B) {
 	s := source(b, payloads...)
 	runs := []func(){
 		func() {
-			for record, err := range s.Options.Records(b.Context(), s.Files[0], archive.Part{}) {
+			for record, err := range s.Options.Records(s.Files[0]) {
 				require.NoError(b, err)
 				profiletest.Unmarshal(b, record.Data)
 			}

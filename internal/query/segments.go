@@ -257,7 +257,7 @@ func (p *plan) record(of *planned, data []byte, options *archive.Options) *archi
 		encoding = archive.OTLPJSON
 	}
 	return options.RecordOf(archive.Record{
-		File: p.Name(), Number: of.number + 1, Offset: at.Offset, End: at.Offset + at.Length, Encoding: encoding, Data: data,
+		File: p.Name(), Number: of.number + 1, Offset: at.Offset, Encoding: encoding, Data: data,
 	})
 }
 

@@ -94,7 +94,7 @@ func (s *Source) read(ctx context.Context, sel *Selection, r *reading) error {
 		}
 	}
 	for _, file := range s.Files {
-		for record, err := range s.Options.Records(ctx, file, archive.Part{}) {
+		for record, err := range s.Options.Records(file) {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}

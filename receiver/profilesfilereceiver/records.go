@@ -62,7 +62,7 @@ func (r *fileReceiver) storedRecords(f *openFile) iter.Seq2[*archive.Record, err
 			tooLarge, isTooLarge := errors.AsType[*segment.SizeError](err)
 			switch {
 			case err == nil:
-				record = r.archive.RecordOf(archive.Record{File: f.Path, Number: number, Offset: reader.Start(), End: reader.Offset(), Encoding: encoding, Data: data})
+				record = r.archive.RecordOf(archive.Record{File: f.Path, Number: number, Offset: reader.Start(), Encoding: encoding, Data: data})
 			case isTooLarge:
 				err = &archive.Error{File: f.Path, Record: number, Offset: damage.Offset, Err: r.archive.TooLarge(tooLarge.Size)}
 			case isDamage:
@@ -153,7 +153,7 @@ func (r *fileReceiver) translate(ctx context.Context, f *openFile, number int, p
 	_, isSystem := errors.AsType[syscall.Errno](err)
 	switch {
 	case err == nil:
-		return r.archive.RecordOf(archive.Record{File: f.Path, Number: number, Offset: -1, End: -1, Encoding: archive.OTLPProto, Data: data}), nil
+		return r.archive.RecordOf(archive.Record{File: f.Path, Number: number, Offset: -1, Encoding: archive.OTLPProto, Data: data}), nil
 	case ctx.Err() != nil:
 		return nil, errShutdown
 	case isSystem, errors.Is(err, io.EOF):
