@@ -64,13 +64,7 @@ func (s *Source) Series(ctx context.Context, sel *Selection, by []string) (all [
 // EachProcess calls visit with summaries that have the Rows of the selected Profiles, and their values of the labels by. Rows may be of
 // times outside of the range, up to Around before and after it.
 func (s *Source) EachProcess(ctx context.Context, sel *Selection, by []string, visit func(values []string, of *contents.Summary) error) error {
-	reached := *sel
-	if !sel.From.IsZero() {
-		reached.From = sel.From.Add(-Around)
-	}
-	if !sel.To.IsZero() {
-		reached.To = sel.To.Add(Around)
-	}
+	reached := sel.around()
 	// Records are selected by time as entries are, so that the Profiles are those of the table.
 	whole := *sel
 	whole.From, whole.To = time.Time{}, time.Time{}
@@ -95,7 +89,7 @@ func (s *Source) EachProcess(ctx context.Context, sel *Selection, by []string, v
 		r.record = summarizing(r.entry)
 	}
 	r.filter = &whole
-	return s.read(ctx, &reached, r)
+	return s.read(ctx, reached, r)
 }
 
 // SeriesCollector collects Series from summaries.
