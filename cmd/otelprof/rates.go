@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/google/pprof/profile"
+
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/rate"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
@@ -37,25 +39,60 @@ type rated struct {
 // ratedOf computes what people read of a total.
 func (a *app) ratedOf(t *query.Total, sel *query.Selection) *rated {
 	r := &rated{Row: t.Row}
-	if t.Series == nil {
-		return r
+	if t.Series != nil {
+		a.rate(r, t.Series, sel)
 	}
-	from, to := t.Series.Bounds(sel)
-	r.summary = t.Series.Summary(from, to)
+	return r
+}
+
+// rate sets what is computed from a series.
+func (a *app) rate(r *rated, of *query.Series, sel *query.Selection) {
+	from, to := of.Bounds(sel)
+	r.summary = of.Summary(from, to)
 	r.Processes = r.summary.Processes
 	end := a.now
 	if !sel.To.IsZero() {
 		end, r.ended = sel.To, a.now.Sub(sel.To) >= time.Minute
 	}
 	if r.Snapshot {
-		if sum, living, at := t.Series.Living(from, to); at > 0 { // without a time, none is known to be the last one
+		if sum, living, at := of.Living(from, to); at > 0 { // without a time, none is known to be the last one
 			age := end.Sub(query.TimeOf(at)).Seconds()
 			r.Sum, r.Saturated, r.Processes, r.Age = sum, sampletypes.Saturated(sum), living, &age
 		}
 	} else if r.summary.Data > 0 {
 		r.Rate, r.PerProcess, r.Covered = &r.summary.Rate, &r.summary.PerProcess, &r.summary.Covered
 	}
-	return r
+}
+
+// headline is the first line of top, and makes the duration of a pprof the covered time of all processes. It is "" if the profiles have
+// no rate, and no time.
+func (a *app) headline(result *query.Result, p *profile.Profile, sel *query.Selection) string {
+	shown, err := p.SampleIndexByName("")
+	if err != nil {
+		return ""
+	}
+	for _, of := range result.Series {
+		if of.SampleType != p.SampleType[shown].Type || of.Unit != p.SampleType[shown].Unit {
+			continue
+		}
+		r := &rated{Row: query.Row{Kind: of.Kind}}
+		a.rate(r, of, sel)
+		switch {
+		case r.Age != nil:
+			total := int64(0)
+			for _, s := range p.Sample {
+				total = sampletypes.AddSaturated(total, s.Value[shown])
+			}
+			if total != r.Sum {
+				a.note("The functions are those of the last snapshot of each resource, also of processes that have ended")
+			}
+			return fmt.Sprintf("Living: %s %s (%s)\n", r.written(), r.of(), r.coverage())
+		case r.Rate != nil:
+			p.DurationNanos = int64(*r.Covered * 1e9)
+			return fmt.Sprintf("Rate: %s, of %s (profiled %s)\n", r.written(), r.of(), r.coverage())
+		}
+	}
+	return ""
 }
 
 // written is the rate of the series, or the sum of its living snapshots.

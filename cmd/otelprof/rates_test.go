@@ -117,3 +117,23 @@ func TestLsShowsTheRateOfTheSeries(t *testing.T) {
 	assert.Regexp(t, `(?m)^checkout +- +objects +400 .* +now, of 4 processes +\d+ s ago `, table)
 	assert.Regexp(t, `(?m)^checkout .* at the end, of 4 processes +\d+ s before `, succeed(t, "ls", "--to=-6m", dir))
 }
+
+func TestTopShowsTheRateOfTheSeries(t *testing.T) {
+	dir := written(t, services().payloads)
+	for service, want := range map[string][]string{
+		"replicas":  {"Rate: 1.20 cores, of 3 processes, 0.40 cores each (profiled 16.9 % of 19 min 50 s)\n", "Duration: 600s, Total samples = 240s (40.00%)"},
+		"restarted": {"Rate: 0.50 cores, of 1 process at a time of 4, 0.50 cores each (", "Duration: 200s, Total samples = 100s (50.00%)"},
+		"sometimes": {"Rate: 0.20 cores, of 1 process (", "Duration: 600s, Total samples = 120s (20.00%)"},
+		"idle":      {"Rate: 0 cores, of 1 process (", "Duration: 200s, Total samples = 0"},
+	} {
+		top := succeed(t, "top", "--service", service, dir)
+		for _, text := range want {
+			assert.Contains(t, top, text, service)
+		}
+	}
+	_, top, notes := otelprof(t, "top", "--service", "checkout", dir)
+	assert.Regexp(t, `^Living: 400 ns now, of 4 processes \(\d+ s ago\)\n`, top)
+	assert.Contains(t, notes, "also of processes that have ended")
+	together := succeed(t, "top", "--service", "replicas", "--service", "restarted", dir)
+	assert.Contains(t, together, "Rate: 1.70 cores, of 4 processes at a time of 7, ")
+}

@@ -30,6 +30,9 @@ type Result struct {
 	Profiles pprofile.Profiles
 	// Superseded is the number of Profiles that a later snapshot replaced.
 	Superseded int
+	// Series have the time of the processes of the range, without what is Around it, and those of all services together. They are only
+	// there if the Source is Timed.
+	Series []*Series
 
 	maxMemory int64 // of the query
 }
