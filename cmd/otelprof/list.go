@@ -22,7 +22,7 @@ import (
 func (a *app) ls() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ls PATH...",
-		Short: "List services and profile types, with rates, processes and time range",
+		Short: "List services and profile types, with rates, sums and time range",
 		Long: `List rates and totals by service, profile type and sample type.
 
 The rate is that of the series: per second, of all processes, whether they are

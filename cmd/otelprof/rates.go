@@ -79,13 +79,6 @@ func (a *app) headline(result *query.Result, p *profile.Profile, sel *query.Sele
 		a.rate(r, of, sel)
 		switch {
 		case r.Age != nil:
-			total := int64(0)
-			for _, s := range p.Sample {
-				total = sampletypes.AddSaturated(total, s.Value[shown])
-			}
-			if total != r.Sum {
-				a.note("The functions are those of the last snapshot of each resource, also of processes that have ended")
-			}
 			return fmt.Sprintf("Living: %s %s (%s)\n", r.written(), r.of(), r.coverage())
 		case r.Rate != nil:
 			p.DurationNanos = int64(*r.Covered * 1e9)

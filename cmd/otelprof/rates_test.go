@@ -133,7 +133,8 @@ func TestTopShowsTheRateOfTheSeries(t *testing.T) {
 	}
 	_, top, notes := otelprof(t, "top", "--service", "checkout", dir)
 	assert.Regexp(t, `^Living: 400 ns now, of 4 processes \(\d+ s ago\)\n`, top)
-	assert.Contains(t, notes, "also of processes that have ended")
+	assert.Contains(t, notes, "Only snapshots of living processes count; those of ended ones skipped: 12\n")
+	assert.Contains(t, top, " of 400ns total\n")
 	together := succeed(t, "top", "--service", "replicas", "--service", "restarted", dir)
 	assert.Contains(t, together, "Rate: 1.70 cores, of 4 processes at a time of 7, ")
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -16,6 +17,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/processes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 )
@@ -91,8 +93,41 @@ func (s *Source) merge(ctx context.Context, sel *Selection, total bool) (*Result
 	result := &Result{Profiles: window.Emit(""), Superseded: window.Counts().Superseded, maxMemory: s.Options.MaxMemory}
 	if times != nil {
 		result.Series = times.Series()
+		result.removeEnded(sel)
 	}
 	return result, nil
+}
+
+// removeEnded removes the snapshots of processes that do not live at the end of the range.
+func (r *Result) removeEnded(sel *Selection) {
+	living := map[uint64]bool{}
+	for _, of := range r.Series {
+		if of.Snapshots {
+			maps.Copy(living, of.LivingProcesses(of.Bounds(sel)))
+		}
+	}
+	if len(living) == 0 { // they state no time
+		return
+	}
+	dict := r.Profiles.Dictionary()
+	r.Profiles.ResourceProfiles().RemoveIf(func(rp pprofile.ResourceProfiles) bool {
+		resource := processes.HashResource(rp.Resource().Attributes())
+		rp.ScopeProfiles().RemoveIf(func(sp pprofile.ScopeProfiles) bool {
+			sp.Profiles().RemoveIf(func(p pprofile.Profile) bool {
+				if !sampletypes.IsSnapshot(dict, p, sampletypes.SnapshotSampleTypes) {
+					return false
+				}
+				rows, _ := processes.Of(dict, resource, p, 0) // of a malformed table, the resource is the process
+				ended := !slices.ContainsFunc(rows, func(row processes.Row) bool { return living[row.Hash] })
+				if ended {
+					r.Ended++
+				}
+				return ended
+			})
+			return sp.Profiles().Len() == 0
+		})
+		return rp.ScopeProfiles().Len() == 0
+	})
 }
 
 // addTotal adds the Profiles of a payload, those of all services together.
