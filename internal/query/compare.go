@@ -6,6 +6,7 @@ package query
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/google/pprof/profile"
@@ -26,6 +27,64 @@ type Comparison struct {
 // is nil. Of intervals the base is multiplied by the ratio of the time ranges, of which one without an end ends now. Apart
 // is that of Difference.
 func Compare(ctx context.Context, source *Source, sel *Selection, baseSource *Source, base *Selection, now time.Time, apart bool) (*Comparison, error) {
+	return compare(ctx, source, sel, baseSource, base, apart, func(_, _ *profile.Profile) (float64, error) {
+		if selected, ofBase := sel.length(now), base.length(now); selected > 0 && ofBase > 0 {
+			return selected / ofBase, nil
+		}
+		return 1, nil
+	})
+}
+
+// CompareRates is Compare for one source and base. Of intervals the base is multiplied so that its total differs from that of the selection as
+// their rates do, or not at all if the profiles have no rate.
+func CompareRates(ctx context.Context, source *Source, sel, base *Selection, apart bool) (*Comparison, error) {
+	return compare(ctx, source, sel, source, base, apart, func(selected, ofBase *profile.Profile) (float64, error) {
+		rates, err := source.ratesOf(ctx, sel)
+		if err != nil {
+			return 1, err
+		}
+		before, err := source.ratesOf(ctx, base)
+		if err != nil {
+			return 1, err
+		}
+		sums, sumsBefore := totalsOf(selected), totalsOf(ofBase)
+		for _, t := range selected.SampleType { // those of one pprof were counted in the same time
+			timed, timedBefore := sums[t.Type]/rates[t.Type], sumsBefore[t.Type]/before[t.Type]
+			if factor := timed / timedBefore; factor > 0 && !math.IsInf(factor, 0) {
+				return factor, nil
+			}
+		}
+		return 1, nil
+	})
+}
+
+// ratesOf returns the rates of the selected intervals by sample type.
+func (s *Source) ratesOf(ctx context.Context, sel *Selection) (map[string]float64, error) {
+	all, err := s.Series(ctx, sel, nil)
+	rates := map[string]float64{}
+	for _, of := range all {
+		if !of.Snapshots {
+			summary := of.Summary(of.Bounds(sel))
+			rates[of.SampleType] += summary.Rate
+		}
+	}
+	return rates, err
+}
+
+// totalsOf returns the sums of a pprof by sample type.
+func totalsOf(p *profile.Profile) map[string]float64 {
+	sums := map[string]float64{}
+	for _, sample := range p.Sample {
+		for i, t := range p.SampleType {
+			sums[t.Type] += float64(sample.Value[i])
+		}
+	}
+	return sums
+}
+
+func compare(
+	ctx context.Context, source *Source, sel *Selection, baseSource *Source, base *Selection, apart bool, factor func(selected, base *profile.Profile) (float64, error),
+) (*Comparison, error) {
 	result, err := source.Merge(ctx, sel, true)
 	if err != nil {
 		return nil, err
@@ -52,8 +111,10 @@ func Compare(ctx context.Context, source *Source, sel *Selection, baseSource *So
 	if err != nil {
 		return nil, fmt.Errorf("the base: %w", err)
 	}
-	if selected, ofBase := sel.length(now), base.length(now); !snapshots && selected > 0 && ofBase > 0 {
-		c.Factor = selected / ofBase
+	if !snapshots {
+		if c.Factor, err = factor(c.Pprof, p); err != nil {
+			return nil, err
+		}
 	}
 	c.Pprof, err = Difference(c.Pprof, p, c.Factor, source.Options.MaxMemory, apart)
 	return c, err
