@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/rate"
 )
 
 // Comparison is a selection as one pprof, minus that of a base, if there is one.
@@ -19,6 +21,9 @@ type Comparison struct {
 	Result *Result
 	// Factor is the factor of the base's values.
 	Factor float64
+	// RateOf is the sample type whose rates were compared, or nil. Rate and BaseRate are the sums of the series: Rate, Covered and Alive.
+	RateOf         *profile.ValueType
+	Rate, BaseRate rate.Summary
 	// Notes tell a reader how to understand the sums.
 	Notes []string
 }
@@ -38,7 +43,8 @@ func Compare(ctx context.Context, source *Source, sel *Selection, baseSource *So
 // CompareRates is Compare for one source and base. Of intervals the base is multiplied so that its total differs from that of the selection as
 // their rates do, or not at all if the profiles have no rate.
 func CompareRates(ctx context.Context, source *Source, sel, base *Selection, apart bool) (*Comparison, error) {
-	return compare(ctx, source, sel, source, base, apart, func(selected, ofBase *profile.Profile) (float64, error) {
+	var rated Comparison
+	c, err := compare(ctx, source, sel, source, base, apart, func(selected, ofBase *profile.Profile) (float64, error) {
 		rates, err := source.ratesOf(ctx, sel)
 		if err != nil {
 			return 1, err
@@ -49,23 +55,29 @@ func CompareRates(ctx context.Context, source *Source, sel, base *Selection, apa
 		}
 		sums, sumsBefore := totalsOf(selected), totalsOf(ofBase)
 		for _, t := range selected.SampleType { // those of one pprof were counted in the same time
-			timed, timedBefore := sums[t.Type]/rates[t.Type], sumsBefore[t.Type]/before[t.Type]
+			timed, timedBefore := sums[t.Type]/rates[t.Type].Rate, sumsBefore[t.Type]/before[t.Type].Rate
 			if factor := timed / timedBefore; factor > 0 && !math.IsInf(factor, 0) {
+				rated.RateOf, rated.Rate, rated.BaseRate = t, rates[t.Type], before[t.Type]
 				return factor, nil
 			}
 		}
 		return 1, nil
 	})
+	if err == nil {
+		c.RateOf, c.Rate, c.BaseRate = rated.RateOf, rated.Rate, rated.BaseRate
+	}
+	return c, err
 }
 
-// ratesOf returns the rates of the selected intervals by sample type.
-func (s *Source) ratesOf(ctx context.Context, sel *Selection) (map[string]float64, error) {
+// ratesOf returns the rates of the selected intervals by sample type, with what was profiled of the time of the processes.
+func (s *Source) ratesOf(ctx context.Context, sel *Selection) (map[string]rate.Summary, error) {
 	all, err := s.Series(ctx, sel, nil)
-	rates := map[string]float64{}
+	rates := map[string]rate.Summary{}
 	for _, of := range all {
 		if !of.Snapshots {
-			summary := of.Summary(of.Bounds(sel))
-			rates[of.SampleType] += summary.Rate
+			sum, summary := rates[of.SampleType], of.Summary(of.Bounds(sel))
+			sum.Rate, sum.Covered, sum.Alive = sum.Rate+summary.Rate, sum.Covered+summary.Covered, sum.Alive+summary.Alive
+			rates[of.SampleType] = sum
 		}
 	}
 	return rates, err

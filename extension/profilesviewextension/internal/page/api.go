@@ -130,6 +130,11 @@ func (p *Page) pprof(r *http.Request, params *params, apart bool) (merged *profi
 	notes = append(notes, compared.Notes...)
 	if params.base != nil {
 		notes = append(notes, fmt.Sprintf("Difference to the base, %s, multiplied by %.4g: they differ as their rates", spanText(params.base), compared.Factor))
+		if of := compared.RateOf; of != nil {
+			written := kind{SampleType: of.Type, Unit: of.Unit}.value
+			notes = append(notes, fmt.Sprintf("%s: %s, profiled %.2g %% of the time of the processes; base: %s, profiled %.2g %%", of.Type,
+				written(compared.Rate.Rate), 100*compared.Rate.Coverage(), written(compared.BaseRate.Rate), 100*compared.BaseRate.Coverage()))
+		}
 	}
 	return compared.Pprof, notes, nil
 }

@@ -574,6 +574,7 @@ func TestOverviewComparesRanges(t *testing.T) {
 	p, err := profile.Parse(w.Body)
 	require.NoError(t, err)
 	assert.Equal(t, int64(2e9), p.Sample[0].Value[0], "0.6 and 0.4 cores: 6 s and 4 s in 10 s")
+	assert.Contains(t, p.Comments, "cpu: 0.60 cores, profiled 17 % of the time of the processes; base: 0.40 cores, profiled 50 %")
 
 	page = s.page("/?service=checkout&from=-10m&to=-5m&base_from=-45m&base_to=-30m")
 	assert.Regexp(t, `>–</td>\s*<td class="small of"></td>\s*<td class="number base">0\.40 cores<br><span class="small">1 process</span></td><td class="small of">profiled 17 % of 1 min in 15 min</td><td class="number change "><`, page, "nothing was measured")
