@@ -46,7 +46,6 @@ require (
 require (
 	github.com/DeRuina/timberjack v1.4.9 // indirect
 	github.com/KimMachineGun/automemlimit v1.0.1 // indirect
-	github.com/bmatcuk/doublestar/v4 v4.10.4 // indirect
 	github.com/cenkalti/backoff/v7 v7.0.3 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/felixge/httpsnoop v1.1.0 // indirect

@@ -207,7 +207,7 @@ func TestKafkaReadersLoseNothing(t *testing.T) {
 	}
 	begin := func(window string) *member {
 		return fromKafka(t, address, env{"WINDOW": window},
-			"--set=receivers.kafka.session_timeout=500ms", "--set=receivers.kafka.heartbeat_interval=100ms")
+			"--set=receivers.kafka.session_timeout=3s", "--set=receivers.kafka.heartbeat_interval=100ms")
 	}
 	awaitMessages := func(reader *member) {
 		t.Helper()

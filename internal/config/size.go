@@ -66,7 +66,7 @@ func ParseSize(text string) (Size, error) {
 
 // UnmarshalScalar implements confmap.ScalarUnmarshaler: it reads texts as ParseSize does, and numbers exactly.
 func (s *Size) UnmarshalScalar(value confmap.ScalarValue) (err error) {
-	text := ""
+	var text string
 	switch raw := value.GetRaw().(type) {
 	case Size: // read and marshalled before
 		*s = raw

@@ -41,7 +41,7 @@ func TestTablesAreReadAsWritten(t *testing.T) {
 		time := r.Uint64N(1 << 62)
 		read, err := Read(Append(nil, rows, time), time)
 		require.NoError(t, err)
-		require.Equal(t, len(rows), len(read))
+		require.Len(t, read, len(rows))
 		if len(rows) > 0 {
 			require.Equal(t, rows, read)
 		}

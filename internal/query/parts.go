@@ -184,10 +184,11 @@ func (ps *parts) addTimestamp(place, sample, k int) {
 	addTime(&ps.all[place], timestamps.At(k))
 }
 
-// division divides the Profiles of a payload. The index of a part is its group times the number of steps, plus the step.
+// division divides the Profiles of a payload. The index of a part is its group times the stride, plus the step.
 type division struct {
 	groups *groups
 	steps  Steps // one of all time if there are none
+	stride int   // the number of steps, and one more if Profiles without timestamps are whole: their step is that after the last one
 	parts  parts
 
 	ofSamples []int // their groups, in one Profile
@@ -200,6 +201,7 @@ func newDivision(pd pprofile.Profiles, by []string, steps *Steps, room int64) *d
 	if steps != nil {
 		d.steps = *steps
 	}
+	d.stride = d.steps.Count
 	return d
 }
 
@@ -224,19 +226,23 @@ func (d *division) partsOf(rp pprofile.ResourceProfiles, p pprofile.Profile) []c
 	}
 	all := d.parts.finish()
 	for i := range all {
-		all[i].Whole = d.steps.Length == 0
+		all[i].Whole = d.steps.Length == 0 || all[i].Index%d.stride == d.steps.Count
 	}
 	return all
 }
 
 // divide adds the parts that steps have of a Profile. As a Selection does, a step has the timestamps that are in it, and the samples
-// without timestamps of a Profile that starts in it.
+// without timestamps of a Profile that starts in it, unless these are whole.
 func (d *division) divide(p pprofile.Profile) {
 	samples, starts := p.Samples(), d.steps.contains(uint64(p.Time()))
 	d.groupSamples(p)
+	step, counts := d.steps.Count, d.stride > d.steps.Count
+	if !counts && starts {
+		step, counts = d.steps.of(uint64(p.Time())), true
+	}
 	if !d.groups.apart() {
-		if group := d.groups.ofProfile(); starts && !d.isStamped(group) {
-			d.parts.addProfile(group*d.steps.Count + d.steps.of(uint64(p.Time())))
+		if group := d.groups.ofProfile(); counts && !d.isStamped(group) {
+			d.parts.addProfile(group*d.stride + step)
 			return
 		}
 	}
@@ -249,11 +255,10 @@ func (d *division) divide(p pprofile.Profile) {
 					d.parts.addTimestamp(d.clipped(p, group, d.steps.of(t)), i, k)
 				}
 			}
-		case !starts:
-		case d.isStamped(group):
+		case d.isStamped(group) && starts:
 			d.parts.addTo(d.clipped(p, group, d.steps.of(uint64(p.Time()))), i)
-		default:
-			d.parts.addSample(group*d.steps.Count+d.steps.of(uint64(p.Time())), i)
+		case !d.isStamped(group) && counts:
+			d.parts.addSample(group*d.stride+step, i)
 		}
 	}
 }
@@ -286,7 +291,7 @@ func (d *division) isStamped(group int) bool {
 
 // clipped returns the place of a part whose Profile is that in the step.
 func (d *division) clipped(p pprofile.Profile, group, step int) int {
-	index := group*d.steps.Count + step
+	index := group*d.stride + step
 	place, known := d.parts.find(index)
 	if !known {
 		from := d.steps.From.Add(time.Duration(step) * d.steps.Length)

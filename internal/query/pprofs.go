@@ -9,7 +9,6 @@ import (
 	"math"
 
 	"github.com/google/pprof/profile"
-
 )
 
 func overflowError(t *profile.ValueType) error {

@@ -116,7 +116,7 @@ func (s *Source) readStore(ctx context.Context, lister Lister, sel *Selection, r
 
 // reportListing is report for the error of a list, which may be several.
 func (s *Source) reportListing(err error) error {
-	if joined, several := err.(interface{ Unwrap() []error }); several { //nolint:errorlint // it is that of the list itself
+	if joined, several := err.(interface{ Unwrap() []error }); several {
 		for _, err := range joined.Unwrap() {
 			if err := s.reportListing(err); err != nil {
 				return err

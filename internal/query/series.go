@@ -64,10 +64,7 @@ func (s *Source) Series(ctx context.Context, sel *Selection, by []string) (all [
 // EachProcess calls visit with summaries that have the Rows of the selected Profiles, and their values of the labels by. Rows may be of
 // times outside of the range, up to Around before and after it.
 func (s *Source) EachProcess(ctx context.Context, sel *Selection, by []string, visit func(values []string, of *contents.Summary) error) error {
-	reached := sel.around()
-	// Records are selected by time as entries are, so that the Profiles are those of the table.
-	whole := *sel
-	whole.From, whole.To = time.Time{}, time.Time{}
+	reached, whole := sel.around()
 	reach := func(values []string, of *contents.Summary) error {
 		if _, none := reached.timeOf(of); none {
 			return nil
@@ -88,8 +85,22 @@ func (s *Source) EachProcess(ctx context.Context, sel *Selection, by []string, v
 		}
 		r.record = summarizing(r.entry)
 	}
-	r.filter = &whole
+	r.filter = whole
 	return s.read(ctx, reached, r)
+}
+
+// around returns the selection with Around before and after the range, which selects records as it does entries, and the one of all times
+// that is for their Profiles: cut ones would not be those of their table of processes.
+func (s *Selection) around() (reached, whole *Selection) {
+	around, all := *s, *s
+	if !s.From.IsZero() {
+		around.From = s.From.Add(-Around)
+	}
+	if !s.To.IsZero() {
+		around.To = s.To.Add(Around)
+	}
+	all.From, all.To = time.Time{}, time.Time{}
+	return &around, &all
 }
 
 // SeriesCollector collects Series from summaries.

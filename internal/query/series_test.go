@@ -6,6 +6,7 @@ package query_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -106,4 +107,60 @@ func TestSeriesAreBounded(t *testing.T) {
 	}
 	_, err := add(100<<10, 20)
 	assert.ErrorContains(t, err, "select less")
+}
+
+// TestStepsAddUp: what is before, in and after steps adds up, however they divide an interval.
+func TestStepsAddUp(t *testing.T) {
+	for _, length := range []int{1, 7, 60, 600} {
+		all := map[int]int64{}
+		total := int64(0)
+		steps := query.Steps{From: at(0), Length: time.Duration(length) * time.Second, Count: 1200 / length}
+		for i := range 50 {
+			value := int64(1e9 + i)
+			start, end := nano(13*i), nano(13*i+i)
+			if end > uint64(steps.To().UnixNano()) {
+				break
+			}
+			total += value
+			shares := 0.0
+			steps.Spread(start, end, value, func(step int, part int64, share float64) {
+				all[step] += part
+				shares += share
+			})
+			assert.InEpsilon(t, 1, shares, 1e-9)
+		}
+		sum := int64(0)
+		for _, v := range all {
+			sum += v
+		}
+		assert.Equal(t, total, sum, "steps of %d s", length)
+	}
+	steps, parts := query.Steps{From: at(0), Length: 10 * time.Second, Count: 2}, map[int]int64{}
+	steps.Spread(nano(-10), nano(40), 103, func(step int, part int64, _ float64) { parts[step] = part })
+	assert.Equal(t, map[int]int64{0: 21, 1: 20}, parts, "20.6 each: what is before and the first step are rounded up")
+}
+
+// TestStepsOfTimestampsAreNotSpread: only what has no timestamp is.
+func TestStepsOfTimestampsAreNotSpread(t *testing.T) {
+	stamped := profileOf{pod: "a", typ: "cpu", sampleType: "cpu", unit: "nanoseconds", start: 0, duration: 40, value: 5, timestamps: []int{3, 35}}
+	plain := profileOf{pod: "b", typ: "cpu", sampleType: "cpu", unit: "nanoseconds", start: 0, duration: 40, value: 40}
+	s := indexed(t, segment.Proto, payload(t, stamped), payload(t, plain))
+	steps := query.Steps{From: at(0), Length: 10 * time.Second, Count: 4}
+	for name, source := range map[string]*query.Source{"indexed": s.Source, "plain": s.plain} {
+		for _, by := range [][]string{nil, {"k8s.pod.name"}} {
+			got := map[int]int64{}
+			sel := &query.Selection{From: steps.From, To: steps.To()}
+			require.NoError(t, source.EachStep(t.Context(), sel, steps, by, func(step int, _ []string, of *contents.Summary) error {
+				if step >= 0 {
+					got[step] += of.Sum
+					return nil
+				}
+				for _, row := range of.Rows {
+					steps.Spread(row.Start, row.End, row.Value, func(step int, part int64, _ float64) { got[step] += part })
+				}
+				return nil
+			}))
+			assert.Equal(t, map[int]int64{0: 15, 1: 10, 2: 10, 3: 15}, got, "%s %v", name, by)
+		}
+	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/processes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 )
 
@@ -33,24 +34,71 @@ func (s Steps) contains(t uint64) bool {
 	return int64(t) >= s.From.UnixNano() && int64(t) < s.To().UnixNano()
 }
 
-// EachStep calls visit with the summaries of the selected profiles in each step, and their values of the labels by, none of which
-// is a KeyLabel. The range of the selection must be that of the steps. It takes summaries from the index of a file if that
-// answers the same as the file.
-func (s *Source) EachStep(ctx context.Context, sel *Selection, steps Steps, by []string, visit func(step int, values []string, of *contents.Summary) error) error {
-	if len(by) > 0 {
-		return s.read(ctx, sel, s.division(by, &steps, visit))
+// Spread divides the value of the time from start to end among the steps in proportion to how much of it they have, so that what is before,
+// in and after the steps adds up to the value. It calls visit with each step that has some of the time, and the share of it. A moment is in one step.
+func (s Steps) Spread(start, end uint64, value int64, visit func(step int, part int64, share float64)) {
+	if end <= start {
+		if s.contains(start) {
+			visit(s.of(start), value, 1)
+		}
+		return
 	}
-	r := s.division(nil, &steps, visit)
-	r.suffices = func(of *contents.Summary) bool { return steps.of(of.Start) == steps.of(of.Latest) }
+	from, to := nanosecondsOf(s.From), nanosecondsOf(s.To())
+	if start >= to || end <= from {
+		return
+	}
+	var weights []uint64 // before the first step, of each step, after the last one
+	first := s.of(max(start, from))
+	weights = append(weights, max(start, from)-start)
+	for at := max(start, from); at < min(end, to); {
+		next := min(end, from+uint64(s.of(at)+1)*uint64(s.Length))
+		weights = append(weights, next-at)
+		at = next
+	}
+	weights = append(weights, end-min(end, to))
+	parts := processes.Divide(value, weights)
+	for i := 1; i < len(parts)-1; i++ {
+		visit(first+i-1, parts[i], float64(weights[i])/float64(end-start))
+	}
+}
+
+// EachStep calls visit with the summaries of the selected profiles, and their values of the labels by, none of which is a KeyLabel. The range
+// of the selection must be that of the steps. Of profiles with timestamps, they are those in a step. Others have no step but Rows, which may be
+// of times outside of the range: step is -1. It takes summaries from the index of a file if that answers the same as the file.
+func (s *Source) EachStep(ctx context.Context, sel *Selection, steps Steps, by []string, visit func(step int, values []string, of *contents.Summary) error) error {
+	reached, whole := sel.around()
+	r := s.division(by, &steps, func(step int, values []string, of *contents.Summary) error {
+		if step == steps.Count {
+			step = -1
+		}
+		return visit(step, values, of)
+	})
+	r.filter, r.parts = whole, true
+	if len(by) > 0 {
+		return s.read(ctx, reached, r)
+	}
+	outside := func(of *contents.Summary) bool {
+		return of.Latest < nanosecondsOf(steps.From) || of.Start >= nanosecondsOf(steps.To())
+	}
+	r.suffices = func(of *contents.Summary) bool {
+		return !of.Timestamps || outside(of) || steps.contains(of.Start) && steps.contains(of.Latest) && steps.of(of.Start) == steps.of(of.Latest)
+	}
 	r.entry = func(summaries []contents.Summary) error {
 		for i := range summaries {
-			if err := visit(steps.of(summaries[i].Start), nil, &summaries[i]); err != nil {
+			of, step := &summaries[i], -1
+			if of.Timestamps {
+				if outside(of) {
+					continue
+				}
+				step = steps.of(of.Start)
+			}
+			if err := visit(step, nil, of); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	return s.read(ctx, sel, r)
+	return s.read(ctx, reached, r)
 }
 
 // EachSummary calls visit with the summaries of the selected part of each payload, and their values of the labels by, none of which is
@@ -69,8 +117,8 @@ func (s *Source) EachSummary(ctx context.Context, sel *Selection, by []string, v
 	}))
 }
 
-// division calls visit with the summaries of the parts of each payload that differ in the labels by, or in their step if there are
-// steps.
+// division calls visit with the summaries of the parts of each payload that differ in the labels by. If there are steps, parts of profiles
+// with timestamps differ in their step, and the step of others is that after the last one.
 func (s *Source) division(by []string, steps *Steps, visit func(step int, values []string, of *contents.Summary) error) *reading {
 	limit := s.Options.MaxMemory / windowShare
 	return &reading{record: func(record *archive.Record, pd pprofile.Profiles) error {
@@ -84,8 +132,11 @@ func (s *Source) division(by []string, steps *Steps, visit func(step int, values
 			return err
 		}
 		d := newDivision(pd, by, steps, limit)
+		if steps != nil {
+			d.stride++
+		}
 		err = eachPart(pd, int(limit/summarySize), d.partsOf, func(part int, of *contents.Summary) error {
-			return visit(part%d.steps.Count, d.groups.values[part/d.steps.Count], of)
+			return visit(part%d.stride, d.groups.values[part/d.stride], of)
 		})
 		if d.groups.err != nil || errors.Is(err, errManySums) {
 			return fmt.Errorf("the sums of a record take more than %d MiB of memory, a quarter of the memory limit; %s", limit>>20, narrow)

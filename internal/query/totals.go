@@ -32,7 +32,8 @@ func (s *Source) Totals(ctx context.Context, sel *Selection) (all []Total, err e
 func (s *Source) totals(ctx context.Context, sel *Selection) ([]Total, error) {
 	sums := &totals{summaries: map[contents.Key]*contents.Summary{}, limit: s.Options.MaxMemory / windowShare}
 	collector := NewSeriesCollector(sel, s.Options.MaxMemory/windowShare)
-	reached, ranged := sel.around(), !sel.From.IsZero() || !sel.To.IsZero()
+	reached, _ := sel.around()
+	ranged := !sel.From.IsZero() || !sel.To.IsZero()
 	addTimes := func(of *contents.Summary) error {
 		if _, none := reached.timeOf(of); none || !sel.MatchesKey(ctx, &of.Key) {
 			return ctx.Err()
@@ -105,18 +106,6 @@ func joined(rows []Row, series []*Series) []Total {
 		all[i] = Total{row, byKind[row.Kind]}
 	}
 	return all
-}
-
-// around is the selection of what tells the rates of s: also what is Around its range.
-func (s *Selection) around() *Selection {
-	reached := *s
-	if !s.From.IsZero() {
-		reached.From = s.From.Add(-Around)
-	}
-	if !s.To.IsZero() {
-		reached.To = s.To.Add(Around)
-	}
-	return &reached
 }
 
 // withoutKeys is s without what MatchesKey matches, by which summaries are selected, so that those of an index and of a file are equal.

@@ -23,13 +23,12 @@ const (
 
 // producer is a process that is profiled.
 type producer struct {
-	id             uint64
-	from, to       uint64 // seconds after epoch in which it lives
-	phase          uint64 // seconds after from at which it is profiled first
-	every, length  uint64 // seconds: it is profiled for length in each of every
-	cores          func(i int) float64
-	level          int64 // of its snapshots, if length is 0
-	missesTheFinal bool  // it dies within its last interval, which is lost
+	id            uint64
+	from, to      uint64 // seconds after epoch in which it lives
+	phase         uint64 // seconds after from at which it is profiled first
+	every, length uint64 // seconds: it is profiled for length in each of every
+	cores         func(i int) float64
+	level         int64 // of its snapshots, if length is 0
 }
 
 func steady(cores float64) func(int) float64 { return func(int) float64 { return cores } }

@@ -15,10 +15,9 @@ import (
 func TestSpansAreTheUnionOfTimes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
-		gap, covered := uint64(random.IntN(3)), [64]bool{}
-		spans := Spans{Gap: gap}
+		covered, spans := [64]bool{}, Spans{}
 		for range random.IntN(60) {
-			start := int(spans.Since) + random.IntN(len(covered)-int(spans.Since))
+			start := random.IntN(len(covered))
 			end := min(len(covered), start+random.IntN(6))
 			for i := start; i < end; i++ {
 				covered[i] = true
@@ -27,27 +26,17 @@ func TestSpansAreTheUnionOfTimes(t *testing.T) {
 			if random.IntN(4) == 0 {
 				spans.Length() // must not change the result
 			}
-			if random.IntN(10) == 0 {
-				spans.Since += random.Uint64N(uint64(len(covered)) - spans.Since)
-			}
 		}
-		length, since := uint64(0), gap+1
+		length := uint64(0)
 		for _, c := range covered {
-			switch {
-			case !c:
-				since++
-			case since <= gap:
-				length += since + 1
-				since = 0
-			default:
+			if c {
 				length++
-				since = 0
 			}
 		}
 		require.Equal(t, length, spans.Length())
 		for i, span := range spans.Union() {
 			require.Less(t, span.Start, span.End)
-			require.True(t, i == 0 || span.Start > spans.spans[i-1].End+gap)
+			require.True(t, i == 0 || span.Start > spans.spans[i-1].End)
 		}
 	}
 }
@@ -62,9 +51,9 @@ func TestSpansOfManyProfilesStaySmall(t *testing.T) {
 }
 
 func TestSpansAtTheEndOfTime(t *testing.T) {
-	spans := Spans{Gap: 10}
+	var spans Spans
 	spans.Add(math.MaxUint64-5, math.MaxUint64)
 	spans.Add(5, 5)
 	spans.Add(math.MaxUint64-20, math.MaxUint64-14)
-	assert.EqualValues(t, 20, spans.Length())
+	assert.EqualValues(t, 11, spans.Length())
 }

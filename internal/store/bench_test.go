@@ -56,9 +56,8 @@ func BenchmarkLive(b *testing.B) {
 func BenchmarkAppend(b *testing.B) {
 	for _, groups := range []int{16, 160} {
 		b.Run(fmt.Sprint(groups, " groups, 50 open files"), func(b *testing.B) {
-			d := &directory{dir: b.TempDir(), now: begin}
 			w, err := store.OpenWriter(store.Options{
-				Directory: d.dir, Format: segment.Proto, MaxOpen: 50, Now: func() time.Time { return begin }, Failed: func(err error) { b.Error(err) },
+				Directory: b.TempDir(), Format: segment.Proto, MaxOpen: 50, Now: func() time.Time { return begin }, Failed: func(err error) { b.Error(err) },
 			})
 			require.NoError(b, err)
 			records := make([]store.Record, groups)

@@ -57,7 +57,8 @@ func TestGroupsDoNotWaitForEachOthersSync_A10(t *testing.T) {
 		return nil
 	}
 	done := make(chan error)
-	go func() { done <- w.Append(newRecord(t, d.format, "slow", 1, d.now, d.now)) }()
+	slow := newRecord(t, d.format, "slow", 1, d.now, d.now)
+	go func() { done <- w.Append(slow) }()
 	<-syncing
 	for id := 2; id < 10; id++ {
 		require.NoError(t, w.Append(newRecord(t, d.format, fmt.Sprint("service-", id), id, d.now, d.now)))

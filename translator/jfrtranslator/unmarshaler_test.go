@@ -326,7 +326,7 @@ func TestIdleChunkCoversItsTime(t *testing.T) {
 	for p := range sampletypes.ProfilesOf(pd) {
 		times[int64(p.Time())] += p.Samples().Len()
 	}
-	assert.Equal(t, 2, len(times), "%v", times)
+	assert.Len(t, times, 2)
 	assert.Zero(t, times[later.Start])
 }
 

@@ -133,7 +133,7 @@ type pass struct {
 // tree compacts the days of all groups.
 func (p *pass) tree(b *layout.Branch) error {
 	if p.ctx.Err() != nil {
-		return nil // the next Run goes on
+		return nil //nolint:nilerr // the next Run goes on
 	}
 	if len(b.Date) < 2 {
 		return b.Children(p.tree)
@@ -154,7 +154,7 @@ func (p *pass) day(month, day *layout.Branch) error {
 	}
 	err = day.Children(func(hour *layout.Branch) error {
 		if p.ctx.Err() != nil || !p.isDue(hour, layout.Hour) {
-			return nil // the next Run goes on
+			return nil //nolint:nilerr // the next Run goes on
 		}
 		return p.hour(day, hour, done)
 	})

@@ -220,10 +220,12 @@ func (b *Bounds) String() string {
 	return time.Unix(0, int64(min(b.Start, math.MaxInt64))).UTC().Format(BoundTime) + "-" + time.Unix(0, int64(end)).UTC().Format(BoundTime)
 }
 
+// WrittenBase is the name of a closed or compacted file.
 func WrittenBase(stem string, b *Bounds, format segment.Format) string {
 	return fmt.Sprintf("%s.%s.%s", stem, b, format)
 }
 
+// PartialBase is the name of a file that is being written.
 func PartialBase(stem string, format segment.Format) string {
 	return stem + "." + string(format) + PartialSuffix
 }

@@ -75,7 +75,7 @@ func (b *Branch) Child(name string) (*Branch, error) {
 	c.Date = append(slices.Clone(b.Date), name)
 	if _, err := time.Parse(layouts[len(c.Date)], strings.Join(c.Date, "/")); err != nil {
 		_ = dir.Close() // nothing was written through it
-		return nil, nil // it is no directory of ours
+		return nil, nil //nolint:nilerr,nilnil // it is no directory of ours
 	}
 	return c, nil
 }

@@ -133,7 +133,7 @@ func (r *Reader) skipIndex() (end int64, err error) {
 		return 0, err
 	}
 	if _, err := parseFrame(frame, r.at, maxFrame); err != nil {
-		return 0, nil
+		return 0, nil //nolint:nilerr // it is no frame of ours
 	}
 	return r.at + length, nil
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -107,8 +108,8 @@ func TestIndexes(t *testing.T) {
 
 	r := NewReader(bytes.NewReader(file), 0, int64(len(file)), Proto, limit)
 	defer r.Close()
-	for i := len(want.Records) - 1; i >= 0; i-- {
-		data, err := r.Record(want.Records[i])
+	for i, record := range slices.Backward(want.Records) {
+		data, err := r.Record(record)
 		require.NoError(t, err)
 		require.Equal(t, newMessages(t, 20)[i], data)
 	}

@@ -119,7 +119,7 @@ func (p *Page) apiProfile(w http.ResponseWriter, r *http.Request) error {
 func (p *Page) pprof(r *http.Request, params *params, apart bool) (merged *profile.Profile, notes []string, err error) {
 	var missed catalog.Missing
 	source := p.catalog.Source(&missed)
-	compared, err := query.Compare(r.Context(), source, params.selected, source, params.base, params.now, apart)
+	compared, err := query.CompareRates(r.Context(), source, params.selected, params.base, apart)
 	notes = missed.Notes()
 	switch {
 	case errors.Is(err, query.ErrEmpty) && len(missed.Failed) > 0:
@@ -129,7 +129,12 @@ func (p *Page) pprof(r *http.Request, params *params, apart bool) (merged *profi
 	}
 	notes = append(notes, compared.Notes...)
 	if params.base != nil {
-		notes = append(notes, fmt.Sprintf("Difference to the base, %s, multiplied by %.4g", spanText(params.base), compared.Factor))
+		notes = append(notes, fmt.Sprintf("Difference to the base, %s, multiplied by %.4g: they differ as their rates", spanText(params.base), compared.Factor))
+		if of := compared.RateOf; of != nil {
+			written := kind{SampleType: of.Type, Unit: of.Unit}.value
+			notes = append(notes, fmt.Sprintf("%s: %s, profiled %.2g %% of the time of the processes; base: %s, profiled %.2g %%", of.Type,
+				written(compared.Rate.Rate), 100*compared.Rate.Coverage(), written(compared.BaseRate.Rate), 100*compared.BaseRate.Coverage()))
+		}
 	}
 	return compared.Pprof, notes, nil
 }

@@ -270,8 +270,8 @@ func TestProfileSumsTheSelection(t *testing.T) {
 	assert.Equal(t, int64(5e9), get("service=checkout").Sample[0].Value[0])
 	assert.Equal(t, int64(6e9), get("type=cpu").Sample[0].Value[0])
 	p := get(fmt.Sprintf("type=cpu&service=checkout&from=%s&base_from=%s&base_to=%s", "-40s", "-60s", "-50s"))
-	assert.Equal(t, int64(3e9-4*2e9), p.Sample[0].Value[0])
-	assert.Contains(t, strings.Join(p.Comments, "\n"), "multiplied by 4")
+	assert.Equal(t, int64(1e9), p.Sample[0].Value[0], "0.3 cores and 0.2 cores, both in 10 s")
+	assert.Contains(t, strings.Join(p.Comments, "\n"), "multiplied by 1: they differ as their rates")
 }
 
 func TestRequestsThatCannotBeAnsweredAreRejected(t *testing.T) {
@@ -566,7 +566,17 @@ func TestOverviewComparesRanges(t *testing.T) {
 	assert.Contains(t, page, "0.40 cores")
 	assert.Contains(t, page, `<td class="number change few">&#43;150 %<br><span>&#43;0.60 cores</span></td>`, "one sample says little")
 
-	page = s.page("/?from=-10m&to=-5m&base_from=-45m&base_to=-30m")
+	// The difference is that of the rates, also if one was profiled for longer.
+	long := cpu("cart", s.now.Add(-40*time.Minute), 12e9)
+	long.duration = 30 * time.Second
+	s.write(payload(t, cpu("cart", s.now.Add(-time.Minute), 6e9), long))
+	w := s.get("/api/profile?service=cart&base_from=-45m&base_to=-30m")
+	p, err := profile.Parse(w.Body)
+	require.NoError(t, err)
+	assert.Equal(t, int64(2e9), p.Sample[0].Value[0], "0.6 and 0.4 cores: 6 s and 4 s in 10 s")
+	assert.Contains(t, p.Comments, "cpu: 0.60 cores, profiled 17 % of the time of the processes; base: 0.40 cores, profiled 50 %")
+
+	page = s.page("/?service=checkout&from=-10m&to=-5m&base_from=-45m&base_to=-30m")
 	assert.Regexp(t, `>–</td>\s*<td class="small of"></td>\s*<td class="number base">0\.40 cores<br><span class="small">1 process</span></td><td class="small of">profiled 17 % of 1 min in 15 min</td><td class="number change "><`, page, "nothing was measured")
 	assert.NotContains(t, page, "Flame graph", "there is nothing to show")
 }

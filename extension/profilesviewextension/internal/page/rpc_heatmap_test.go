@@ -122,7 +122,7 @@ func TestExemplarsOfTimeSeries(t *testing.T) {
 		series := must[pb.SelectSeriesResponse](q, "SelectSeries", request).Series
 		require.Len(t, series, 1)
 		require.Len(t, series[0].Points, 1)
-		assert.EqualValues(t, 1111, series[0].Points[0].Value)
+		assert.InDelta(t, 1111, series[0].Points[0].Value, 0)
 		got := series[0].Points[0].Exemplars
 		require.Len(t, got, len(want), kind)
 		for i, e := range got {

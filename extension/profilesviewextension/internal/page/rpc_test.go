@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -22,7 +23,10 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi"
 	pb "github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi/querierpb"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/processes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/rate"
 )
 
 const (
@@ -140,8 +144,9 @@ func TestQueryAPIAnswersAsASlowComputation(t *testing.T) {
 		r, s := profiletest.NewRand(seed), newSite(t)
 		start := s.now.Add(-20 * time.Minute).Truncate(time.Second)
 		var all slow
-		next := func() pprofile.Profiles {
+		next := func() (payloads []pprofile.Profiles) {
 			var profiles []sent
+			known := map[string]bool{} // one payload has one interval of each, so that its time is known
 			for range 1 + r.IntN(6) {
 				p := cpu([]string{"a", "b", "c"}[r.IntN(3)], start.Add(time.Duration(len(all))*7*time.Second), 1+r.Int64N(1e9))
 				if r.IntN(2) == 0 {
@@ -152,15 +157,21 @@ func TestQueryAPIAnswersAsASlowComputation(t *testing.T) {
 				if r.IntN(3) == 0 {
 					p.trace = exampleTrace
 				}
+				if process := p.typ + p.service + p.instance; known[process] {
+					payloads, profiles = append(payloads, payload(t, profiles...)), nil
+					known = map[string]bool{process: true}
+				} else {
+					known[process] = true
+				}
 				profiles = append(profiles, p)
 				all = append(all, &p)
 			}
-			return payload(t, profiles...)
+			return append(payloads, payload(t, profiles...))
 		}
-		s.write(next(), next(), next())
-		s.write(next(), next())
-		s.write(next(), next(), next(), next())
-		t.Cleanup(s.open(next(), next()))
+		s.write(slices.Concat(next(), next(), next())...)
+		s.write(slices.Concat(next(), next())...)
+		s.write(slices.Concat(next(), next(), next(), next())...)
+		t.Cleanup(s.open(slices.Concat(next(), next())...))
 		q := s.querier()
 		q.check(all, start)
 		q.check(all, start.Add(40*time.Second))
@@ -340,26 +351,71 @@ func (q querier) checkSeries(all slow, typ, selector string, matches func(*sent)
 					got[fmt.Sprint(textOf(series.Labels), p.Timestamp)] = p.Value
 				}
 			}
-			for at := from; !at.After(to); at = at.Add(step * time.Second) {
-				groups := map[string]slow{}
-				for _, p := range all.in(typ, at.Add(1-step*time.Second), at, matches) {
-					groups[p.labels(by)] = append(groups[p.labels(by)], p)
-				}
-				for group, of := range groups {
-					counted := of.counted()
-					sum := 0.0
-					for _, p := range counted {
-						sum += float64(p.value)
+			steps := query.Steps{From: from.Add(1 - step*time.Second), Length: step * time.Second, Count: int(to.Sub(from)/time.Second)/step + 1}
+			profiles, snapshots := map[string]float64{}, map[string]*rate.Series{}
+			for _, p := range all {
+				group := p.labels(by)
+				switch {
+				case p.labelValue("__profile_type__") != typ || !matches(p):
+				case typ == typeCPU:
+					for i, part := range spread(p, steps) {
+						at := fmt.Sprint(group, steps.From.Add(time.Duration(i+1)*steps.Length-1).UnixMilli())
+						want[at] += part.value
+						profiles[at] += part.share
 					}
-					if average {
-						sum /= float64(len(counted))
+				default:
+					group = p.service + "\x00" + group // each has its distances
+					if snapshots[group] == nil {
+						snapshots[group] = &rate.Series{Snapshots: true}
 					}
-					want[fmt.Sprint(group, at.UnixMilli())] = sum
+					process := processes.HashResource(payload(q.t, *p).ResourceProfiles().At(0).Resource().Attributes())
+					snapshots[group].Add(rate.Interval{Process: process, Start: uint64(p.at.UnixNano()), End: uint64(p.at.UnixNano()), Value: p.value, Profiles: 1, Processes: 1})
 				}
 			}
-			assert.Equal(q.t, want, got, "%s %s %v", typ, selector, by)
+			for at := range profiles {
+				if average {
+					want[at] /= profiles[at]
+				}
+			}
+			for name, of := range snapshots {
+				_, group, _ := strings.Cut(name, "\x00")
+				for i, got := range of.Steps(uint64(steps.From.UnixNano()), uint64(steps.Length), steps.Count) {
+					if got.Data > 0 {
+						want[fmt.Sprint(group, steps.From.Add(time.Duration(i+1)*steps.Length-1).UnixMilli())] += got.Rate
+					}
+				}
+			}
+			assert.InDeltaMapValues(q.t, want, got, 1, "%s %s %v", typ, selector, by)
+			if !average && typ == typeCPU {
+				assert.Equal(q.t, want, got, "%s %s %v", typ, selector, by)
+			}
 		}
 	}
+}
+
+// spreadPart is what a step has of a Profile.
+type spreadPart struct{ value, share float64 }
+
+// spread divides a Profile by the time that each step has of it.
+func spread(p *sent, steps query.Steps) map[int]spreadPart {
+	weights, parts := []uint64{}, map[int]spreadPart{}
+	at, end := p.at, p.at.Add(p.duration)
+	var places []int
+	for at.Before(end) {
+		i := int(math.Floor(float64(at.Sub(steps.From)) / float64(steps.Length)))
+		next := steps.From.Add(time.Duration(i+1) * steps.Length)
+		if next.After(end) {
+			next = end
+		}
+		weights, places = append(weights, uint64(next.Sub(at))), append(places, i)
+		at = next
+	}
+	for i, value := range processes.Divide(p.value, weights) {
+		if places[i] >= 0 && places[i] < steps.Count {
+			parts[places[i]] = spreadPart{float64(value), float64(weights[i]) / float64(p.duration)}
+		}
+	}
+	return parts
 }
 
 func TestQueryAPIRejects(t *testing.T) {

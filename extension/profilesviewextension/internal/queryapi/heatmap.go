@@ -198,7 +198,7 @@ func (h *heatmap) addProfile(dictionary pprofile.ProfilesDictionary, p pprofile.
 		}
 		series = &heatSeries{values: values}
 		h.series[key] = series
-		h.free -= int64(totalSize + 2*len(key))
+		h.free -= int64(groupSize + 2*len(key))
 	}
 	step := int(time.Duration(int64(p.Time())-h.steps.From.UnixNano()) / h.steps.Length)
 	for link, value := range sums {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi/querierpb"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 )
 
@@ -23,68 +22,102 @@ const (
 	maxSeries = 10_000
 	// maxSteps is how many points a series may have, as in Prometheus.
 	maxSteps = 11_000
-	// totalSize is the memory of a total of timeSeries, with its place in the map.
-	totalSize = 600
+	// pointSize and groupSize are the memory of a point and of a group, with their places in maps, and of the answer.
+	pointSize = 200
+	groupSize = 500
 )
 
 var errSeriesSize = errors.New("the series take more than a quarter of the memory limit: select less, by service, type or time")
 
-// timeSeries are the totals of a group and key in a step.
+// timeSeries are the points of groups.
 type timeSeries struct {
-	by     *grouping
-	totals map[place]*contents.Summary
-	values map[string][]string // by group
-	free   int64               // bytes
+	by        *grouping
+	steps     query.Steps
+	points    map[place]point
+	values    map[string][]string // by group
+	snapshots *query.SeriesCollector
+	free      int64 // bytes
 }
 
 type place struct {
 	group string
 	step  int
-	key   contents.Key
 }
 
+// point is what a group has of a step: of snapshots, its level.
+type point struct {
+	sum, level float64
+	profiles   float64 // of intervals; a part of each that is in several steps
+}
+
+// value is the sum, or the average of an interval with the level.
+func (p point) value(average bool) float64 {
+	if average && p.profiles > 0 {
+		return p.sum/p.profiles + p.level
+	}
+	return p.sum + p.level
+}
+
+// add adds a summary of one step, or if step is -1, of the times of its Rows. The value of an interval is spread over its time.
 func (t *timeSeries) add(step int, attributes []string, s *contents.Summary) error {
 	values := t.by.values(&s.Key, attributes)
-	at := place{strings.Join(values, "\x00"), step, s.Key}
-	if known := t.totals[at]; known != nil {
-		known.Add(s)
+	if s.Snapshot != 0 {
+		if err := t.snapshots.Add(values, s); err != nil {
+			return errSeriesSize
+		}
 		return nil
 	}
-	if t.free -= totalSize + s.TextSize() + int64(len(at.group)); t.free < 0 {
-		return errSeriesSize
+	group := strings.Join(values, "\x00")
+	if step >= 0 {
+		t.addTo(place{group, step}, values, s.Sum, float64(s.Profiles))
 	}
-	own := *s
-	t.totals[at] = &own
-	if t.values[at.group] == nil {
-		t.values[at.group] = values
+	for i := range s.Rows {
+		if step >= 0 {
+			break
+		}
+		row := &s.Rows[i]
+		t.steps.Spread(row.Start, row.End, row.Value, func(step int, part int64, share float64) {
+			t.addTo(place{group, step}, values, part, share*float64(max(1, row.Profiles)))
+		})
+	}
+	if t.free < 0 {
+		return errSeriesSize
 	}
 	return nil
 }
 
-// point adds up the totals of a group in a step.
-type point struct {
-	sum   int64
-	count int // of Profiles, or of snapshots that count
-}
-
-// points returns those of each group by step.
-func (t *timeSeries) points() map[string]map[int]point {
-	groups := map[string]map[int]point{}
-	for at, total := range t.totals {
-		if groups[at.group] == nil {
-			groups[at.group] = map[int]point{}
-		}
-		p, count := groups[at.group][at.step], total.Profiles
-		if at.key.Snapshot != 0 {
-			count = 1
-		}
-		groups[at.group][at.step] = point{sampletypes.AddSaturated(p.sum, total.Sum), p.count + count}
+func (t *timeSeries) addTo(at place, values []string, sum int64, profiles float64) {
+	p, known := t.points[at]
+	if !known {
+		t.free -= pointSize
 	}
-	return groups
+	if t.values[at.group] == nil {
+		t.free -= groupSize + int64(len(at.group))
+		t.values[at.group] = values
+	}
+	p.sum += float64(sum)
+	p.profiles += profiles
+	t.points[at] = p
 }
 
-// selectSeries returns points at start, start+step and so on, each of the profiles that start after the point before and not after
-// it.
+// addLevels adds those of the snapshots: the mean of each step.
+func (t *timeSeries) addLevels() {
+	for _, series := range t.snapshots.Series() {
+		group := strings.Join(series.Values, "\x00")
+		for i, step := range series.Steps(uint64(max(0, t.steps.From.UnixNano())), uint64(t.steps.Length), t.steps.Count) {
+			if step.Data == 0 {
+				continue
+			}
+			at := place{group, i}
+			p := t.points[at]
+			p.level += step.Rate
+			t.points[at], t.values[group] = p, series.Values
+		}
+	}
+}
+
+// selectSeries returns points at start, start+step and so on, each of the time after the point before and not after it: the sum of
+// what intervals have of it, and the level of snapshots.
 func (a *api) selectSeries(ctx context.Context, r *querierpb.SelectSeriesRequest) (*querierpb.SelectSeriesResponse, error) {
 	sel, err := selection(r.GetProfileTypeID(), r.GetLabelSelector(), r.GetStart(), r.GetEnd())
 	if err != nil {
@@ -103,10 +136,14 @@ func (a *api) selectSeries(ctx context.Context, r *querierpb.SelectSeriesRequest
 	}
 	sel.From, sel.To = steps.From, steps.To()
 	source := a.catalog.Source(&a.missed)
-	t := &timeSeries{by: by, totals: map[place]*contents.Summary{}, values: map[string][]string{}, free: source.Options.MaxMemory / 4}
+	t := &timeSeries{
+		by: by, steps: steps, points: map[place]point{}, values: map[string][]string{},
+		snapshots: query.NewSeriesCollector(sel, source.Options.MaxMemory/8), free: source.Options.MaxMemory / 4,
+	}
 	if err := source.EachStep(ctx, sel, steps, t.by.attributes, t.add); err != nil {
 		return nil, err
 	}
+	t.addLevels()
 	if len(t.values) > maxSeries {
 		return nil, invalid("group_by makes %d series: must be at most %d", len(t.values), maxSeries)
 	}
@@ -117,16 +154,16 @@ func (a *api) selectSeries(ctx context.Context, r *querierpb.SelectSeriesRequest
 		}
 	}
 	average := r.GetAggregation() == querierpb.Aggregation_TIME_SERIES_AGGREGATION_TYPE_AVERAGE
-	response, groups, sums := &querierpb.SelectSeriesResponse{}, t.points(), map[*querierpb.Series]float64{}
-	for _, group := range slices.Sorted(maps.Keys(groups)) {
+	ofGroups := map[string][]int{}
+	for at := range t.points {
+		ofGroups[at.group] = append(ofGroups[at.group], at.step)
+	}
+	response, sums := &querierpb.SelectSeriesResponse{}, map[*querierpb.Series]float64{}
+	for _, group := range slices.Sorted(maps.Keys(ofGroups)) {
 		series := &querierpb.Series{Labels: labelsOf(t.by.names, t.values[group])}
 		exemplars := named.largest(group)
-		for _, step := range slices.Sorted(maps.Keys(groups[group])) {
-			p := groups[group][step]
-			value := float64(p.sum)
-			if average {
-				value /= float64(p.count)
-			}
+		for _, step := range slices.Sorted(slices.Values(ofGroups[group])) {
+			value := t.points[place{group, step}].value(average)
 			at := steps.From.Add(time.Duration(step+1)*steps.Length - 1)
 			added := &querierpb.Point{Value: value, Timestamp: at.UnixMilli()}
 			if e := exemplars[step]; e != nil {
