@@ -420,11 +420,11 @@ func TestManyFiles_V1(t *testing.T) {
 }
 
 func TestTableTellsPeriodTypesApart(t *testing.T) {
-	row := func(service, period string) query.Row {
-		return query.Row{Kind: query.Kind{Service: service, Type: "cpu", SampleType: "cpu", Unit: "nanoseconds", PeriodType: period}}
+	row := func(service, period string) *rated {
+		return &rated{Row: query.Row{Kind: query.Kind{Service: service, Type: "cpu", SampleType: "cpu", Unit: "nanoseconds", PeriodType: period}}}
 	}
 	var sampleTypes []string
-	for _, line := range tableOf([]query.Row{row("cart", "cpu"), row("checkout", ""), row("checkout", "cpu")})[1:] {
+	for _, line := range tableOf([]*rated{row("cart", "cpu"), row("checkout", ""), row("checkout", "cpu")})[1:] {
 		sampleTypes = append(sampleTypes, line[2])
 	}
 	assert.Equal(t, []string{"cpu", "cpu per -", "cpu per cpu"}, sampleTypes)

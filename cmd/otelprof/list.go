@@ -22,11 +22,13 @@ import (
 func (a *app) ls() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ls PATH...",
-		Short: "List services and profile types, with sums and time range",
-		Long: `List the totals by service, profile type and sample type.
+		Short: "List services and profile types, with rates, sums and time range",
+		Long: `List rates and totals by service, profile type and sample type.
 
-Of snapshots, such as the heap in use, samples and sum are those of the last one
-of each resource. These rows are marked with "last".
+The rate is that of the series: per second, of all processes, whether they are
+profiled at the same time or not. Beside it are the processes, and how much of
+their time was profiled. Of snapshots, such as the heap in use, it is the sum of
+the living processes now, or at the end of the range, with its age.
 
 A sum that does not fit into 64 bits is marked with >= or <=, and in JSON with
 "saturated".`,
@@ -42,7 +44,11 @@ A sum that does not fit into 64 bits is marked with >= or <=, and in JSON with
 		if err != nil {
 			return err
 		}
-		rows, err := source.List(c.Context(), sel)
+		totals, err := source.Totals(c.Context(), sel)
+		rows := make([]*rated, len(totals))
+		for i := range totals {
+			rows[i] = a.ratedOf(&totals[i], sel)
+		}
 		switch {
 		case err != nil:
 			return err
@@ -63,24 +69,21 @@ A sum that does not fit into 64 bits is marked with >= or <=, and in JSON with
 	return c
 }
 
-// tableOf returns the rows with those columns first that identify a row and its sum.
-func tableOf(rows []query.Row) [][]string {
-	table := [][]string{{"SERVICE", "TYPE", "SAMPLE TYPE", "PROFILES", "SAMPLES", "SUM", "", "FROM", "TO"}}
+// tableOf returns the rows with those columns first that identify a row and say its rate.
+func tableOf(rows []*rated) [][]string {
+	table := [][]string{{"SERVICE", "TYPE", "SAMPLE TYPE", "RATE", "OF", "PROFILED", "PROFILES", "SAMPLES", "SUM", "FROM", "TO"}}
 	alike := map[query.Kind]int{} // how many rows differ in their period only
 	for _, r := range rows {
 		alike[withoutPeriod(r.Kind)]++
 	}
 	for _, r := range rows {
-		last, sampleType := "", cell(r.SampleType)
+		sampleType := cell(r.SampleType)
 		if alike[withoutPeriod(r.Kind)] > 1 {
 			sampleType += " per " + cell(r.PeriodType)
 		}
-		if r.Snapshot {
-			last = "last"
-		}
 		table = append(table, []string{
-			cell(r.Service), cell(r.Type), sampleType, strconv.Itoa(r.Profiles), strconv.Itoa(r.Samples),
-			sumOf(&r), last, timeOf(r.Start), timeOf(r.End),
+			cell(r.Service), cell(r.Type), sampleType, r.written(), r.of(), r.coverage(), strconv.Itoa(r.Profiles), strconv.Itoa(r.Samples),
+			sumOf(&r.Row), timeOf(r.Start), timeOf(r.End),
 		})
 	}
 	return table

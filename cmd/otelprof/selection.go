@@ -50,6 +50,7 @@ type comparison struct {
 	base             []string // by default the same files
 	symbolize        symbolizer
 	baseFrom, baseTo time.Time
+	timed            bool // the result has the time of its processes
 }
 
 func (a *app) addComparison(flags *pflag.FlagSet) *comparison {
@@ -82,6 +83,7 @@ func (c *comparison) ofBase() *query.Selection {
 func (c *comparison) source(ctx context.Context, a *app, paths []string) (*query.Source, error) {
 	source, err := a.source(paths)
 	if err == nil {
+		source.Timed = c.timed
 		err = c.symbolize.use(ctx, a, source)
 	}
 	return source, err

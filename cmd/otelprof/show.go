@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os/exec"
@@ -25,7 +26,10 @@ func (a *app) top() *cobra.Command {
 		Short: "Print the functions by flat or cumulative value",
 		Long: `Print the functions by flat or cumulative value, as go tool pprof -top does.
 Profiles of all selected services are summed. If they are of several profile
-types, select one with --type.`,
+types, select one with --type.
+
+The first line is the rate of the series, as ls writes it, or of snapshots the
+sum of the living processes. The duration is the profiled time of all processes.`,
 		Example: `  otelprof top --service checkout --type cpu ./profiles
   otelprof top --type inuse_space --cum ./profiles
   otelprof top --type cpu --base-from -2h --base-to -1h --from -1h ./profiles
@@ -39,15 +43,23 @@ types, select one with --type.`,
 		if *nodes < 0 {
 			return fmt.Errorf("--nodes is %d: must be 0 or more", *nodes)
 		}
+		compared.timed = true
 		result, err := a.pprof(c.Context(), args, compared, false)
 		if err != nil {
 			return err
+		}
+		headline := ""
+		if compared.ofBase() == nil {
+			headline = a.headline(result.Result, result.Pprof, compared.Selection)
 		}
 		if err := query.CheckTotals(result.Pprof); err != nil {
 			return err
 		}
 		if size := webui.TopFactor * webui.Size(result.Pprof); size > a.limit {
 			return fmt.Errorf("the report takes about %d MiB of memory, more than --max-memory: select less, by service, type or time", size>>20)
+		}
+		if _, err := io.WriteString(a.stdout, headline); err != nil {
+			return err
 		}
 		return webui.Top(a.stdout, result.Pprof, *nodes, *cumulative)
 	}

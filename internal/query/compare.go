@@ -112,6 +112,9 @@ func compare(
 	if result.Superseded > 0 {
 		c.Notes = append(c.Notes, fmt.Sprintf("Only the last snapshot of each resource counts; earlier Profiles skipped: %d", result.Superseded))
 	}
+	if result.Ended > 0 {
+		c.Notes = append(c.Notes, fmt.Sprintf("Only snapshots of living processes count; those of ended ones skipped: %d", result.Ended))
+	}
 	if base == nil || ctx.Err() != nil {
 		return c, ctx.Err()
 	}

@@ -78,14 +78,6 @@ func (s *Source) List(ctx context.Context, sel *Selection) (rows []Row, err erro
 
 func (s *Source) list(ctx context.Context, sel *Selection) ([]Row, error) {
 	all := &totals{summaries: map[contents.Key]*contents.Summary{}, limit: s.Options.MaxMemory / windowShare}
-	// Summaries are selected by their keys, so that those of an index and of a file are equal.
-	rest := *sel
-	rest.Services, rest.Types, rest.Labels = nil, nil, nil
-	for _, m := range sel.Labels {
-		if isAttribute(m) {
-			rest.Labels = append(rest.Labels, m)
-		}
-	}
 	add := func(summaries []contents.Summary) error {
 		for i := range summaries {
 			if sel.MatchesKey(ctx, &summaries[i].Key) {
@@ -96,7 +88,7 @@ func (s *Source) list(ctx context.Context, sel *Selection) ([]Row, error) {
 		}
 		return ctx.Err()
 	}
-	err := s.read(ctx, sel, &reading{entry: add, filter: &rest, record: summarizing(add)})
+	err := s.read(ctx, sel, &reading{entry: add, filter: sel.withoutKeys(), record: summarizing(add)})
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -16,7 +17,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/processes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 )
 
 // ErrEmpty says that nothing is selected.
@@ -39,11 +42,20 @@ func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (result 
 func (s *Source) merge(ctx context.Context, sel *Selection, total bool) (*Result, error) {
 	options := &merge.Options{Snapshots: merge.SnapshotsLatest, SnapshotSampleTypes: sampletypes.SnapshotSampleTypes}
 	window, limit := merge.NewWindow(options), s.Options.MaxMemory/windowShare
+	var times *SeriesCollector
+	if s.Timed {
+		times = NewSeriesCollector(sel, limit)
+	}
 	payloads := make(chan *merge.Payload) // one is decoded while the one before it is merged
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(panics.Guarded(func() error {
 		defer close(payloads)
 		return s.Each(ctx, sel, func(record *archive.Record, pd pprofile.Profiles) error {
+			if times != nil {
+				if err := times.addTotal(record, pd); err != nil {
+					return err
+				}
+			}
 			normalize(pd, total)
 			payload, err := merge.Check(pd, options)
 			if err != nil {
@@ -78,7 +90,59 @@ func (s *Source) merge(ctx context.Context, sel *Selection, total bool) (*Result
 	if window.Counts().Saturated > 0 {
 		return nil, fmt.Errorf("a sum does not fit into 64 bits; %s", narrow)
 	}
-	return &Result{Profiles: window.Emit(""), Superseded: window.Counts().Superseded, maxMemory: s.Options.MaxMemory}, nil
+	result := &Result{Profiles: window.Emit(""), Superseded: window.Counts().Superseded, maxMemory: s.Options.MaxMemory}
+	if times != nil {
+		result.Series = times.Series()
+		result.removeEnded(sel)
+	}
+	return result, nil
+}
+
+// removeEnded removes the snapshots of processes that do not live at the end of the range.
+func (r *Result) removeEnded(sel *Selection) {
+	living := map[uint64]bool{}
+	for _, of := range r.Series {
+		if of.Snapshots {
+			maps.Copy(living, of.LivingProcesses(of.Bounds(sel)))
+		}
+	}
+	if len(living) == 0 { // they state no time
+		return
+	}
+	dict := r.Profiles.Dictionary()
+	r.Profiles.ResourceProfiles().RemoveIf(func(rp pprofile.ResourceProfiles) bool {
+		resource := processes.HashResource(rp.Resource().Attributes())
+		rp.ScopeProfiles().RemoveIf(func(sp pprofile.ScopeProfiles) bool {
+			sp.Profiles().RemoveIf(func(p pprofile.Profile) bool {
+				if !sampletypes.IsSnapshot(dict, p, sampletypes.SnapshotSampleTypes) {
+					return false
+				}
+				rows, _ := processes.Of(dict, resource, p, 0) // of a malformed table, the resource is the process
+				ended := !slices.ContainsFunc(rows, func(row processes.Row) bool { return living[row.Hash] })
+				if ended {
+					r.Ended++
+				}
+				return ended
+			})
+			return sp.Profiles().Len() == 0
+		})
+		return rp.ScopeProfiles().Len() == 0
+	})
+}
+
+// addTotal adds the Profiles of a payload, those of all services together.
+func (c *SeriesCollector) addTotal(record *archive.Record, pd pprofile.Profiles) error {
+	summaries, err := contents.Summarize(pd)
+	if err != nil {
+		return record.Fail(err)
+	}
+	for i := range summaries {
+		summaries[i].Service = ""
+		if err := c.Add(nil, &summaries[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 const narrow = "select less, by service, type or time"

@@ -175,6 +175,22 @@ func (s *Series) Steps(from, length uint64, n int) []Step {
 // Living returns the sum of the newest snapshots of the processes that live at the end of a range: those that stand half a usual distance
 // before the middle of the latest snapshot, which all others follow that are taken as often. at is the time of the latest snapshot, 0 without any.
 func (s *Series) Living(from, to uint64) (sum int64, processes int, at uint64) {
+	at = s.eachLiving(from, to, func(l *line, newest *Interval) {
+		sum = addSaturated(sum, newest.Value)
+		processes += l.count
+	})
+	return sum, processes, at
+}
+
+// LivingProcesses returns the processes of which Living is the sum.
+func (s *Series) LivingProcesses(from, to uint64) map[uint64]bool {
+	living := map[uint64]bool{}
+	s.eachLiving(from, to, func(_ *line, newest *Interval) { living[newest.Process] = true })
+	return living
+}
+
+// eachLiving calls visit with the newest snapshot of each living process, and returns the time of the latest one.
+func (s *Series) eachLiving(from, to uint64, visit func(*line, *Interval)) (at uint64) {
 	lines := s.lines()
 	newest := make([]int, len(lines))
 	for i, l := range lines {
@@ -187,16 +203,15 @@ func (s *Series) Living(from, to uint64) (sum int64, processes int, at uint64) {
 		}
 	}
 	if at == 0 {
-		return 0, 0, 0
+		return 0
 	}
 	alive := at - min(at, usualOf(lines)/2)
-	for i, l := range lines {
-		if j := newest[i]; j >= 0 && l.lastUntil(j) > alive {
-			sum = addSaturated(sum, l.intervals[j].Value)
-			processes += l.count
+	for i := range lines {
+		if j := newest[i]; j >= 0 && lines[i].lastUntil(j) > alive {
+			visit(&lines[i], &lines[i].intervals[j])
 		}
 	}
-	return sum, processes, at
+	return at
 }
 
 func addSaturated(a, b int64) int64 {

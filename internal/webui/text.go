@@ -42,6 +42,21 @@ func Cores(v float64) string {
 	return strconv.FormatFloat(v, 'f', decimals, 64) + " " + prefixes[i] + "cores"
 }
 
+// Rate writes what values with a unit are per second: CPU time as cores, and little by minute or hour.
+func Rate(sampleType, unit string, perSecond float64) string {
+	const seconds, least = 60, 0.1
+	switch v := math.Abs(perSecond); {
+	case sampleType == "cpu" && IsNanoseconds(unit):
+		return Cores(perSecond / 1e9)
+	case v == 0 || v >= least:
+		return Quantity(unit, perSecond) + "/s"
+	case v*seconds >= least:
+		return Quantity(unit, perSecond*seconds) + "/min"
+	default:
+		return Quantity(unit, perSecond*seconds*seconds) + "/h"
+	}
+}
+
 // Count writes a number with a noun: "1 profile", "12,345 profiles".
 func Count(n int, noun string) string {
 	if n != 1 {

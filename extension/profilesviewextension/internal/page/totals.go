@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -31,19 +30,10 @@ func (k kind) isCPU() bool { return k.SampleType == "cpu" && webui.IsNanoseconds
 
 // value writes a level, or a rate.
 func (k kind) value(v float64) string {
-	const seconds, least = 60, 0.1 // few are by minute or hour
-	switch {
-	case k.Snapshot:
+	if k.Snapshot {
 		return k.quantity(v)
-	case k.isCPU():
-		return webui.Cores(v / 1e9)
-	case v == 0 || math.Abs(v) >= least:
-		return k.quantity(v) + "/s"
-	case math.Abs(v)*seconds >= least:
-		return k.quantity(v*seconds) + "/min"
-	default:
-		return k.quantity(v*seconds*seconds) + "/h"
 	}
+	return webui.Rate(k.SampleType, k.Unit, v)
 }
 
 // quantity writes a sum.
