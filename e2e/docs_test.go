@@ -229,7 +229,7 @@ func (r *reader) do(t *testing.T, command string) {
 		if top.MatchString(command) && !strings.Contains(out, r.frame) {
 			t.Errorf("%s does not show %s:\n%s", command, r.frame, out)
 		}
-		if strings.Contains(command, "ls --service otelcol-profiles") && !regexp.MustCompile(`(?m)^otelcol-profiles +goroutine +goroutine .* [1-9]\d* +last  \d`).MatchString(out) {
+		if strings.Contains(command, "ls --service otelcol-profiles") && !regexp.MustCompile(`(?m)^otelcol-profiles +goroutine +goroutine +[1-9]\d* +now, of \d+ process(es)? +\d+ s ago `).MatchString(out) {
 			t.Errorf("%s prints\n%s", command, out)
 		}
 	}

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/google/pprof/profile"
-
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/rate"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
@@ -64,28 +62,48 @@ func (a *app) rate(r *rated, of *query.Series, sel *query.Selection) {
 	}
 }
 
-// headline is the first line of top, and makes the duration of a pprof the covered time of all processes. It is "" if the profiles have
-// no rate, and no time.
-func (a *app) headline(result *query.Result, p *profile.Profile, sel *query.Selection) string {
-	shown, err := p.SampleIndexByName("")
-	if err != nil {
+// headline is the first line of top, and the second one of a base. The duration of a pprof becomes the covered time of all processes.
+func (a *app) headline(compared *query.Comparison, sel, base *query.Selection) string {
+	of := compared.Result.Shown(compared.Pprof)
+	if of == nil {
 		return ""
 	}
-	for _, of := range result.Series {
-		if of.SampleType != p.SampleType[shown].Type || of.Unit != p.SampleType[shown].Unit {
-			continue
-		}
-		r := &rated{Row: query.Row{Kind: of.Kind}}
-		a.rate(r, of, sel)
-		switch {
-		case r.Age != nil:
-			return fmt.Sprintf("Living: %s %s (%s)\n", r.written(), r.of(), r.coverage())
-		case r.Rate != nil:
-			p.DurationNanos = int64(*r.Covered * 1e9)
-			return fmt.Sprintf("Rate: %s, of %s (profiled %s)\n", r.written(), r.of(), r.coverage())
+	text, r := a.line("Rate", of, sel)
+	if r.Covered != nil {
+		compared.Pprof.DurationNanos = int64(*r.Covered * 1e9)
+	}
+	if compared.Base == nil {
+		return text
+	}
+	ofBase := compared.Base.Shown(compared.Pprof)
+	if text == "" || ofBase == nil {
+		return text
+	}
+	line, was := a.line("Base", ofBase, base)
+	text += line
+	if r.Rate != nil && was.Rate != nil {
+		if change, ok := rate.Change(*was.Rate, *r.Rate); ok {
+			text += fmt.Sprintf("Change: %+.3g %%\n", 100*change)
 		}
 	}
-	return ""
+	return text
+}
+
+// line writes a series, with its row. It is "" if the profiles have no rate, and no time.
+func (a *app) line(name string, of *query.Series, sel *query.Selection) (string, *rated) {
+	r := &rated{Row: query.Row{Kind: of.Kind}}
+	a.rate(r, of, sel)
+	switch {
+	case r.Age != nil:
+		if name == "Rate" {
+			name = "Living"
+		}
+		return fmt.Sprintf("%s: %s %s (%s)\n", name, r.written(), r.of(), r.coverage()), r
+	case r.Rate != nil:
+		return fmt.Sprintf("%s: %s, of %s (profiled %s)\n", name, r.written(), r.of(), r.coverage()), r
+	default:
+		return "", r
+	}
 }
 
 // written is the rate of the series, or the sum of its living snapshots.

@@ -138,3 +138,24 @@ func TestTopShowsTheRateOfTheSeries(t *testing.T) {
 	together := succeed(t, "top", "--service", "replicas", "--service", "restarted", dir)
 	assert.Contains(t, together, "Rate: 1.70 cores, of 4 processes at a time of 7, ")
 }
+
+// TestTopComparesRates: three replicas use 5 % more in ten minutes than in the half hour before.
+func TestTopComparesRates(t *testing.T) {
+	l := newTimeline()
+	for minute := range 40 {
+		ago, pods, cores := time.Duration(40-minute)*time.Minute, 3, 0.4
+		if minute >= 30 {
+			cores = 0.42
+		}
+		for pod := range pods {
+			l.cpu("deployed", fmt.Sprint(pod), ago-time.Duration(pod)*20*time.Second, 10*time.Second, cores)
+		}
+	}
+	dir := written(t, l.payloads)
+	code, top, notes := otelprof(t, "top", "--from", l.end.Add(-10*time.Minute).Format(time.RFC3339),
+		"--base-from", l.end.Add(-40*time.Minute).Format(time.RFC3339), "--base-to", l.end.Add(-10*time.Minute).Format(time.RFC3339), dir)
+	require.Equal(t, exitOK, code, notes)
+	assert.Regexp(t, `(?m)^Rate: 1\.26 cores, of 3 processes, .*\nBase: 1\.20 cores, of 3 processes, .*\nChange: \+5 %\n`, top)
+	assert.Regexp(t, `The base is multiplied by 0\.33\d*, so that rates are compared`, notes)
+	assert.Contains(t, top, " of 6s total") // 126 s - 120 s
+}

@@ -119,7 +119,11 @@ func (a *app) pprof(ctx context.Context, paths []string, c *comparison, apart bo
 	for _, note := range compared.Notes {
 		a.note("%s", note)
 	}
-	if compared.Factor != 1 {
+	switch {
+	case compared.Factor == 1:
+	case c.timed:
+		a.note("The base is multiplied by %.4g, so that rates are compared", compared.Factor)
+	default:
 		a.note("The base is multiplied by %.4g, the ratio of the lengths of the time ranges", compared.Factor)
 	}
 	return compared, nil

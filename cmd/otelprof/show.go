@@ -48,10 +48,7 @@ sum of the living processes. The duration is the profiled time of all processes.
 		if err != nil {
 			return err
 		}
-		headline := ""
-		if compared.ofBase() == nil {
-			headline = a.headline(result.Result, result.Pprof, compared.Selection)
-		}
+		headline := a.headline(result, compared.Selection, compared.ofBase())
 		if err := query.CheckTotals(result.Pprof); err != nil {
 			return err
 		}

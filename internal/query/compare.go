@@ -21,6 +21,8 @@ type Comparison struct {
 	Result *Result
 	// Factor is the factor of the base's values.
 	Factor float64
+	// Base is the sum of the base, nil without one.
+	Base *Result
 	// RateOf is the sample type whose rates were compared, or nil. Rate and BaseRate are the sums of the series: Rate, Covered and Alive.
 	RateOf         *profile.ValueType
 	Rate, BaseRate rate.Summary
@@ -29,8 +31,8 @@ type Comparison struct {
 }
 
 // Compare merges the selected profiles of a source, and subtracts those that base selects from baseSource, unless base
-// is nil. Of intervals the base is multiplied by the ratio of the time ranges, of which one without an end ends now. Apart
-// is that of Difference.
+// is nil. Of intervals the base is multiplied so that rates are compared if both sources are Timed and the profiles have
+// rates, and else by the ratio of the time ranges, of which one without an end ends now. Apart is that of Difference.
 func Compare(ctx context.Context, source *Source, sel *Selection, baseSource *Source, base *Selection, now time.Time, apart bool) (*Comparison, error) {
 	return compare(ctx, source, sel, baseSource, base, apart, func(_, _ *profile.Profile) (float64, error) {
 		if selected, ofBase := sel.length(now), base.length(now); selected > 0 && ofBase > 0 {
@@ -131,6 +133,10 @@ func compare(
 			return nil, err
 		}
 	}
+	if after, before := result.secondsOf(c.Pprof, sel), subtracted.secondsOf(p, base); after > 0 && before > 0 {
+		c.Factor = after / before
+	}
+	c.Base = subtracted
 	c.Pprof, err = Difference(c.Pprof, p, c.Factor, source.Options.MaxMemory, apart)
 	return c, err
 }
@@ -144,4 +150,33 @@ func (s *Selection) length(now time.Time) float64 {
 		return now.Sub(s.From).Seconds()
 	}
 	return s.To.Sub(s.From).Seconds()
+}
+
+// Shown returns the series of the sample type that readers of a pprof of the result see first, or nil.
+func (r *Result) Shown(p *profile.Profile) *Series {
+	shown, err := p.SampleIndexByName("")
+	if err != nil {
+		return nil
+	}
+	for _, of := range r.Series {
+		if of.SampleType == p.SampleType[shown].Type && of.Unit == p.SampleType[shown].Unit {
+			return of
+		}
+	}
+	return nil
+}
+
+// secondsOf returns the seconds that the values of a pprof of the result are of, 0 if it has no rate.
+func (r *Result) secondsOf(p *profile.Profile, sel *Selection) float64 {
+	of := r.Shown(p)
+	if of == nil || of.Snapshots {
+		return 0
+	}
+	shown, _ := p.SampleIndexByName("") // it is the one of the series
+	sum := 0.0
+	for _, s := range p.Sample {
+		sum += float64(s.Value[shown])
+	}
+	summary := of.Summary(of.Bounds(sel))
+	return summary.Seconds(sum)
 }

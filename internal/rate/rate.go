@@ -96,6 +96,19 @@ func (s *Summary) Coverage() float64 {
 	return min(1, s.Covered/s.Alive)
 }
 
+// Seconds returns how many seconds of the series a sum of its values is of: the sum divided by the rate. The difference of two sums compares
+// rates if one is multiplied by the ratio of their seconds. It is 0 if the series has no rate.
+func (s *Summary) Seconds(sum float64) float64 {
+	switch {
+	case s.Data == 0 || s.MeanProcesses == 0:
+		return 0
+	case s.Rate != 0 && sum/s.Rate > 0:
+		return sum / s.Rate
+	default:
+		return s.Covered / s.MeanProcesses
+	}
+}
+
 // Summary returns the rates of the time from one nanosecond to another. What was added of the 15 minutes before tells how far intervals
 // at the start of the range stand.
 func (s *Series) Summary(from, to uint64) (summary Summary) {

@@ -329,3 +329,18 @@ func BenchmarkSummary(b *testing.B) {
 		})
 	}
 }
+
+func TestSecondsAreTheSumByItsRate(t *testing.T) {
+	for _, test := range []struct {
+		of        Summary
+		sum, want float64
+	}{
+		{Summary{}, 5, 0},
+		{Summary{Rate: 2, MeanProcesses: 1, Covered: 7, Data: 60}, 20, 10},
+		{Summary{Rate: 0, MeanProcesses: 2, Covered: 20, Data: 60}, 0, 10},  // idle
+		{Summary{Rate: 0, MeanProcesses: 2, Covered: 20, Data: 60}, 5, 10},  // but at the ends of the data
+		{Summary{Rate: -1, MeanProcesses: 2, Covered: 20, Data: 60}, 5, 10}, // of values with several signs
+	} {
+		assert.InDelta(t, test.want, test.of.Seconds(test.sum), 0, "%+v", test)
+	}
+}
