@@ -10,6 +10,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
@@ -123,7 +124,7 @@ func (r *Record) estimate() (int64, error) {
 		_, err := m.Write(r.Data)
 		return m.Size, err
 	case Folded:
-		return int64(len(r.Data) + element*bytes.Count(r.Data, []byte("\n")) + 32*bytes.Count(r.Data, []byte(";"))), nil
+		return int64(dictionary.ValidSize(r.Data) + element*bytes.Count(r.Data, []byte("\n")) + 32*bytes.Count(r.Data, []byte(";"))), nil
 	case legacyPprof:
 		return pproftranslator.LegacyMemory(r.Data), nil
 	default:

@@ -57,7 +57,8 @@ var mounted = []string{"/top", "/peek", "/download"}
 //go:embed additions.html
 var additions string
 
-// Handler returns pprof's web UI of p, whose links are relative. It keeps a copy of p.
+// Handler returns pprof's web UI of p, whose links are relative. It gives the functions of p the names by which they are
+// shown, and keeps a copy.
 func Handler(p *profile.Profile, options Options) (http.Handler, error) {
 	NameFunctions(p)
 	mux, own := http.NewServeMux(), p.Copy()

@@ -106,8 +106,8 @@ func (a amount) times(n int64) (_ amount, ok bool) {
 	if limit := math.MaxInt64 / n; a.whole > limit || a.whole < -limit {
 		return a, false
 	}
-	magnitude := uint64(max(a.billionths, -a.billionths))
-	high, low := bits.Mul64(magnitude, uint64(n))
+	magnitude := uint64(max(a.billionths, -a.billionths)) // #nosec G115 -- not negative
+	high, low := bits.Mul64(magnitude, uint64(n))         // #nosec G115 -- positive
 	whole, rest := bits.Div64(high, low, billion) // billionths are less than a whole, so that it fits
 	more, left := int64(whole), int64(rest)       // #nosec G115 -- less than n, and than a billion
 	if a.billionths < 0 {
@@ -136,7 +136,16 @@ func (r *rounder) round(a amount) (_ int64, ok bool) {
 
 // endsInNumber reports whether the last word of a stack is a number, which then may be a first value.
 func endsInNumber(stack []byte) bool {
+	if len(stack) == 0 {
+		return false
+	}
+	if end := stack[len(stack)-1]; end != '.' && (end < '0' || end > '9') {
+		return false
+	}
 	_, last := cutValue(stack)
+	if last == nil {
+		return false
+	}
 	_, err := parseAmount(last)
 	return err == nil
 }
