@@ -108,8 +108,8 @@ func (a amount) times(n int64) (_ amount, ok bool) {
 	}
 	magnitude := uint64(max(a.billionths, -a.billionths)) // #nosec G115 -- not negative
 	high, low := bits.Mul64(magnitude, uint64(n))         // #nosec G115 -- positive
-	whole, rest := bits.Div64(high, low, billion) // billionths are less than a whole, so that it fits
-	more, left := int64(whole), int64(rest)       // #nosec G115 -- less than n, and than a billion
+	whole, rest := bits.Div64(high, low, billion)         // billionths are less than a whole, so that it fits
+	more, left := int64(whole), int64(rest)               // #nosec G115 -- less than n, and than a billion
 	if a.billionths < 0 {
 		more, left = -more, -left
 	}
