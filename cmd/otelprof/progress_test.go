@@ -23,6 +23,8 @@ func TestProgressIsShownAfterTwoSecondsAndReplacedByOutput(t *testing.T) {
 		out := p.over(&terminal)
 		took := func() string {
 			synctest.Wait()
+			p.mu.Lock() // as who writes to the terminal does
+			defer p.mu.Unlock()
 			text := terminal.String()
 			terminal.Reset()
 			return text
