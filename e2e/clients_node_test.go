@@ -59,7 +59,7 @@ func TestNodeClients(t *testing.T) {
 				"DD_PROFILING_UPLOAD_PERIOD=2", "DD_INSTRUMENTATION_TELEMETRY_ENABLED=false", "DD_REMOTE_CONFIGURATION_ENABLED=false")
 			running := begin(t, program)
 			select {
-			case <-running.exited: // of a signal, with Datadog's
+			case <-running.exited: //nolint:errcheck // of a signal, with Datadog's
 			case <-time.After(patience):
 				t.Fatalf("the client does not end\n%s", running.logs)
 			}
