@@ -16,6 +16,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/processes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // maxTables is the size of tables from which nothing is added: as much again fits into each. It is a variable for tests.
@@ -254,7 +255,7 @@ func (a *addition) profile(to *scope, from *Profile) {
 			}
 			for i := range values.Len() {
 				v := values.At(i)
-				sum = processes.AddSaturated(sum, v)
+				sum = sampletypes.AddSaturated(sum, v)
 				if !plain.Add(row, v, a.subtract) {
 					a.saturated++
 				}
@@ -265,7 +266,7 @@ func (a *addition) profile(to *scope, from *Profile) {
 			into.addTimes(row, values, times)
 		}
 	}
-	into.sums[shapeValues] = processes.AddSaturated(into.sums[shapeValues], sum)
+	into.sums[shapeValues] = sampletypes.AddSaturated(into.sums[shapeValues], sum)
 	if into.found == [shapes]*mergedProfile{} {
 		into.merged(shapeValues) // a Profile without samples is kept
 	}
@@ -348,17 +349,17 @@ func (t *target) addTimes(row int32, values pcommon.Int64Slice, times pcommon.UI
 	s := shapeBoth
 	if values.Len() == 0 {
 		s = shapeTimes
-		t.sums[s] = processes.AddSaturated(t.sums[s], int64(times.Len()))
+		t.sums[s] = sampletypes.AddSaturated(t.sums[s], int64(times.Len()))
 	}
 	for i := range values.Len() {
-		t.sums[s] = processes.AddSaturated(t.sums[s], values.At(i))
+		t.sums[s] = sampletypes.AddSaturated(t.sums[s], values.At(i))
 	}
 	t.merged(s).addTimes(row, values, times)
 }
 
 // addCount adds timestamps without values as their number.
 func (t *target) addCount(row int32, count int) {
-	t.sums[shapeValues] = processes.AddSaturated(t.sums[shapeValues], int64(count))
+	t.sums[shapeValues] = sampletypes.AddSaturated(t.sums[shapeValues], int64(count))
 	if !t.merged(shapeValues).column.Add(row, int64(count), false) {
 		t.saturated++
 	}

@@ -195,7 +195,7 @@ func (s *processSet) table() []processes.Row {
 // add adds a row of the process. Rows of one payload that have gaps, and the same time, are of one source.
 func (p *processTime) add(row *processes.Row, payload int) {
 	time := sampletypes.Span{Start: row.Start, End: row.End}
-	p.Value = processes.AddSaturated(p.Value, row.Value)
+	p.Value = sampletypes.AddSaturated(p.Value, row.Value)
 	if row.Covered > 0 && row.Covered < row.End-row.Start {
 		if payload != 0 && p.payload == payload && p.last == time {
 			return

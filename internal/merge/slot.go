@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/processes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // slot is the span of the Unix clock in which a Profile ends or, with Options.SlotByStart, starts: from number*length for
@@ -182,7 +183,7 @@ func newShare(weights []uint64, values func(func(int64) bool)) *share {
 	}
 	sum := int64(0)
 	for v := range values {
-		sum = processes.AddSaturated(sum, max(v, 0))
+		sum = sampletypes.AddSaturated(sum, max(v, 0))
 	}
 	s.shift = max(0, bits.Len64(s.total)-40)
 	s.needs = processes.Divide(sum, weights)
@@ -300,7 +301,7 @@ func weightsOf(rows [][]processes.Row, lengths []uint64) []uint64 {
 				return lengths
 			}
 			weights[i] += uint64(row.Value)
-			total = processes.AddSaturated(total, row.Value)
+			total = sampletypes.AddSaturated(total, row.Value)
 		}
 	}
 	if total == 0 || total == 1<<63-1 {
@@ -321,7 +322,7 @@ func (d *dividing) plainValues(yield func(int64) bool) {
 
 func sumOfValues(s pprofile.Sample) (sum int64) {
 	for i := range s.Values().Len() {
-		sum = processes.AddSaturated(sum, s.Values().At(i))
+		sum = sampletypes.AddSaturated(sum, s.Values().At(i))
 	}
 	return sum
 }
@@ -395,7 +396,7 @@ func (t *target) row(stack, set, link int32) int32 {
 }
 
 func (t *target) addValue(row int32, v int64) {
-	t.sums[shapeValues] = processes.AddSaturated(t.sums[shapeValues], v)
+	t.sums[shapeValues] = sampletypes.AddSaturated(t.sums[shapeValues], v)
 	if !t.merged(shapeValues).column.Add(row, v, false) {
 		t.saturated++
 	}
@@ -406,7 +407,7 @@ func (t *target) addEvent(s shape, e event) {
 	if s == shapeTimes {
 		v = 1
 	}
-	t.sums[s] = processes.AddSaturated(t.sums[s], v)
+	t.sums[s] = sampletypes.AddSaturated(t.sums[s], v)
 	p := t.merged(s)
 	p.events = append(p.events, e)
 }

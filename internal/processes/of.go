@@ -68,10 +68,10 @@ func Sum(p pprofile.Profile) (sum int64) {
 		s := samples.At(i)
 		values := s.Values()
 		if values.Len() == 0 {
-			sum = AddSaturated(sum, int64(s.TimestampsUnixNano().Len()))
+			sum = sampletypes.AddSaturated(sum, int64(s.TimestampsUnixNano().Len()))
 		}
 		for n := range values.Len() {
-			sum = AddSaturated(sum, values.At(n))
+			sum = sampletypes.AddSaturated(sum, values.At(n))
 		}
 	}
 	return sum
@@ -83,7 +83,7 @@ func Fit(rows []Row, sum int64) {
 	total, saturated := int64(0), false
 	positive := true
 	for i := range rows {
-		total = AddSaturated(total, rows[i].Value)
+		total = sampletypes.AddSaturated(total, rows[i].Value)
 		saturated = saturated || total == math.MaxInt64 || total == math.MinInt64
 		positive = positive && rows[i].Value >= 0
 	}
@@ -101,6 +101,6 @@ func Fit(rows []Row, sum int64) {
 			rows[i].Value = value
 		}
 	default:
-		rows[0].Value = AddSaturated(AddSaturated(rows[0].Value, -total), sum)
+		rows[0].Value = sampletypes.AddSaturated(sampletypes.AddSaturated(rows[0].Value, -total), sum)
 	}
 }

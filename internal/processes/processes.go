@@ -18,6 +18,8 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // Attribute is the key of the attribute of a Profile that holds its table.
@@ -164,7 +166,7 @@ func Join(a, b []Row) []Row {
 func (r *Row) add(other *Row) {
 	same := r.Start == other.Start && r.End == other.End && r.Profiles == other.Profiles && r.Hash != Rest
 	r.Include(other.Start, other.End)
-	r.Value = AddSaturated(r.Value, other.Value)
+	r.Value = sampletypes.AddSaturated(r.Value, other.Value)
 	if same {
 		r.Covered = max(r.Covered, other.Covered)
 		return
@@ -202,18 +204,6 @@ func limited(rows []Row) []Row {
 		rest.add(&own[i])
 	}
 	return slices.Insert(slices.Clone(own[:MaxRows]), 0, rest)
-}
-
-// AddSaturated adds two values. A sum beyond int64 is the largest or the least one.
-func AddSaturated(a, b int64) int64 {
-	switch sum := a + b; {
-	case a > 0 && b > 0 && sum < 0:
-		return math.MaxInt64
-	case a < 0 && b < 0 && sum >= 0:
-		return math.MinInt64
-	default:
-		return sum
-	}
 }
 
 // HashResource identifies a process by all attributes of its resource, whatever their order. It is never Rest.

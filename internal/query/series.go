@@ -14,6 +14,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/processes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/rate"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 )
 
@@ -196,7 +197,7 @@ func (c *SeriesCollector) joined(rows []processes.Row, row processes.Row, snapsh
 		case row.Start > last.Start:
 			*last = row
 		case row.Start == last.Start: // a part of it
-			last.Value = processes.AddSaturated(last.Value, row.Value)
+			last.Value = sampletypes.AddSaturated(last.Value, row.Value)
 		}
 		return rows
 	}

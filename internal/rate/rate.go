@@ -23,6 +23,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // Interval is the time of a process that a Profile covers, or a snapshot of a process. All times are in nanoseconds
@@ -189,7 +191,7 @@ func (s *Series) Steps(from, length uint64, n int) []Step {
 // before the middle of the latest snapshot, which all others follow that are taken as often. at is the time of the latest snapshot, 0 without any.
 func (s *Series) Living(from, to uint64) (sum int64, processes int, at uint64) {
 	at = s.eachLiving(from, to, func(l *line, newest *Interval) {
-		sum = addSaturated(sum, newest.Value)
+		sum = sampletypes.AddSaturated(sum, newest.Value)
 		processes += l.count
 	})
 	return sum, processes, at
@@ -225,17 +227,6 @@ func (s *Series) eachLiving(from, to uint64, visit func(*line, *Interval)) (at u
 		}
 	}
 	return at
-}
-
-func addSaturated(a, b int64) int64 {
-	switch sum := a + b; {
-	case a > 0 && b > 0 && sum < 0:
-		return math.MaxInt64
-	case a < 0 && b < 0 && sum >= 0:
-		return math.MinInt64
-	default:
-		return sum
-	}
 }
 
 func seconds(nanoseconds uint64) float64 { return float64(nanoseconds) / 1e9 }
@@ -386,7 +377,7 @@ func join(intervals []Interval) []Interval {
 		}
 		same := v.Start == last.Start && v.End == last.End && v.Profiles == last.Profiles
 		last.End = max(last.End, v.End)
-		last.Value = addSaturated(last.Value, v.Value)
+		last.Value = sampletypes.AddSaturated(last.Value, v.Value)
 		last.Processes = max(last.Processes, v.Processes)
 		if same {
 			last.Covered = max(last.Covered, v.Covered)
