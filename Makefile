@@ -108,7 +108,7 @@ suite    = (cd $(2) && $(ROOT)/bin/gotestsum --format=$(FORMAT) --format-hide-em
 SUITES   = rm -rf bin/events; mkdir -p bin/events; failed=0
 # These have a mutex at most. With the race detector they take ten times as long; it watches them in the tests of the
 # components.
-PLAIN    = internal/conformance|internal/dictionary|internal/merge|internal/profiletest|internal/symbols|internal/wire|translator
+PLAIN    = internal/profiles/conformance|internal/profiles/dictionary|internal/profiles/merge|internal/profiletest|internal/symbolize/symbols|internal/profiles/wire|translator
 UNIT     = $(call suite,plain,.,-timeout=20m,$$(go list ./... | grep -E '/($(PLAIN))(/|$$)')); \
 	export CGO_ENABLED=$(if $(RACE),1,0); $(call suite,unit,.,-timeout=20m $(RACE),$$(go list ./... | grep -vE '/($(PLAIN))(/|$$)')); export CGO_ENABLED=0
 PROGRAM  = $(call suite,program,cmd/otelcol-profiles)
@@ -308,7 +308,7 @@ bin/goreleaser bin/cyclonedx-gomod bin/actionlint: packaging/go.mod
 .PHONY: generate
 generate: ## Write generated files
 	go generate ./...
-	go test ./internal/configtable -update
+	go test ./internal/conventions/configtable -update
 	$(OCB) builder-config.yaml
 	$(call own-command,cmd/otelcol-profiles)
 	gofmt -w cmd/otelcol-profiles

@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/rate"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/rate"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
 

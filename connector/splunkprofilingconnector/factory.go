@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 
 	"github.com/otelcol-profiles/otelcol-profiles/connector/splunkprofilingconnector/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest/budget"
 )
 
 // NewFactory returns the factory of the connector splunk_profiling, from logs to profiles. Its connectors share one budget of

@@ -21,8 +21,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/repeatlog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/component/panics"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/component/repeatlog"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 

@@ -14,7 +14,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/xexporter"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/repeatlog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/component/repeatlog"
 )
 
 // NewFactory returns the factory of the exporter profiles_file.

@@ -22,7 +22,7 @@ import (
 	"google.golang.org/grpc/mem"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/wire"
 )
 
 // limiter checks messages for the servers that name it in their middlewares.

@@ -15,8 +15,8 @@ import (
 	"iter"
 	"os"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 )
 

@@ -6,7 +6,9 @@ package conventions
 import (
 	"go/parser"
 	"go/token"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,18 +21,18 @@ import (
 // and files as a whole; components and commands. A package imports only packages of lower layers, earlier ones of its own
 // layer, and those below its own directory. Components do not import each other. Add a new package here.
 var layers = [][]string{
-	{"internal/budget", "internal/panics", "internal/config", "internal/sampletypes", "internal/processes", "internal/rate", "internal/wire", "internal/httpguard", "internal/regularfile", "internal/symbols", "internal/repeatlog"},
-	{"internal/dictionary", "internal/labels", "internal/webui", "internal/merge", "translator/foldedtranslator", "translator/pproftranslator", "translator/jfrtranslator"},
+	{"internal/ingest/budget", "internal/component/panics", "internal/config", "internal/profiles/sampletypes", "internal/profiles/processes", "internal/profiles/rate", "internal/profiles/wire", "internal/component/httpguard", "internal/store/regularfile", "internal/symbolize/symbols", "internal/component/repeatlog"},
+	{"internal/profiles/dictionary", "internal/profiles/labels", "internal/webui", "internal/profiles/merge", "translator/foldedtranslator", "translator/pproftranslator", "translator/jfrtranslator"},
 	{"internal/store", "internal/ingest", "internal/archive", "internal/query", "internal/symbolize"},
 	slices.Concat(components, commands),
 }
 
 // commands are built from components.
-var commands = []string{"cmd/otelcol-profiles", "cmd/otelprof", "internal/configtable"}
+var commands = []string{"cmd/otelcol-profiles", "cmd/otelprof", "internal/conventions/configtable"}
 
 // independent packages check the others and therefore share no code with them, apart from
 // the reader of the protobuf wire.
-var independent = []string{"internal/conformance", "internal/profiletest", "internal/conventions"}
+var independent = []string{"internal/profiles/conformance", "internal/profiletest", "internal/conventions"}
 
 // pprofType is imported by these packages and by tests only. pdata types cross all other
 // package boundaries.
@@ -65,10 +67,10 @@ func TestImportsRunOneWay(t *testing.T) {
 				t.Errorf("%s imports %s, which is for tests only", name, local)
 			case imported == importer:
 			case slices.Contains(independent, importer):
-				if !slices.Contains(independent, imported) && imported != "internal/wire" {
+				if !slices.Contains(independent, imported) && imported != "internal/profiles/wire" {
 					t.Errorf("%s imports %s: %s must share no code with what it tests", name, local, importer)
 				}
-			case imported == "internal/conformance" && importer == "cmd/otelprof":
+			case imported == "internal/profiles/conformance" && importer == "cmd/otelprof":
 				// It is what otelprof check runs.
 			case isTest && (slices.Contains(independent, imported) || importedLayer < len(layers)-1):
 				// Tests use any package below the components.
@@ -86,19 +88,28 @@ func isEarlier(layer []string, imported, importer string) bool {
 
 // owner returns the listed package that dir is or is below of, and its layer, or -1.
 func owner(dir string) (owner string, layer int) {
+	layer = -1
+	longer := func(listed string) bool { return within(dir, listed) && len(listed) > len(owner) }
 	for _, listed := range independent {
-		if within(dir, listed) {
-			return listed, -1
+		if longer(listed) {
+			owner = listed
 		}
 	}
-	for layer, packages := range layers {
+	for i, packages := range layers {
 		for _, listed := range packages {
-			if within(dir, listed) {
-				return listed, layer
+			if longer(listed) {
+				owner, layer = listed, i
 			}
 		}
 	}
-	return "", -1
+	return owner, layer
+}
+
+// TestRoomsAreFew keeps internal a place that one can take in at a glance.
+func TestRoomsAreFew(t *testing.T) {
+	entries, err := os.ReadDir(filepath.Join(root, "internal"))
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(entries), 12, "put a new package into one of %v", entries)
 }
 
 func within(dir, parent string) bool {

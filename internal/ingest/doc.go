@@ -6,7 +6,7 @@
 //
 // An Ingester takes a payload through these steps:
 //
-//  1. ReadAll reads the body within a lease of internal/budget, which all later bytes count in, too: what a step needs is taken
+//  1. ReadAll reads the body within a lease of internal/ingest/budget, which all later bytes count in, too: what a step needs is taken
 //     before it begins. The lease holds no work while it waits for some: Lease.Within repeats the next step then.
 //  2. Batch.Translate decompresses the payloads of a request (decompress.go), estimates the work and takes it,
 //     translates them (translate.go, jfr.go), and describes them with the sender's information: resource,

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 )
 
 // TemporalityFunc returns the value of sampletypes.TemporalityAttribute for Profiles of a sample type, by

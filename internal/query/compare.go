@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/pprof/profile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/rate"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/rate"
 )
 
 // Comparison is a selection as one pprof, minus that of a base, if there is one.

@@ -11,8 +11,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/labels"
 )
 
 // groups are the parts of a payload whose samples have the same values of some labels. The value of a sample is that of its first

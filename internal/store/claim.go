@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/regularfile"
 )
 
 // Use is what processes do with the files of a directory, besides writing and querying them.

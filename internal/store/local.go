@@ -14,9 +14,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/bucket"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/regularfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 

@@ -12,10 +12,10 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
 // RecoveredFile describes a file that was not closed by its process. It was closed, or removed because it had no complete record.

@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/regularfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/symbolize/symbols"
 )
 
 // files are those with one build ID, which are open until close.

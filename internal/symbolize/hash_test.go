@@ -16,7 +16,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbolize"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/symbolize/symbols"
 )
 
 // The mapping gets the hash of the executable only where the directories have it under the path that the profile says: the

@@ -15,9 +15,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/symbolize/symbols"
 )
 
 // The names of functions of C++ and Rust: as in the symbol table, without or with parameters.

@@ -18,7 +18,7 @@ import (
 	"github.com/google/pprof/driver"
 	"github.com/google/pprof/profile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 )
 
 // driverMutex guards driver.PProf, which keeps its settings in variables of the process.

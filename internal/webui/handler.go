@@ -19,7 +19,7 @@ import (
 	"github.com/google/pprof/driver"
 	"github.com/google/pprof/profile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/httpguard"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/component/httpguard"
 )
 
 // policy is the Content-Security-Policy of what is no page.

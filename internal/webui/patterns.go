@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/labels"
 )
 
 // patternParameters are those that pprof compiles, and tagParameters those of which it compiles each part: KEY=PART,PART.

@@ -4,7 +4,7 @@
 //go:generate go tool -modfile=../../internal/tools/go.mod mdatagen metadata.yaml
 
 // Package profilesdedupprocessor merges the profiles that it receives within a window into one
-// payload with one dictionary, by the rules of internal/merge.
+// payload with one dictionary, by the rules of internal/profiles/merge.
 //
 // It promises that a rejected payload leaves the window unchanged, and that an acknowledged
 // payload is sent, at the latest during shutdown, or counted as dropped.

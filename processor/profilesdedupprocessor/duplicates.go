@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/merge"
 )
 
 // seenProfiles holds the keys of Profiles that were acknowledged within a time to live, and of

@@ -15,8 +15,8 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/repeatlog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/component/repeatlog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/merge"
 )
 
 // dedupProcessor merges payloads in an open window, and sends the partitions of closed ones. The package comment

@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/conformance"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 

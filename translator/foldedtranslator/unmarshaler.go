@@ -12,7 +12,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/dictionary"
 )
 
 // Unmarshaler turns folded stacks into OTLP profiles: one Profile, which has a sample for

@@ -6,8 +6,8 @@ package jfrtranslator
 import (
 	"fmt"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/wire"
 )
 
 // labels are the labels that Pyroscope's agent sends beside a recording, as the protobuf

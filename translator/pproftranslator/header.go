@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/wire"
 )
 
 // Limits that are not worth a setting.

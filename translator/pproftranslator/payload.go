@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/wire"
 )
 
 // payload is a pprof message, read into plain values. It keeps its memory for the next.

@@ -6,7 +6,7 @@ package pproftranslator
 import (
 	"fmt"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/wire"
 )
 
 // sampleMessage is what is kept of a sample that was read, besides its values and its stack.

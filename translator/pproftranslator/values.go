@@ -4,8 +4,8 @@
 package pproftranslator
 
 import (
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 )
 
 // sample is a sample without its values: its identity and its timestamp.

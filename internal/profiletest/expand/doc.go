@@ -7,7 +7,7 @@
 //   - [Profiles], [Bytes] and [Pprof] write profiles out; [Build] is the inverse.
 //   - [Normalize] takes out all that a comparison cannot hold equal, and [Diff] compares.
 //
-// It shares no code with internal/dictionary or the translator, and prefers slow and obvious over fast. OTLP is
+// It shares no code with internal/profiles/dictionary or the translator, and prefers slow and obvious over fast. OTLP is
 // read through protobuf-go from the marshalled form, so that the written bytes count and not pdata's
 // view of them.
 package expand

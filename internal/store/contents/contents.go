@@ -19,8 +19,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"golang.org/x/sync/semaphore"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/labels"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/processes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/labels"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/processes"
 )
 
 // Entry describes a record.

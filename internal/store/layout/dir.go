@@ -14,7 +14,7 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/regularfile"
 )
 
 // ErrNotDirectory means that a file or link has the name of a directory. A retry does not help until it is removed.

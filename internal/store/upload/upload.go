@@ -19,11 +19,11 @@ import (
 	"github.com/cenkalti/backoff/v7"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/component/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/bucket"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/regularfile"
 )
 
 // Options of an Uploader. Functions may be called concurrently.

@@ -14,10 +14,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest/budget"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/merge"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 )
 
 // baseline is the scrape that the next delta starts from.

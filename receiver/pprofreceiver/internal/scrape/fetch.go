@@ -12,10 +12,10 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/budget"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/component/httpguard"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/httpguard"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 

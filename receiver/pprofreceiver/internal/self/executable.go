@@ -11,8 +11,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/regularfile"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/regularfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/symbolize/symbols"
 )
 
 // executable is the file that runs.

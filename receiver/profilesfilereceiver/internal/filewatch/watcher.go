@@ -17,7 +17,7 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/panics"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/component/panics"
 )
 
 // Handler handles a file, and calls [Watcher.Done], or has a goroutine of [Watcher.Go] do so later. If ctx is canceled

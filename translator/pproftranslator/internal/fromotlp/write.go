@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/pprof/profile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/wire"
 )
 
 // Write writes p as a protobuf message, not compressed. Unlike p.WriteUncompressed,
