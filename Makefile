@@ -152,7 +152,7 @@ bin/minio: ## Build a server of object stores for the tests (150 MB, 2 minutes)
 
 .PHONY: test-objectstore
 test-objectstore: bin/minio ## Run the tests of object stores, also against a real server
-	go test -count=1 -run 'Object|Upload|Replace|MinIO' $(TESTFLAGS) ./internal/store/... ./cmd/otelprof ./exporter/profilesfileexporter ./extension/profilesviewextension/internal/page
+	go test -count=1 -run 'Object|Upload|Replace|MinIO' $(TESTFLAGS) ./internal/store/... ./cmd/otelprof ./exporter/profilesfileexporter ./internal/webui/page
 
 .PHONY: false-positives
 false-positives: ## Measure how often otelprof diff finds a change between equal sides: synthetic ones, and RUNS=400 real ones (7 minutes)

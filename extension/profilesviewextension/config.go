@@ -14,9 +14,9 @@ import (
 	"go.opentelemetry.io/collector/config/confignet"
 	"go.opentelemetry.io/collector/confmap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/page"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/bucket"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui/page"
 )
 
 // Config is the configuration of the extension: confighttp's server configuration with the

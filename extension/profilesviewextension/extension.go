@@ -18,8 +18,8 @@ import (
 	"go.opentelemetry.io/collector/extension"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/page"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui/page"
 )
 
 const (

@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/page"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui/page"
 )
 
 // paths are the values of the attribute path, by the pattern that a request matches. Others are otherPath.

@@ -23,7 +23,7 @@ import (
 var layers = [][]string{
 	{"internal/ingest/budget", "internal/component/panics", "internal/config", "internal/profiles/sampletypes", "internal/profiles/processes", "internal/profiles/rate", "internal/profiles/wire", "internal/component/httpguard", "internal/store/regularfile", "internal/symbolize/symbols", "internal/component/repeatlog"},
 	{"internal/profiles/dictionary", "internal/profiles/labels", "internal/webui", "internal/profiles/merge", "translator/foldedtranslator", "translator/pproftranslator", "translator/jfrtranslator"},
-	{"internal/store", "internal/ingest", "internal/archive", "internal/query", "internal/symbolize"},
+	{"internal/store", "internal/ingest", "internal/archive", "internal/query", "internal/symbolize", "internal/webui/catalog", "internal/webui/queryapi", "internal/webui/page"},
 	slices.Concat(components, commands),
 }
 
@@ -40,7 +40,7 @@ const pprofType = "github.com/google/pprof/profile"
 
 var mayImportPprof = []string{
 	"translator/pproftranslator", "internal/profiletest", "exporter/pprofexporter",
-	"internal/query", "internal/webui", "extension/profilesviewextension", "connector/splunkprofilingconnector", "cmd/otelprof",
+	"internal/query", "internal/webui", "internal/webui/page", "internal/webui/queryapi", "connector/splunkprofilingconnector", "cmd/otelprof",
 }
 
 func TestImportsRunOneWay(t *testing.T) {

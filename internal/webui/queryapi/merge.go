@@ -15,10 +15,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi/querierpb"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui/queryapi/querierpb"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 

@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui/queryapi"
 )
 
 // post calls a method of the query API with a JSON message.

@@ -14,10 +14,10 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/klauspost/compress/gzhttp"
 
-	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui/catalog"
 )
 
 // apiRow is an element of the response of /api/services.

@@ -18,11 +18,11 @@ import (
 	"github.com/klauspost/compress/gzhttp"
 	"golang.org/x/sync/semaphore"
 
-	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
-	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/bucket"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui/catalog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui/queryapi"
 )
 
 // Settings are those of a Page.

@@ -19,9 +19,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi"
-	pb "github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi/querierpb"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui/queryapi"
+	pb "github.com/otelcol-profiles/otelcol-profiles/internal/webui/queryapi/querierpb"
 )
 
 const (

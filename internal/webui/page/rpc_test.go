@@ -21,12 +21,12 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi"
-	pb "github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi/querierpb"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/processes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/rate"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui/queryapi"
+	pb "github.com/otelcol-profiles/otelcol-profiles/internal/webui/queryapi/querierpb"
 )
 
 const (

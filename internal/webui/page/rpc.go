@@ -13,7 +13,7 @@ import (
 	"connectrpc.com/connect"
 	"github.com/klauspost/compress/gzhttp"
 
-	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui/queryapi"
 )
 
 // IsRPC reports whether a request is one of the query API, whose method is POST.

@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/queryapi/querierpb"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui/queryapi/querierpb"
 )
 
 // keys returns the keys of the selected profiles, without their snapshots.
