@@ -4,10 +4,8 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
-	"math"
-	"strconv"
-	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/rate"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
@@ -30,8 +28,7 @@ type rated struct {
 	// Age is how long before the end of the range, or before now, the latest snapshot was.
 	Age *float64 `json:"age_seconds,omitempty"`
 
-	summary rate.Summary
-	ended   bool // the range ended in the past
+	words webui.Words
 }
 
 // ratedOf computes what people read of a total.
@@ -45,20 +42,20 @@ func (a *app) ratedOf(t *query.Total, sel *query.Selection) *rated {
 
 // rate sets what is computed from a series.
 func (a *app) rate(r *rated, of *query.Series, sel *query.Selection) {
-	from, to := of.Bounds(sel)
-	r.summary = of.Summary(from, to)
-	r.Processes = r.summary.Processes
-	end := a.now
-	if !sel.To.IsZero() {
-		end, r.ended = sel.To, a.now.Sub(sel.To) >= time.Minute
-	}
-	if r.Snapshot {
-		if sum, living, at := of.Living(from, to); at > 0 { // without a time, none is known to be the last one
-			age := end.Sub(query.TimeOf(at)).Seconds()
-			r.Sum, r.Saturated, r.Processes, r.Age = sum, sampletypes.Saturated(sum), living, &age
+	r.words = webui.Words{SampleType: r.SampleType, Unit: r.Unit, Reading: of.Read(of.Bounds(sel)), From: sel.From, To: sel.To, Now: a.now}
+	w := &r.words
+	r.Processes = w.Summary.Processes
+	switch {
+	case !w.HasValue(): // without a time, no snapshot is known to be the last one
+	case w.Snapshots:
+		end := a.now
+		if !sel.To.IsZero() {
+			end = sel.To
 		}
-	} else if r.summary.Data > 0 {
-		r.Rate, r.PerProcess, r.Covered = &r.summary.Rate, &r.summary.PerProcess, &r.summary.Covered
+		age := w.Reading.Age(end).Seconds()
+		r.Sum, r.Saturated, r.Processes, r.Age = w.Sum, sampletypes.Saturated(w.Sum), w.Living, &age
+	default:
+		r.Rate, r.PerProcess, r.Covered = &w.Rate, &w.PerProcess, &w.Covered
 	}
 }
 
@@ -108,56 +105,14 @@ func (a *app) line(name string, of *query.Series, sel *query.Selection) (string,
 
 // written is the rate of the series, or the sum of its living snapshots.
 func (r *rated) written() string {
-	switch {
-	case r.Snapshot:
+	if r.Snapshot {
 		return sumOf(&r.Row)
-	case r.Rate == nil:
-		return "-"
-	default:
-		return r.perSecond(*r.Rate)
 	}
+	return cell(r.words.Value())
 }
-
-func (r *rated) perSecond(v float64) string { return cell(webui.Rate(r.SampleType, r.Unit, v)) }
 
 // of says how many processes that is of.
-func (r *rated) of() string {
-	switch {
-	case r.Snapshot && r.Age == nil:
-		return "last"
-	case r.Snapshot && r.ended:
-		return "at the end, of " + processes(r.Processes)
-	case r.Snapshot:
-		return "now, of " + processes(r.Processes)
-	case r.Rate == nil:
-		return "-"
-	}
-	text, mean := processes(r.Processes), int(math.Round(max(1, r.summary.MeanProcesses)))
-	if mean < r.Processes {
-		text = processes(mean) + " at a time of " + strconv.Itoa(r.Processes)
-	}
-	if r.Processes > 1 {
-		text += ", " + r.perSecond(*r.PerProcess) + " each"
-	}
-	return text
-}
+func (r *rated) of() string { return cell(r.words.Processes()) }
 
 // coverage says how much of the time of the processes was profiled, or how old the snapshots are.
-func (r *rated) coverage() string {
-	switch {
-	case r.Age != nil && r.ended:
-		return webui.Length(time.Duration(*r.Age*float64(time.Second))) + " before"
-	case r.Age != nil:
-		return webui.Ago(time.Duration(*r.Age * float64(time.Second)))
-	case r.Rate == nil:
-		return "-"
-	}
-	return fmt.Sprintf("%.3g %% of %s", 100*r.summary.Coverage(), webui.Length(time.Duration(r.summary.Data*float64(time.Second))))
-}
-
-func processes(n int) string {
-	if n == 1 {
-		return "1 process"
-	}
-	return webui.Count(n, "processe")
-}
+func (r *rated) coverage() string { return cell(cmp.Or(r.words.Age(), r.words.Coverage())) }

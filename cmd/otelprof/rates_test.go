@@ -121,7 +121,7 @@ func TestLsShowsTheRateOfTheSeries(t *testing.T) {
 func TestTopShowsTheRateOfTheSeries(t *testing.T) {
 	dir := written(t, services().payloads)
 	for service, want := range map[string][]string{
-		"replicas":  {"Rate: 1.20 cores, of 3 processes, 0.40 cores each (profiled 16.9 % of 19 min 50 s)\n", "Duration: 600s, Total samples = 240s (40.00%)"},
+		"replicas":  {"Rate: 1.20 cores, of 3 processes, 0.40 cores each (profiled 17 % of 19 min 50 s)\n", "Duration: 600s, Total samples = 240s (40.00%)"},
 		"restarted": {"Rate: 0.50 cores, of 1 process at a time of 4, 0.50 cores each (", "Duration: 200s, Total samples = 100s (50.00%)"},
 		"sometimes": {"Rate: 0.20 cores, of 1 process (", "Duration: 600s, Total samples = 120s (20.00%)"},
 		"idle":      {"Rate: 0 cores, of 1 process (", "Duration: 200s, Total samples = 0"},

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"html/template"
-	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -285,12 +284,14 @@ func newRow(params *params, t, base *total) *row {
 	v, was := 0.0, 0.0
 	if t.Profiles > 0 {
 		v = t.shown()
-		r.Value, r.Each = t.written(), t.each(params.now, params.selected)
-		r.Coverage, r.Newest = t.coverage(params.selected), webui.Ago(params.now.Sub(query.TimeOf(t.Last)))
+		words := t.words(params.now, params.selected)
+		r.Value, r.Each = t.written(), words.Processes()
+		r.Coverage, r.Newest = t.coverage(words), webui.Ago(params.now.Sub(query.TimeOf(t.Last)))
 	}
 	if base != nil {
 		was = base.shown()
-		r.Base, r.BaseEach, r.Before = base.written(), base.each(params.now, params.base), base.coverage(params.base)
+		words := base.words(params.now, params.base)
+		r.Base, r.BaseEach, r.Before = base.written(), words.Processes(), base.coverage(words)
 	}
 	if base == nil || t.Profiles == 0 {
 		return r
@@ -342,53 +343,24 @@ func (t *total) written() string {
 	return t.value(t.shown())
 }
 
-// each says how many processes the value is of.
-func (t *total) each(now time.Time, sel *query.Selection) string {
-	count := func(n int) string {
-		if n == 1 {
-			return "1 process"
-		}
-		return webui.Count(n, "processe")
+// words says what people read of the total.
+func (t *total) words(now time.Time, sel *query.Selection) *webui.Words {
+	return &webui.Words{
+		SampleType: t.SampleType, Unit: t.Unit, From: sel.From, To: sel.To, Now: now,
+		Reading: rate.Reading{Summary: t.Summary, Snapshots: t.Snapshot, Sum: t.Sum, Living: t.Living, At: t.At},
 	}
-	switch {
-	case t.Snapshot && now.Sub(sel.To) < time.Minute:
-		return "now, of " + count(t.Living)
-	case t.Snapshot:
-		return "at the end, of " + count(t.Living)
-	case !t.hasRate():
-		return ""
-	}
-	text, mean := count(t.Processes), int(math.Round(max(1, t.MeanProcesses)))
-	if mean < t.Processes {
-		text = count(mean) + " at a time of " + strconv.Itoa(t.Processes)
-	}
-	if t.Processes > 1 {
-		text += ", " + t.value(t.PerProcess) + " each"
-	}
-	return text
 }
 
 // coverage says how much of the time of the processes was profiled, and how much of the range has data.
-func (t *total) coverage(sel *query.Selection) string {
-	if t.Snapshot {
-		return ""
-	}
-	if !t.hasRate() {
-		return "the sum: profiles without a duration"
-	}
-	covered, length := 100*t.Coverage(), sel.To.Sub(sel.From)
-	percent := fmt.Sprintf("%.0f", covered)
+func (t *total) coverage(words *webui.Words) string {
 	switch {
-	case covered < 0.1:
-		percent = "under 0.1"
-	case covered < 1:
-		percent = fmt.Sprintf("%.1f", covered)
+	case t.Snapshot:
+		return ""
+	case !t.hasRate():
+		return "the sum: profiles without a duration"
+	default:
+		return "profiled " + words.Coverage()
 	}
-	text := "profiled " + percent + " %"
-	if data := time.Duration(t.Data * float64(time.Second)); data.Round(time.Second) < length.Round(time.Second) {
-		text += " of " + webui.Length(data) + " in " + webui.Length(length)
-	}
-	return text
 }
 
 // selector selects the profile type, or without one the sample type.
