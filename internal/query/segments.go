@@ -297,6 +297,9 @@ func servicesOf(entry *contents.Entry) (names []string) {
 // timeOf reports whether the time range contains all Profiles and samples of a summary, or none of them.
 func (s *Selection) timeOf(of *contents.Summary) (all, none bool) {
 	before := !s.From.IsZero() && of.Latest < nanosecondsOf(s.From)
+	if s.overlaps {
+		return false, !s.mayContain(&contents.Entry{Start: of.Start, End: of.End})
+	}
 	if of.Timestamps && !(s.From.IsZero() && s.To.IsZero()) { // a sample without one may be in a Profile without a time
 		return false, before
 	}

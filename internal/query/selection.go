@@ -37,6 +37,9 @@ type Selection struct {
 	ProfileIDs []pprofile.ProfileID
 	// Labels must all match: attributes, and those that KeyLabel knows.
 	Labels []*labels.Matcher
+
+	// overlaps: records count that have a Profile of which a part is in the range, not only those with a start or a timestamp in it.
+	overlaps bool
 }
 
 const serviceName = "service.name"

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -56,6 +57,15 @@ func Repeat(do func() error) (err error) {
 // other error ends Each. One that wraps store.ErrGone is for Repeat.
 func (s *Source) Each(ctx context.Context, sel *Selection, visit func(*archive.Record, pprofile.Profiles) error) error {
 	return s.read(ctx, sel, &reading{record: visit})
+}
+
+// EachOverlapping is Each for the Profiles of which a part is in the range, and maybe others. They are not cut: what lasts into the range may
+// have its timestamp outside of it.
+func (s *Source) EachOverlapping(ctx context.Context, sel *Selection, visit func(*archive.Record, pprofile.Profiles) error) error {
+	overlapping, whole := *sel, *sel
+	overlapping.overlaps = true
+	whole.From, whole.To = time.Time{}, time.Time{}
+	return s.read(ctx, &overlapping, &reading{record: visit, filter: &whole})
 }
 
 // summarizing returns a visitor of records that passes on their summaries.
