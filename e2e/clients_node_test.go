@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
@@ -66,7 +67,7 @@ func TestNodeClients(t *testing.T) {
 			c.stop(t)
 			got := map[string]string{}
 			for _, p := range byService(readProfiles(t, c.files))["checkout"] {
-				got[expand.Text(p.Scope.Attributes, "profile.type")+" "+p.Type] = expand.Text(p.Attributes, "profile.temporality")
+				got[expand.Text(p.Scope.Attributes, attrkey.ProfileType)+" "+p.Type] = expand.Text(p.Attributes, attrkey.Temporality)
 				assert.Equal(t, "eu", resourceAttribute(p, "region"))
 				assert.NotZero(t, p.Time)
 			}

@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
@@ -59,7 +60,7 @@ func TestClientExamples(t *testing.T) {
 			c.stop(t)
 			profileTypes := map[string]bool{}
 			for _, p := range byService(readProfiles(t, c.files))["checkout"] {
-				profileTypes[expand.Text(p.Scope.Attributes, "profile.type")] = true
+				profileTypes[expand.Text(p.Scope.Attributes, attrkey.ProfileType)] = true
 				assert.Equal(t, "eu", resourceAttribute(p, "region"))
 				assert.Equal(t, "go", resourceAttribute(p, "process.runtime.name"))
 				assert.NotEmpty(t, resourceAttribute(p, "service.instance.id"))

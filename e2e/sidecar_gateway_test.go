@@ -16,6 +16,7 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
@@ -151,7 +152,7 @@ func requireTimes(t *testing.T, pushed payload, n int, written []expand.Profile)
 	}
 	for i := range written {
 		written[i].Attributes = slices.DeleteFunc(written[i].Attributes, func(a expand.Attribute) bool {
-			return a.Key == "profile.temporality"
+			return a.Key == attrkey.Temporality
 		})
 	}
 	assert.Empty(t, expand.Diff(times, want.normalize(written)))

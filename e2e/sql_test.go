@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 )
@@ -31,7 +32,7 @@ func cpuDay(t *testing.T, service, at, folded string) pprofile.Profiles {
 	require.NoError(t, err)
 	rp, dict := pd.ResourceProfiles().At(0), pd.Dictionary()
 	rp.Resource().Attributes().PutStr("service.name", service)
-	rp.ScopeProfiles().At(0).Scope().Attributes().PutStr("profile.type", "cpu")
+	rp.ScopeProfiles().At(0).Scope().Attributes().PutStr(attrkey.ProfileType, "cpu")
 	p := rp.ScopeProfiles().At(0).Profiles().At(0)
 	p.SetTime(pcommon.NewTimestampFromTime(start))
 	p.SetDurationNano(uint64(time.Minute))

@@ -118,7 +118,7 @@ func TestLoopsOverFilesAreRejected_D6(t *testing.T) {
 		loops                      bool
 	}{
 		{include: dir + "/**", loops: true},
-		{include: dir + "/**", groupBy: "[service.name, profile.type]", loops: true},
+		{include: dir + "/**", groupBy: "[service.name, otelcol_profiles.type]", loops: true},
 		{include: dir + "/*/*/*/*/*.zst", loops: true},
 		{include: dir + "/2026/**/*.zst", loops: true},
 		{include: dir + "/missing/../**/*.zst", loops: true},

@@ -26,6 +26,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
@@ -45,7 +46,7 @@ func typed(t testing.TB, p *profile.Profile, typ string, ago time.Duration) ppro
 	}
 	pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(profiletest.Pprof(t, p))
 	require.NoError(t, err)
-	pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().PutStr("profile.type", typ)
+	pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().PutStr(attrkey.ProfileType, typ)
 	return payloadtest.With(pd, "service.name", "checkout")
 }
 

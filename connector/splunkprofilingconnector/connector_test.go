@@ -30,6 +30,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/connector/splunkprofilingconnector/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest/budget"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
@@ -178,7 +179,7 @@ func TestSamplesWithoutTypesAreWallTime(t *testing.T) {
 	for name, value := range map[string]int64{"samples/count": 1, "wall/nanoseconds": 10e9} {
 		require.Len(t, all[name], 1, name)
 		p := all[name][0]
-		assert.Equal(t, "wall", expand.Value(p.Scope.Attributes, "profile.type"))
+		assert.Equal(t, "wall", expand.Value(p.Scope.Attributes, attrkey.ProfileType))
 		assert.Equal(t, "shop", expand.Value(p.Resource.Attributes, "service.name"))
 		assert.Equal(t, "continuous", expand.Value(p.Attributes, "profiling.instrumentation.source"))
 		assert.EqualValues(t, at*1e6, p.Time)
@@ -241,7 +242,7 @@ func TestAllocationsKeepTheirValues(t *testing.T) {
 	all := h.expanded()
 	require.Len(t, all, 1)
 	bytes := all["allocationSize/bytes"][0]
-	assert.Equal(t, "alloc", expand.Value(bytes.Scope.Attributes, "profile.type"))
+	assert.Equal(t, "alloc", expand.Value(bytes.Scope.Attributes, attrkey.ProfileType))
 	assert.EqualValues(t, 4096, bytes.Samples[0].Sum.Int64())
 	assert.EqualValues(t, 24, bytes.Samples[1].Sum.Int64())
 	assert.EqualValues(t, at*1e6, bytes.Time)
@@ -292,7 +293,7 @@ func TestCallStacksOfAScopeShareAProfile(t *testing.T) {
 
 	require.Len(t, all["allocationSize/bytes"], 1)
 	assert.EqualValues(t, 160, all["allocationSize/bytes"][0].Samples[0].Sum.Int64())
-	assert.Equal(t, "alloc", expand.Value(all["allocationSize/bytes"][0].Scope.Attributes, "profile.type"))
+	assert.Equal(t, "alloc", expand.Value(all["allocationSize/bytes"][0].Scope.Attributes, attrkey.ProfileType))
 }
 
 func TestOneBadRecordIsRejectedAlone_J5(t *testing.T) {

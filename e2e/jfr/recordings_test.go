@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
@@ -81,12 +82,12 @@ func translated(t testing.TB, data []byte) sums {
 		profiles = profiles[len(scope):]
 		kind := scope[0].Type
 		if kind == "contentions" {
-			kind = expand.Text(scope[0].Scope.Attributes, "profile.type") + " " + kind
+			kind = expand.Text(scope[0].Scope.Attributes, attrkey.ProfileType) + " " + kind
 		}
 		for i, p := range scope {
 			for _, s := range p.Samples {
 				thread, _ := expand.Value(s.Attributes, "thread.id").(int64)
-				key := fmt.Sprintf("%s\t%s\t%d\t%s\t%s", kind, expand.Text(s.Attributes, "thread.name"), thread, expand.Text(s.Attributes, "thread.state"), stack(s))
+				key := fmt.Sprintf("%s\t%s\t%d\t%s\t%s", kind, expand.Text(s.Attributes, "thread.name"), thread, expand.Text(s.Attributes, attrkey.ThreadState), stack(s))
 				switch {
 				case i == 0:
 					all.add(key, s.Sum.Int64(), 0)

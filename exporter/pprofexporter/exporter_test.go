@@ -29,6 +29,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
@@ -76,7 +77,7 @@ func payload(t *testing.T, p *profile.Profile, profileType string, resource ...s
 	require.NoError(t, err)
 	payloadtest.With(pd, resource...)
 	if profileType != "" {
-		pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().PutStr(sampletypes.ProfileTypeAttribute, profileType)
+		pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().PutStr(attrkey.ProfileType, profileType)
 	}
 	return pd
 }
@@ -215,7 +216,7 @@ func TestTemporalityTellsPyroscopeWhatToSubtract(t *testing.T) {
 	} {
 		pd := payload(t, simple("", "alloc_space/bytes"), test.profileType)
 		if test.temporality != "" {
-			addAttribute(pd, sampletypes.TemporalityAttribute, test.temporality)
+			addAttribute(pd, attrkey.Temporality, test.temporality)
 		}
 		s := pprofservertest.Start(t, nil)
 		require.NoError(t, start(t, "endpoint: "+s.URL+withoutQueue).ConsumeProfiles(t.Context(), pd))

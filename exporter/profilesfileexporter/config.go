@@ -42,7 +42,7 @@ type Config struct {
 	Compact configoptional.Optional[CompactConfig] `mapstructure:"compact"`
 	// ObjectStorage uploads closed files to a bucket. Disabled by default.
 	ObjectStorage configoptional.Optional[ObjectStorageConfig] `mapstructure:"object_storage"`
-	// GroupBy lists keys of resource attributes, or profile.type. Each value has a directory, within that of the key
+	// GroupBy lists keys of resource attributes, or otelcol_profiles.type. Each value has a directory, within that of the key
 	// before it. A list without keys is one group.
 	GroupBy []string `mapstructure:"group_by"`
 	// MaxGroups is how many groups may have a directory. Records of further groups go to the group _other.
@@ -205,7 +205,7 @@ func (c *Config) checkGroups(checks *config.Checks) {
 	checks.That(len(c.GroupBy) <= maxGroupKeys, "group_by", c.GroupBy, "at most %d keys", maxGroupKeys)
 	for i, key := range c.GroupBy {
 		at := fmt.Sprintf("group_by[%d]", i)
-		checks.That(key != "", at, key, "profile.type or the key of a resource attribute, such as service.name")
+		checks.That(key != "", at, key, "otelcol_profiles.type or the key of a resource attribute, such as service.name")
 		checks.That(key == "" || !slices.Contains(c.GroupBy[:i], key), at, key, "different from the keys before it")
 	}
 	checks.That(c.MaxGroups >= 1, "max_groups", c.MaxGroups, "1 or more")

@@ -108,7 +108,7 @@ func TestWrongConfigurationsAreRejected_D3(t *testing.T) {
 		"{directory: d, rotation: {max_age: 24h}, retention: {max_age: 1h}}":                  "retention::max_age is 1h0m0s: must be rotation::max_age, which is 24h0m0s, or more",
 		"{directory: d, rotation: {max_age: 24h}, retention: {max_age: 24h}}":                 "",
 		"{directory: d, rotation: {max_size: 0}, retention: {max_total_size: 1}}":             "rotation::max_size is 0B: must be more than 0 with a retention::max_total_size",
-		"{directory: d, group_by: ['']}":                                                      "group_by[0] is \"\": must be profile.type or the key of a resource attribute",
+		"{directory: d, group_by: ['']}":                                                      "group_by[0] is \"\": must be otelcol_profiles.type or the key of a resource attribute",
 		"{directory: d, group_by: [a, a]}":                                                    "group_by[1] is \"a\": must be different",
 		"{directory: d, group_by: [a, b, c, d, e, f, g, h, i]}":                               "must be at most 8 keys",
 		"{directory: d, max_groups: 0}":                                                       "max_groups is 0: must be 1 or more",

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
@@ -23,7 +24,7 @@ type group struct {
 }
 
 // groupsOf returns the groups of pd by the values of keys, which are those of resource attributes or
-// profile.type, in order of their first appearance. The result pd is the payload that their parts are of, which has
+// otelcol_profiles.type, in order of their first appearance. The result pd is the payload that their parts are of, which has
 // no string references: a failed attempt to write pd has made some when it marshalled it.
 func groupsOf(pd pprofile.Profiles, keys []string) (_ pprofile.Profiles, groups []*group, err error) {
 	if err = check(pd, keys); err == nil {
@@ -53,7 +54,7 @@ func groupsOf(pd pprofile.Profiles, keys []string) (_ pprofile.Profiles, groups 
 			g.parts = append(g.parts, dictionary.Part{Resource: resource, Scopes: scopes})
 		}
 	}
-	byType := slices.Index(keys, sampletypes.ProfileTypeAttribute)
+	byType := slices.Index(keys, attrkey.ProfileType)
 	for i, rp := range pd.ResourceProfiles().All() {
 		names := groupNames(rp.Resource().Attributes(), keys)
 		if byType < 0 || rp.ScopeProfiles().Len() == 0 {
@@ -62,7 +63,7 @@ func groupsOf(pd pprofile.Profiles, keys []string) (_ pprofile.Profiles, groups 
 		}
 		for j, sp := range rp.ScopeProfiles().All() {
 			names = slices.Clone(names)
-			names[byType] = layout.GroupDir(sampletypes.ProfileTypeAttribute, typeGroupName(pd, sp))
+			names[byType] = layout.GroupDir(attrkey.ProfileType, typeGroupName(pd, sp))
 			add(names, i, j)
 		}
 	}
@@ -80,7 +81,7 @@ func check(pd pprofile.Profiles, keys []string) error {
 
 // typeGroupName returns the name of the group for the profile type of a scope.
 func typeGroupName(pd pprofile.Profiles, sp pprofile.ScopeProfiles) string {
-	if value, found := sp.Scope().Attributes().Get(sampletypes.ProfileTypeAttribute); found {
+	if value, found := sp.Scope().Attributes().Get(attrkey.ProfileType); found {
 		return groupNameOf(value)
 	}
 	text := func(i int32) string { return dictionary.ValidString(pd.Dictionary().StringTable(), i) }
@@ -90,12 +91,12 @@ func typeGroupName(pd pprofile.Profiles, sp pprofile.ScopeProfiles) string {
 	return layout.Unset
 }
 
-// groupNames returns the directories for the attributes of a resource. The value of that for profile.type, which a scope has, is Unset.
+// groupNames returns the directories for the attributes of a resource. The value of that for otelcol_profiles.type, which a scope has, is Unset.
 func groupNames(attributes pcommon.Map, keys []string) []string {
 	names := make([]string, len(keys))
 	for i, key := range keys {
 		name := layout.Unset
-		if value, found := attributes.Get(key); found && key != sampletypes.ProfileTypeAttribute {
+		if value, found := attributes.Get(key); found && key != attrkey.ProfileType {
 			name = groupNameOf(value)
 		}
 		names[i] = layout.GroupDir(key, name)

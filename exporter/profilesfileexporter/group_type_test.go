@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
@@ -27,7 +28,7 @@ func typed(t testing.TB, services []string, types ...string) pprofile.Profiles {
 		for i, typ := range types {
 			all = append(all, expand.Profile{
 				Resource: expand.Entity{Attributes: []expand.Attribute{{Key: "service.name", Value: service}}},
-				Scope:    expand.Entity{Attributes: []expand.Attribute{{Key: "profile.type", Value: typ}}},
+				Scope:    expand.Entity{Attributes: []expand.Attribute{{Key: attrkey.ProfileType, Value: typ}}},
 				Type:     "cpu", Unit: "nanoseconds", Shape: expand.ShapeValues,
 				Samples: []*expand.Sample{{Sum: big.NewInt(int64(10*s + i + 1))}},
 			})
@@ -62,7 +63,7 @@ func valuesIn(pd pprofile.Profiles) (values []int64) {
 
 // TestErrorCarriesUnwrittenProfiles: a retry has the groups whose directory took nothing, and no other, however often it fails.
 func TestErrorCarriesUnwrittenProfiles(t *testing.T) {
-	cfg := newConfig(t, "profile.type")
+	cfg := newConfig(t, attrkey.ProfileType)
 	cfg.Sync = syncNone
 	e, _, _ := observed(t, cfg)
 	require.NoError(t, e.start(t.Context(), nil))
@@ -79,16 +80,16 @@ func TestErrorCarriesUnwrittenProfiles(t *testing.T) {
 	}
 	unblock[0]()
 	pd, err = consume(t.Context(), e.consume, pd)
-	require.ErrorContains(t, err, filepath.Join(cfg.Directory, "profile.type=mutex"))
+	require.ErrorContains(t, err, filepath.Join(cfg.Directory, "otelcol_profiles.type=mutex"))
 	require.Equal(t, []int64{3, 13}, valuesIn(pd))
 	pd, err = consume(t.Context(), e.consume, pd)
-	require.ErrorContains(t, err, filepath.Join(cfg.Directory, "profile.type=mutex"), "its strings are references now, of which the group is the same")
+	require.ErrorContains(t, err, filepath.Join(cfg.Directory, "otelcol_profiles.type=mutex"), "its strings are references now, of which the group is the same")
 	unblock[1]()
 	_, err = consume(t.Context(), e.consume, pd)
 	require.NoError(t, err)
 	require.NoError(t, e.shutdown(t.Context()))
 	for typ, want := range map[string][]int64{"cpu": {1, 11}, "heap": {2, 12}, "mutex": {3, 13}} {
-		assert.Equal(t, want, valuesOf(t, cfg, "profile.type="+typ), typ)
+		assert.Equal(t, want, valuesOf(t, cfg, "otelcol_profiles.type="+typ), typ)
 	}
 }
 
@@ -96,12 +97,12 @@ func TestErrorCarriesUnwrittenProfiles(t *testing.T) {
 func TestGroupsByProfileTypeAndResource(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Directory, cfg.MaxGroups, cfg.Sync = t.TempDir(), 3, syncNone
-	cfg.GroupBy = []string{"service.name", "profile.type"}
+	cfg.GroupBy = []string{"service.name", attrkey.ProfileType}
 	e, _ := startExporter(t, cfg)
 	pd := typed(t, []string{"a", "b"}, "heap", "cpu")
 	scopes := pd.ResourceProfiles().At(1).ScopeProfiles()
-	scopes.At(1).Scope().Attributes().Remove("profile.type") // its sample type is cpu
-	scopes.At(0).Scope().Attributes().Remove("profile.type")
+	scopes.At(1).Scope().Attributes().Remove(attrkey.ProfileType) // its sample type is cpu
+	scopes.At(0).Scope().Attributes().Remove(attrkey.ProfileType)
 	scopes.At(0).Profiles().At(0).SampleType().SetTypeStrindex(0)
 	pd.ResourceProfiles().At(0).CopyTo(pd.ResourceProfiles().AppendEmpty())
 	last := pd.ResourceProfiles().At(2)
@@ -110,8 +111,8 @@ func TestGroupsByProfileTypeAndResource(t *testing.T) {
 	require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
 	require.NoError(t, e.Shutdown(t.Context()))
 	for dir, want := range map[string][]int64{
-		"service.name=a/profile.type=heap": {1}, "service.name=a/profile.type=cpu": {2}, "service.name=b/profile.type=_unset": {11},
-		"service.name=_other/profile.type=_other": {12},
+		"service.name=a/otelcol_profiles.type=heap": {1}, "service.name=a/otelcol_profiles.type=cpu": {2}, "service.name=b/otelcol_profiles.type=_unset": {11},
+		"service.name=_other/otelcol_profiles.type=_other": {12},
 	} {
 		assert.Equal(t, want, valuesOf(t, cfg, dir), dir)
 	}

@@ -10,8 +10,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
@@ -59,7 +59,7 @@ func (r *Record) decode() (pprofile.Profiles, error) {
 // profiles are summed.
 func setDelta(pd pprofile.Profiles) {
 	dict := pd.Dictionary()
-	dict.StringTable().Append(sampletypes.TemporalityAttribute)
+	dict.StringTable().Append(attrkey.Temporality)
 	attribute := dict.AttributeTable().AppendEmpty()
 	attribute.SetKeyStrindex(int32(dict.StringTable().Len() - 1))
 	attribute.Value().SetStr("delta")

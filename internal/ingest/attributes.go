@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 )
 
@@ -95,7 +96,7 @@ func setProfileAttributes(dictionary pprofile.ProfilesDictionary, profiles pprof
 func (p *Payload) attributesOf(sampleType string, temporality TemporalityFunc) (attributes []Attribute) {
 	if temporality != nil {
 		if value := temporality(sampleType); value != "" {
-			attributes = append(attributes, Attribute{sampletypes.TemporalityAttribute, value})
+			attributes = append(attributes, Attribute{attrkey.Temporality, value})
 		}
 	}
 	if p.ProfileAttributes != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
@@ -44,7 +45,7 @@ func TestProfileAttributesAgreeWithSetAttribute(t *testing.T) {
 	for range 500 {
 		one := tagged(3, 8)
 		for range r.IntN(4) { // attributes like those that are looked for
-			key, err := pprofile.SetString(one.Dictionary().StringTable(), []string{"k0", sampletypes.TemporalityAttribute, "k1"}[r.IntN(3)])
+			key, err := pprofile.SetString(one.Dictionary().StringTable(), []string{"k0", attrkey.Temporality, "k1"}[r.IntN(3)])
 			require.NoError(t, err)
 			a := one.Dictionary().AttributeTable().AppendEmpty()
 			a.SetKeyStrindex(key)
@@ -67,7 +68,7 @@ func TestProfileAttributesAgreeWithSetAttribute(t *testing.T) {
 		a := Payload{ProfileAttributes: func(sampleType string) []Attribute { return tags[sampleType] }, Temporality: Always(sampletypes.Delta)}
 		require.NoError(t, setProfileAttributes(one.Dictionary(), profilesOf(one), types, a.Temporality, &a))
 		for i, profile := range profilesOf(other).All() {
-			for _, tag := range append([]Attribute{{sampletypes.TemporalityAttribute, "delta"}}, tags[types[i]]...) {
+			for _, tag := range append([]Attribute{{attrkey.Temporality, "delta"}}, tags[types[i]]...) {
 				key, err := pprofile.SetString(other.Dictionary().StringTable(), tag.Key)
 				require.NoError(t, err)
 				attribute := pprofile.NewKeyValueAndUnit()

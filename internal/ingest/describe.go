@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 )
 
@@ -42,7 +43,7 @@ func (in *Ingester) divideByProfileType(r *Result, scopes pprofile.ScopeProfiles
 	texts := r.Profiles.Dictionary().StringTable()
 	for i := range scopes.Len() {
 		scope, p := scopes.At(i), &r.payload
-		if _, found := scope.Scope().Attributes().Get(sampletypes.ProfileTypeAttribute); found {
+		if _, found := scope.Scope().Attributes().Get(attrkey.ProfileType); found {
 			continue // of a recording
 		}
 		types := sampletypes.Of(scope, func(i int32) string { return texts.At(int(i)) })
@@ -116,7 +117,7 @@ func without[E any](s []E, indices []int) (rest []E) {
 
 func putProfileType(scope pcommon.Map, profileType string) {
 	if profileType != "" {
-		scope.PutStr(sampletypes.ProfileTypeAttribute, profileType)
+		scope.PutStr(attrkey.ProfileType, profileType)
 	}
 }
 
@@ -154,7 +155,7 @@ func (in *Ingester) describeScope(r *Result, resource pcommon.Map, scopeProfiles
 	}
 	PutStrings(scope.Attributes(), p.ScopeAttributes)
 	var profileType string
-	if v, found := scope.Attributes().Get(sampletypes.ProfileTypeAttribute); found {
+	if v, found := scope.Attributes().Get(attrkey.ProfileType); found {
 		profileType = v.AsString()
 	}
 	temporality := p.Temporality

@@ -29,7 +29,7 @@ type Payload struct {
 	Data     []byte      // a pprof, a recording of a JVM or folded stacks; may be compressed
 	Resource pcommon.Map // attributes that override those found in Data
 
-	// ProfileType is the value of profile.type, or "" if the client does not state it.
+	// ProfileType is the value of otelcol_profiles.type, or "" if the client does not state it.
 	ProfileType string
 	// ProfileTypeOf returns the profile type of a sample type that has one of its own, and "" for others, which have
 	// ProfileType. It may be nil: then sample types have their own one where ProfileType is "".

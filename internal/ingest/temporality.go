@@ -10,11 +10,11 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 )
 
-// TemporalityFunc returns the value of sampletypes.TemporalityAttribute for Profiles of a sample type, by
+// TemporalityFunc returns the value of attrkey.Temporality for Profiles of a sample type, by
 // its name; "" is unknown.
 type TemporalityFunc func(sampleType string) string
 
-// Profile types that Go and others use, as values of profile.type.
+// Profile types that Go and others use, as values of otelcol_profiles.type.
 const (
 	ProfileTypeCPU           = "cpu"
 	ProfileTypeHeap          = "heap"

@@ -23,6 +23,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
@@ -278,7 +279,7 @@ func heaps(t testing.TB, resources int) pprofile.Profiles {
 		for _, sampleType := range []string{"inuse_space", "inuse_objects"} {
 			p := expand.Profile{Type: sampleType, Unit: "count", Time: uint64(divisionStart.UnixNano())}
 			p.Resource.Attributes = []expand.Attribute{{Key: "service.instance.id", Value: fmt.Sprint(i)}}
-			p.Scope.Attributes = []expand.Attribute{{Key: "profile.type", Value: "heap"}}
+			p.Scope.Attributes = []expand.Attribute{{Key: attrkey.ProfileType, Value: "heap"}}
 			for j := range 10 {
 				stack := []*expand.Frame{{Lines: []expand.Line{{Function: fmt.Sprint("f", i, "/", j)}}}, {Lines: []expand.Line{{Function: "main"}}}}
 				p.Samples = append(p.Samples, &expand.Sample{Stack: stack, Sum: big.NewInt(int64(i + j))})

@@ -10,6 +10,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
@@ -53,7 +54,7 @@ func (ks *kinds) add(pd pprofile.Profiles) {
 		for _, sp := range rp.ScopeProfiles().All() {
 			k := contents.Key{
 				Service: dictionary.TextOf(rp.Resource().Attributes(), serviceName),
-				Type:    dictionary.TextOf(sp.Scope().Attributes(), sampletypes.ProfileTypeAttribute),
+				Type:    dictionary.TextOf(sp.Scope().Attributes(), attrkey.ProfileType),
 			}
 			for i, t := range sampletypes.Of(sp, text) {
 				period := sp.Profiles().At(i).PeriodType()

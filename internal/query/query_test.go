@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -53,14 +54,14 @@ func payload(t *testing.T, profiles ...profileOf) pprofile.Profiles {
 	var expanded []expand.Profile
 	for _, p := range profiles {
 		e := expand.Profile{
-			Scope: expand.Entity{Attributes: []expand.Attribute{{Key: "profile.type", Value: p.typ}}},
+			Scope: expand.Entity{Attributes: []expand.Attribute{{Key: attrkey.ProfileType, Value: p.typ}}},
 			Type:  p.sampleType, Unit: p.unit, Time: nano(p.start), Duration: uint64(p.duration) * 1e9,
 		}
 		if p.pod != "" {
 			e.Resource.Attributes = []expand.Attribute{{Key: "k8s.pod.name", Value: p.pod}, {Key: "service.name", Value: "checkout"}}
 		}
 		if p.temporality != "" {
-			e.Attributes = []expand.Attribute{{Key: "profile.temporality", Value: p.temporality}}
+			e.Attributes = []expand.Attribute{{Key: attrkey.Temporality, Value: p.temporality}}
 		}
 		sample := &expand.Sample{
 			Stack: []*expand.Frame{{Lines: []expand.Line{{Function: "main"}}}},
@@ -279,7 +280,7 @@ func TestProfileTypeIsDerivedFromSampleTypes(t *testing.T) {
 	other := payload(t, unnamed("contentions", 4)) // of a mutex or a block profile
 	named := payload(t, cpu(0, 8))
 	for _, pd := range []pprofile.Profiles{pprof, other} {
-		pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().Remove("profile.type")
+		pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().Remove(attrkey.ProfileType)
 	}
 	s := source(t, pprof, other, named)
 	assert.Equal(t, map[string]int64{"samples": 1, "cpu": 10}, sums(t, s, query.Selection{Types: []string{"cpu"}}), "all sample types of a CPU profile")
@@ -392,7 +393,7 @@ func TestSelectionByAttributeOfTheProfile(t *testing.T) {
 	delta := cpu(0, 8)
 	delta.temporality = "delta"
 	assert.Equal(t, map[string]int64{"cpu": 8}, sums(t, source(t, payload(t, delta, cpu(0, 1))),
-		query.Selection{Labels: []*labels.Matcher{labels.Equal("profile.temporality", "delta")}}))
+		query.Selection{Labels: []*labels.Matcher{labels.Equal(attrkey.Temporality, "delta")}}))
 }
 
 // pprofOf is the pprof of all that is selected.
@@ -487,7 +488,7 @@ func manyTypes(t *testing.T, n int, apart bool) pprofile.Profiles {
 	expanded := make([]expand.Profile, n)
 	for i := range expanded {
 		e := expand.Profile{Type: fmt.Sprintf("type_%04d", i), Unit: "count", Time: nano(0), Duration: 1e9}
-		e.Scope.Attributes = []expand.Attribute{{Key: "profile.type", Value: "many"}}
+		e.Scope.Attributes = []expand.Attribute{{Key: attrkey.ProfileType, Value: "many"}}
 		function := "main"
 		if apart {
 			e.Scope.Name = e.Type

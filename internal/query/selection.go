@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
@@ -209,7 +210,7 @@ func (f *filter) filterScope(sp pprofile.ScopeProfiles) {
 	scope, profiles := sp.Scope().Attributes(), sampletypes.Of(sp, f.text)
 	key := contents.Key{Service: f.service, Type: dictionary.ValidUTF8(sampletypes.ProfileType(scope, profiles))}
 	if key.Type != "" {
-		scope.PutStr(sampletypes.ProfileTypeAttribute, key.Type)
+		scope.PutStr(attrkey.ProfileType, key.Type)
 	}
 	all, order := sampletypes.Read(scope, profiles)
 	i, kept := -1, make([]int, 0, len(order))

@@ -61,7 +61,7 @@ type Config struct {
 	// each resource in each slot, sum adds them like intervals.
 	Snapshots string `mapstructure:"snapshots"`
 	// SnapshotSampleTypes are the sample types of Profiles that are snapshots unless their
-	// attribute profile.temporality says otherwise.
+	// attribute otelcol_profiles.temporality says otherwise.
 	SnapshotSampleTypes []string `mapstructure:"snapshot_sample_types"`
 	// Timestamps says whether samples keep their timestamps: keep, or drop.
 	Timestamps string `mapstructure:"timestamps"`

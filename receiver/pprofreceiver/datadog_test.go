@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 )
@@ -153,7 +154,7 @@ func TestRetryPrecedesOtherRejections(t *testing.T) {
 		http.StatusInternalServerError: {"heap": never},
 	} {
 		b := startTestReceiver(t, serverYAML, consumer(t, func(_ context.Context, pd pprofile.Profiles) error {
-			kind, _ := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().Get("profile.type")
+			kind, _ := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().Get(attrkey.ProfileType)
 			return errs[kind.AsString()]
 		}))
 		got := b.sendForm(httpserver.DatadogPath, attached("cpu.pprof", good), attached("heap.pprof", good), attached("bad.pprof", []byte("x")), event("{}"))

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/jfrwriter"
@@ -40,7 +41,7 @@ func summary(t *testing.T, pd pprofile.Profiles) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, p := range profiletest.Expand(t, pd) {
-		key := expand.Text(p.Scope.Attributes, "profile.type") + " " + p.Type
+		key := expand.Text(p.Scope.Attributes, attrkey.ProfileType) + " " + p.Type
 		for _, s := range p.Samples {
 			all[key] += s.Sum.String()
 			for _, a := range s.Attributes {

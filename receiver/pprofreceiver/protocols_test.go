@@ -25,6 +25,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
@@ -93,10 +94,10 @@ func arrivals(t testing.TB, payloads ...pprofile.Profiles) (all []arrived) {
 	t.Helper()
 	for _, p := range profiletest.Expand(t, payloads...) {
 		a := arrived{
-			kind:       expand.Text(p.Scope.Attributes, "profile.type"),
+			kind:       expand.Text(p.Scope.Attributes, attrkey.ProfileType),
 			sampleType: p.Type, unit: p.Unit, time: p.Time, duration: time.Duration(p.Duration),
-			temporality: expand.Text(p.Attributes, "profile.temporality"),
-			display:     expand.Text(p.Attributes, "pyroscope.sample_type.display_name"),
+			temporality: expand.Text(p.Attributes, attrkey.Temporality),
+			display:     expand.Text(p.Attributes, attrkey.DisplayName),
 		}
 		for _, s := range p.Samples {
 			a.value += s.Sum.Int64()
@@ -116,7 +117,7 @@ func assertHolds(t *testing.T, want *profile.Profile, got pprofile.Profiles) {
 		var kept []int32
 		for _, i := range p.AttributeIndices().All() {
 			key := table.StringTable().At(int(table.AttributeTable().At(int(i)).KeyStrindex()))
-			if key != "profile.temporality" && !strings.HasPrefix(key, "pyroscope.sample_type.") {
+			if key != attrkey.Temporality && key != attrkey.DisplayName && key != attrkey.DisplayUnit {
 				kept = append(kept, i)
 			}
 		}

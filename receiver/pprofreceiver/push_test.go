@@ -26,6 +26,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
@@ -133,7 +134,7 @@ func TestPushedProfilesAreComplete(t *testing.T) {
 				return b.sendForm("/ingest?"+ingestQuery.Encode(), part("profile", "profile.pprof", body), part("prev_profile", "p", nil), part("notes", "", nil))
 			},
 			resource: map[string]any{
-				"service.name": "check out", "service.instance.id": "abc", "region": "eu", "process.runtime.name": "go", "pyroscope.spy": "gospy",
+				"service.name": "check out", "service.instance.id": "abc", "region": "eu", "process.runtime.name": "go", "pyroscope_spy": "gospy",
 			},
 			scope:   map[string]any{"otel.scope.name": "com.grafana.pyroscope/go", "otel.scope.version": "v1.4.3"},
 			skipped: map[string]int64{"previous_profile": 1, "other": 1},
@@ -143,7 +144,7 @@ func TestPushedProfilesAreComplete(t *testing.T) {
 				return b.connect(profiletest.PushRequest(profiletest.RawSeries(body, "service_name", "checkout", "__name__", "process_cpu",
 					"__delta__", "false", "__session_id__", "s1", "region", "eu", "pyroscope_spy", "pyroscope-rs")))
 			},
-			resource: map[string]any{"service.name": "checkout", "service.instance.id": "s1", "region": "eu", "pyroscope.spy": "pyroscope-rs"},
+			resource: map[string]any{"service.name": "checkout", "service.instance.id": "s1", "region": "eu", "pyroscope_spy": "pyroscope-rs"},
 		},
 		"datadog": {
 			send: func(b *testReceiver) answer {
@@ -168,7 +169,7 @@ func TestPushedProfilesAreComplete(t *testing.T) {
 		assert.Equal(t, want, resourceProfiles.Resource().Attributes().AsRaw(), name)
 		scope := resourceProfiles.ScopeProfiles().At(0).Scope()
 		assert.Equal(t, "github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver 1.2.3", scope.Name()+" "+scope.Version())
-		want = map[string]any{"profile.type": "cpu", "pprof.scope.sample_type_order": scope.Attributes().AsRaw()["pprof.scope.sample_type_order"]}
+		want = map[string]any{attrkey.ProfileType: "cpu", "pprof.scope.sample_type_order": scope.Attributes().AsRaw()["pprof.scope.sample_type_order"]}
 		maps.Copy(want, test.scope)
 		assert.Equal(t, want, scope.Attributes().AsRaw(), name)
 		assert.Equal(t, test.skipped, b.counts("otelcol_receiver_pprof_skipped_attachments", "attachment"), name)
@@ -320,7 +321,7 @@ func TestScopesOfSeveralProfileTypesHoldOnePprof(t *testing.T) {
 	ids := map[pprofile.ProfileID]bool{}
 	scopes := pd.ResourceProfiles().At(0).ScopeProfiles()
 	for _, scope := range scopes.All() {
-		kind, _ := scope.Scope().Attributes().AsRaw()["profile.type"].(string)
+		kind, _ := scope.Scope().Attributes().AsRaw()[attrkey.ProfileType].(string)
 		for _, v := range scope.Profiles().All() {
 			got[kind] += " " + pd.Dictionary().StringTable().At(int(v.SampleType().TypeStrindex()))
 			ids[v.ProfileID()] = true

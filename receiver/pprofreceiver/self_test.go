@@ -26,7 +26,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// temporalities returns profile.temporality by profile type and sample type.
+// temporalities returns otelcol_profiles.temporality by profile type and sample type.
 func temporalities(t *testing.T, payloads []pprofile.Profiles) map[string]string {
 	t.Helper()
 	found := map[string]string{}

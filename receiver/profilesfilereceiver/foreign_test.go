@@ -28,6 +28,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/jfrwriter"
@@ -52,7 +53,7 @@ func (c *collector) add(t *testing.T, pd pprofile.Profiles) {
 		c.sums, c.ids = map[string]string{}, map[string]int{}
 	}
 	for _, p := range profiletest.Expand(t, pd) {
-		key := expand.Text(p.Resource.Attributes, "service.name") + " " + expand.Text(p.Scope.Attributes, "profile.type") + " " + p.Type
+		key := expand.Text(p.Resource.Attributes, "service.name") + " " + expand.Text(p.Scope.Attributes, attrkey.ProfileType) + " " + p.Type
 		for _, s := range p.Samples {
 			c.sums[key] += s.Sum.String() + " "
 		}
@@ -218,7 +219,7 @@ func TestPathAttributes(t *testing.T) {
 	}{
 		{"", "/x/a.pb", map[string]string{}},
 		{"^/x/(?P<service_name>[^/]+)/(?P<service_instance_id>[^/]+)/", "/x/checkout/7/a.pb.gz", map[string]string{"service.name": "checkout", "service.instance.id": "7"}},
-		{`(?P<service_name>[^/]+)-(?P<host_name>[^/-]+)[.](?P<profile_type>[^/.]+)[.]pb$`, "/x/a/b/check-out-h1.cpu.pb", map[string]string{"service.name": "check-out", "host.name": "h1", "profile.type": "cpu"}},
+		{`(?P<service_name>[^/]+)-(?P<host_name>[^/-]+)[.](?P<profile_type>[^/.]+)[.]pb$`, "/x/a/b/check-out-h1.cpu.pb", map[string]string{"service.name": "check-out", "host.name": "h1", attrkey.ProfileType: "cpu"}},
 		{"(?P<restart__count>[0-9]+)", "/x/5", map[string]string{"restart_count": "5"}},
 		{"/(?:a/(?P<service_name>[^/]+)|b/(?P<host_name>[^/]+))/", "/b/h/x", map[string]string{"host.name": "h"}},
 		{"^/y/(?P<service_name>[^/]+)", "/x/5", map[string]string{}},

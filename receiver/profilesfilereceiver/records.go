@@ -23,6 +23,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilesfilereceiver/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
@@ -185,8 +186,8 @@ func (r *fileReceiver) newIngester(set receiver.Settings) *ingest.Ingester {
 // payload returns what is known of all records of a file in another format.
 func (r *fileReceiver) payload(f *openFile) ingest.Payload {
 	attributes := r.pathAttributes.of(f.Path)
-	profileType := attributes[profileTypeGroup]
-	delete(attributes, profileTypeGroup)
+	profileType := attributes[attrkey.ProfileType]
+	delete(attributes, attrkey.ProfileType)
 	return ingest.Payload{
 		Resource:    ingest.NewResource(attributes),
 		ProfileType: profileType,
@@ -195,8 +196,8 @@ func (r *fileReceiver) payload(f *openFile) ingest.Payload {
 	}
 }
 
-// profileTypeGroup is the named group of path_attributes that sets profile.type, and no attribute of the resource.
-const profileTypeGroup = "profile.type"
+// profileTypeGroup is the named group of path_attributes that sets attrkey.ProfileType, and no attribute of the resource.
+const profileTypeGroup = "profile_type"
 
 // pathAttributes finds attributes in paths.
 type pathAttributes struct {
@@ -211,7 +212,11 @@ func (a *pathAttributes) of(path string) map[string]string {
 	groups := a.expression.FindStringSubmatch(filepath.ToSlash(path))
 	for i, value := range groups {
 		if name := a.expression.SubexpNames()[i]; name != "" && value != "" {
-			attributes[attributeName(name)] = strings.ToValidUTF8(value, "\ufffd")
+			key := attributeName(name)
+			if name == profileTypeGroup {
+				key = attrkey.ProfileType
+			}
+			attributes[key] = strings.ToValidUTF8(value, "\ufffd")
 		}
 	}
 	if groups == nil && !a.warned {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator/internal/jfr"
 )
@@ -43,7 +44,7 @@ func (d *decoder) attributesOf(e *event) (set, link int32) {
 			d.keys, d.attributes = append(d.keys, t.keys[i]), append(d.attributes, attribute)
 		}
 	}
-	addString(d, "thread.state", d.symbol(poolState, v[slotState]))
+	addString(d, attrkey.ThreadState, d.symbol(poolState, v[slotState]))
 	link = d.addSpan(e)
 	for i, a := range e.attributes {
 		var value []byte

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator/internal/jfr"
@@ -45,7 +46,7 @@ var (
 	delay        = valueType{"delay", "nanoseconds"}
 )
 
-// familyTypes are the profile.type of each family and its sample types.
+// familyTypes are the otelcol_profiles.type of each family and its sample types.
 var familyTypes = [families]struct {
 	profileType string
 	types       [2]valueType
@@ -97,7 +98,7 @@ func (d *decoder) writeChunk(to pprofile.ScopeProfilesSlice) {
 			types = types[:1]
 		}
 		sp := to.AppendEmpty()
-		sp.Scope().Attributes().PutStr(sampletypes.ProfileTypeAttribute, familyTypes[of].profileType)
+		sp.Scope().Attributes().PutStr(attrkey.ProfileType, familyTypes[of].profileType)
 		sampletypes.WriteOrder(sp.Scope().Attributes(), []int{0, 1}[:len(types)])
 		sp.Profiles().EnsureCapacity(len(types))
 		for i, t := range types {
@@ -136,7 +137,7 @@ func (d *decoder) writeHeader(p pprofile.Profile, of family, period int64) {
 	if of == familyLive {
 		value = sampletypes.Instant
 	}
-	p.AttributeIndices().Append(d.stringAttribute(d.tables.String(sampletypes.TemporalityAttribute), []byte(value)))
+	p.AttributeIndices().Append(d.stringAttribute(d.tables.String(attrkey.Temporality), []byte(value)))
 }
 
 // writeSamples writes value i of each sample. That is the period for each sample counted, if there is one.

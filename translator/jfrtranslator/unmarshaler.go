@@ -27,13 +27,13 @@ import (
 
 // Unmarshaler turns recordings into OTLP profiles: one ResourceProfiles with, for each
 // chunk, one ScopeProfiles for each kind of samples that it has. Its scope has the
-// attributes profile.type and pprof.scope.sample_type_order. Each sample type is a Profile with the time and duration of the
-// chunk and the attribute profile.temporality. A repeated chunk is left out: a JVM that ends after jcmd JFR.dump writes its chunks
+// attributes otelcol_profiles.type and pprof.scope.sample_type_order. Each sample type is a Profile with the time and duration of the
+// chunk and the attribute otelcol_profiles.temporality. A repeated chunk is left out: a JVM that ends after jcmd JFR.dump writes its chunks
 // into the same file twice. The zero value is ready for use; it is safe
 // for concurrent use.
 //
 // Samples of equal stack, attributes and link are summed. Attributes are those of the thread
-// (thread.name, thread.id, thread.state), of the context in Datadog's events, and labels.
+// (thread.name, thread.id, otelcol_profiles.thread.state), of the context in Datadog's events, and labels.
 // The caller sets profile_id and the attributes of the resource.
 type Unmarshaler struct {
 	// ChunkSize is the limit of the size of a chunk, in bytes. Default: 64 MiB, at most 2 GiB.

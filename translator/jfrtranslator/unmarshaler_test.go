@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
@@ -132,8 +133,10 @@ func show(t testing.TB, pd pprofile.Profiles) string {
 				stack = append(stack, f.Lines[0].Function)
 			}
 			for _, a := range s.Attributes {
-				attributes = append(attributes, fmt.Sprintf("%s=%v", a.Key, a.Value))
+				key := strings.Replace(a.Key, attrkey.ThreadState, "thread.state", 1)
+				attributes = append(attributes, fmt.Sprintf("%s=%v", key, a.Value))
 			}
+			sort.Strings(attributes)
 			line := fmt.Sprintf("  %s %d", strings.Join(stack, ";"), s.Sum)
 			if len(attributes) > 0 {
 				line += " " + strings.Join(attributes, " ")
@@ -166,7 +169,7 @@ func totals(t testing.TB, pd pprofile.Profiles) string {
 	return strings.Join(all, ", ")
 }
 
-func profileType(p expand.Profile) any { return expand.Value(p.Scope.Attributes, "profile.type") }
+func profileType(p expand.Profile) any { return expand.Value(p.Scope.Attributes, attrkey.ProfileType) }
 
 const (
 	javaStack   = "shop.Cart.total;java.lang.Thread.run"
@@ -191,7 +194,7 @@ cpu cpu/nanoseconds period 10000000 cpu/nanoseconds
 	for _, p := range profiletest.Expand(t, pd) {
 		assert.EqualValues(t, 1_700_000_000_000_000_000, p.Time)
 		assert.EqualValues(t, 10*time.Second, p.Duration)
-		assert.Equal(t, "delta", expand.Value(p.Attributes, "profile.temporality"))
+		assert.Equal(t, "delta", expand.Value(p.Attributes, attrkey.Temporality))
 		for _, s := range p.Samples {
 			for _, f := range s.Stack {
 				l := f.Lines[0]

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/fromotlp"
 )
@@ -441,7 +442,7 @@ func TestListedSampleTypesReturnAsZeros(t *testing.T) {
 	o := newOTLP()
 	sp := o.scope()
 	setOrder(sp, 3, 1, 1)
-	require.NoError(t, sp.Scope().Attributes().PutEmptySlice("pprof.scope.sample_types").FromRaw([]any{"a/x", "b/y%2Fz", "c/", "d/x"}))
+	require.NoError(t, sp.Scope().Attributes().PutEmptySlice(attrkey.SampleTypes).FromRaw([]any{"a/x", "b/y%2Fz", "c/", "d/x"}))
 	sp.Scope().Attributes().PutStr("pprof.scope.default_sample_type", "c")
 	addValue(o.profile(sp, "d", "x"), 0, 4)
 	addValue(o.profile(sp, "b", "y/z"), 0, 2)

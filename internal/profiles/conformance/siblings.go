@@ -10,6 +10,8 @@ import (
 
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	profilespb "go.opentelemetry.io/proto/otlp/profiles/v1development"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 )
 
 // sibling is a profile of a scope.
@@ -53,7 +55,7 @@ func (c *checker) checkSampleTypes(path string, sp *profilespb.ScopeProfiles) {
 	if !found {
 		return
 	}
-	listed, _ := c.attribute(sp, "pprof.scope.sample_types")
+	listed, _ := c.attribute(sp, attrkey.SampleTypes)
 	types := map[int64]string{} // by index in the pprof
 	for i, v := range listed.GetArrayValue().GetValues() {
 		types[int64(i)] = v.GetStringValue()

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/conformance"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
@@ -36,7 +37,7 @@ func TestSiblingsWarnings(t *testing.T) {
 		return func(scope pcommon.Map, _ pprofile.Profile) {
 			require.NoError(t, scope.PutEmptySlice("pprof.scope.sample_type_order").FromRaw(order))
 			if types != nil {
-				require.NoError(t, scope.PutEmptySlice("pprof.scope.sample_types").FromRaw(types))
+				require.NoError(t, scope.PutEmptySlice(attrkey.SampleTypes).FromRaw(types))
 			}
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/processes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -298,7 +299,7 @@ func TestWhatIsNotDivided(t *testing.T) {
 	if attribute.Len() == 0 {
 		attribute.AppendEmpty()
 	}
-	snapshot.Dictionary().StringTable().Append(sampletypes.TemporalityAttribute)
+	snapshot.Dictionary().StringTable().Append(attrkey.Temporality)
 	a := attribute.AppendEmpty()
 	a.SetKeyStrindex(int32(snapshot.Dictionary().StringTable().Len() - 1))
 	a.Value().SetStr(sampletypes.Instant)

@@ -13,9 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/conformance"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
@@ -40,7 +40,7 @@ func (m *model) add(payload int, all []expand.Profile) {
 
 func (m *model) isSnapshot(e *expand.Profile) bool {
 	for _, a := range e.Attributes {
-		if a.Key == sampletypes.TemporalityAttribute {
+		if a.Key == attrkey.Temporality {
 			switch a.Value {
 			case "delta":
 				return false

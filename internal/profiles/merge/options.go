@@ -37,7 +37,7 @@ type Options struct {
 	// Snapshots is how snapshots merge; "" is SnapshotsSum.
 	Snapshots Snapshots
 	// SnapshotSampleTypes are the sample types of Profiles that are snapshots unless
-	// their attribute profile.temporality says otherwise.
+	// their attribute otelcol_profiles.temporality says otherwise.
 	SnapshotSampleTypes []string
 	// DropTimestamps replaces timestamps without values by their number.
 	DropTimestamps bool

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/processes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
@@ -161,7 +162,7 @@ func (p *Payload) describeScope(r *incomingResource, sp pprofile.ScopeProfiles, 
 		p.scratch = key.AppendKey(sp.SchemaUrl()).AppendKey(sp.Scope().Name()).AppendKey(sp.Scope().Version())
 		content = sha256.Sum256(p.scratch)
 	}
-	profileType := dictionary.TextOf(sp.Scope().Attributes(), sampletypes.ProfileTypeAttribute)
+	profileType := dictionary.TextOf(sp.Scope().Attributes(), attrkey.ProfileType)
 	slots := map[slot]bool{} // of neighbours in different ones
 	for i, from := range sp.Profiles().All() {
 		to := Profile{

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/processes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 )
@@ -307,11 +308,11 @@ func (w *tableWriter) append(d pprofile.ProfilesDictionary) int32 {
 	strings, table := d.StringTable(), d.AttributeTable()
 	if w.attributes == nil {
 		w.attributes = map[string]int32{}
-		for w.key = 0; int(w.key) < strings.Len() && strings.At(int(w.key)) != processes.Attribute; {
+		for w.key = 0; int(w.key) < strings.Len() && strings.At(int(w.key)) != attrkey.Processes; {
 			w.key++
 		}
 		if int(w.key) == strings.Len() {
-			strings.Append(processes.Attribute)
+			strings.Append(attrkey.Processes)
 		}
 	}
 	i := int32(table.Len())

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 )
@@ -34,7 +35,7 @@ func (p *Payload) sampleTypes(sp pprofile.ScopeProfiles) []sampletypes.Type {
 }
 
 // sampleTypeAttributes are the attributes of a scope that describe its sample types.
-var sampleTypeAttributes = []string{sampletypes.OrderAttribute, sampletypes.ListAttribute}
+var sampleTypeAttributes = []string{sampletypes.OrderAttribute, attrkey.SampleTypes}
 
 // number returns the index of the sample type of p in s.types, or -1.
 func (s *scope) number(tables *dictionary.Tables, p *mergedProfile) int {

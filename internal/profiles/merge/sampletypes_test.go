@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
@@ -20,7 +21,7 @@ func orderAndList(scope pprofile.ScopeProfiles) (order, list []any) {
 	if v, ok := scope.Scope().Attributes().Get(sampletypes.OrderAttribute); ok {
 		order = v.Slice().AsRaw()
 	}
-	if v, ok := scope.Scope().Attributes().Get(sampletypes.ListAttribute); ok {
+	if v, ok := scope.Scope().Attributes().Get(attrkey.SampleTypes); ok {
 		list = v.Slice().AsRaw()
 	}
 	return order, list

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -251,7 +252,7 @@ func TestWindowTemporality(t *testing.T) {
 	} {
 		pd := profiletest.Build(t, expand.Profile{
 			Type: test.sampleType, PeriodType: test.periodType, Duration: test.duration,
-			Attributes: []expand.Attribute{{Key: sampletypes.TemporalityAttribute, Value: test.temporality}},
+			Attributes: []expand.Attribute{{Key: attrkey.Temporality, Value: test.temporality}},
 		})
 		require.Equalf(t, test.profiles, merged(t, defaultOptions(), pd, pd).ProfileCount(), "%+v", test)
 	}

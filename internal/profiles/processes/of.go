@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 )
 
@@ -36,7 +37,7 @@ func Find(dictionary pprofile.ProfilesDictionary, p pprofile.Profile) int {
 		if uint32(i) >= uint32(table.Len()) {
 			continue
 		}
-		if key := table.At(int(i)).KeyStrindex(); uint32(key) < uint32(strings.Len()) && strings.At(int(key)) == Attribute {
+		if key := table.At(int(i)).KeyStrindex(); uint32(key) < uint32(strings.Len()) && strings.At(int(key)) == attrkey.Processes {
 			return int(i)
 		}
 	}

@@ -4,7 +4,7 @@
 // Package processes keeps the time of each process with a Profile that was merged of several, so that rates stay true when
 // attributes that tell processes apart are gone.
 //
-// The attribute [Attribute] of a Profile holds a table, as bytes: a version, then a row for each process. It is no part of the
+// The attribute attrkey.Processes of a Profile holds a table, as bytes: a version, then a row for each process. It is no part of the
 // identity of the Profile. A Profile without it is that of the process which its resource describes.
 package processes
 
@@ -21,9 +21,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 )
-
-// Attribute is the key of the attribute of a Profile that holds its table.
-const Attribute = "otelcol_profiles.processes"
 
 // MaxRows is how many processes have a row of their own. The rest has one together, whose Hash is Rest.
 const (

@@ -7,7 +7,7 @@
 // pprof.scope.sample_type_order holds, for each Profile of its own ScopeProfiles, the
 // index of its sample type in the pprof. If a sample type has no Profile, because its
 // values were all zero or because its Profile is in another ScopeProfiles,
-// pprof.scope.sample_types lists all sample types as "type/unit", in the order of the
+// otelcol_profiles.sample_types lists all sample types as "type/unit", in the order of the
 // pprof. A package that removes or adds Profiles writes both again.
 //
 // [MappingFlags] are the attributes of what a mapping has in a pprof, and [AddressName] names its locations without a function.
@@ -22,16 +22,14 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 )
 
-// Attributes of a scope. DefaultAttribute holds the name of the default sample type, and
-// ProfileTypeAttribute the profile type, such as heap.
+// Attributes of a scope: the order of the sample types of a pprof, and the name of the default one.
 const (
-	ProfileTypeAttribute = "profile.type"
-
-	OrderAttribute   = "pprof.scope.sample_type_order"
-	ListAttribute    = "pprof.scope.sample_types"
-	DefaultAttribute = "pprof.scope.default_sample_type"
+	OrderAttribute   = string(semconv.PprofScopeSampleTypeOrderKey)
+	DefaultAttribute = string(semconv.PprofScopeDefaultSampleTypeKey)
 )
 
 // MappingFlags are the attributes for has_functions, has_filenames, has_line_numbers and has_inline_frames of a mapping,
@@ -77,10 +75,10 @@ func AppendTypes(types []Type, sp pprofile.ScopeProfiles, text func(i int32) str
 	return types
 }
 
-// ProfileType returns the attribute profile.type of a scope or, without it, the profile type that the
+// ProfileType returns the attribute otelcol_profiles.type of a scope or, without it, the profile type that the
 // sample types tell beyond doubt, if any.
 func ProfileType(scope pcommon.Map, types []Type) string {
-	if v, found := scope.Get(ProfileTypeAttribute); found {
+	if v, found := scope.Get(attrkey.ProfileType); found {
 		return v.AsString()
 	}
 	for _, known := range knownTypes {
@@ -130,7 +128,7 @@ func Read(scope pcommon.Map, profiles []Type) (all []Type, order []int) {
 	if !ok || len(order) == 0 {
 		return nil, nil
 	}
-	if list, found := scope.Get(ListAttribute); found {
+	if list, found := scope.Get(attrkey.SampleTypes); found {
 		all, ok = parseList(list)
 	} else {
 		all, ok = typesOf(profiles, order)
@@ -220,7 +218,7 @@ func Write(scope pcommon.Map, all []Type, order []int) {
 	if len(order) == 0 || isOnto(order, len(all)) {
 		return
 	}
-	list := scope.PutEmptySlice(ListAttribute)
+	list := scope.PutEmptySlice(attrkey.SampleTypes)
 	list.EnsureCapacity(len(all))
 	for _, t := range all {
 		list.AppendEmpty().SetStr(t.Type + "/" + escape.Replace(t.Unit))
@@ -230,7 +228,7 @@ func Write(scope pcommon.Map, all []Type, order []int) {
 // WriteOrder is Write for Profiles of all sample types.
 func WriteOrder(scope pcommon.Map, order []int) {
 	scope.Remove(OrderAttribute)
-	scope.Remove(ListAttribute)
+	scope.Remove(attrkey.SampleTypes)
 	if len(order) == 0 {
 		return
 	}

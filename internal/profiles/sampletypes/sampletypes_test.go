@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 )
 
 var (
@@ -29,12 +31,12 @@ func TestWriteListsTypesOnlyIfOneHasNoProfile(t *testing.T) {
 		{"two Profiles of each", []int{3, 0, 1, 2, 3, 0, 1, 2}, map[string]any{
 			OrderAttribute: []any{int64(3), int64(0), int64(1), int64(2), int64(3), int64(0), int64(1), int64(2)},
 		}},
-		{"some", []int{1, 0}, map[string]any{OrderAttribute: []any{int64(1), int64(0)}, ListAttribute: texts}},
+		{"some", []int{1, 0}, map[string]any{OrderAttribute: []any{int64(1), int64(0)}, attrkey.SampleTypes: texts}},
 		{"none", nil, map[string]any{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			scope := pcommon.NewMap()
-			require.NoError(t, scope.FromRaw(map[string]any{OrderAttribute: "old", ListAttribute: "old"}))
+			require.NoError(t, scope.FromRaw(map[string]any{OrderAttribute: "old", attrkey.SampleTypes: "old"}))
 			Write(scope, heap, test.order)
 			require.Equal(t, test.want, scope.AsRaw())
 			if test.order == nil {
@@ -65,7 +67,7 @@ func TestReadRejectsWhatDoesNotFit(t *testing.T) {
 		scope    map[string]any
 		profiles []Type
 	}{
-		"no order":             {map[string]any{ListAttribute: texts}, heap},
+		"no order":             {map[string]any{attrkey.SampleTypes: texts}, heap},
 		"no array":             {map[string]any{OrderAttribute: "0123"}, heap},
 		"other kinds":          {map[string]any{OrderAttribute: []any{"0", "1"}}, heap[:2]},
 		"too long":             {map[string]any{OrderAttribute: []any{3, 0, 1, 2}}, heap[:2]},
@@ -75,11 +77,11 @@ func TestReadRejectsWhatDoesNotFit(t *testing.T) {
 		"huge":                 {map[string]any{OrderAttribute: []any{0, int64(1) << 62}}, heap[:2]},
 		"the largest":          {map[string]any{OrderAttribute: []any{0, int64(math.MaxInt64)}}, heap[:2]},
 		"one index, two types": {map[string]any{OrderAttribute: []any{0, 0}}, heap[:2]},
-		"outside the list":     {map[string]any{OrderAttribute: []any{0, 4}, ListAttribute: texts}, heap[:2]},
-		"another type":         {map[string]any{OrderAttribute: []any{1, 0}, ListAttribute: texts}, heap[:2]},
-		"no unit":              {map[string]any{OrderAttribute: []any{0}, ListAttribute: []any{"samples"}}, []Type{{"samples", ""}}},
-		"list of another kind": {map[string]any{OrderAttribute: []any{0}, ListAttribute: "samples/count"}, []Type{{"samples", "count"}}},
-		"too many":             {map[string]any{OrderAttribute: []any{0}, ListAttribute: slices.Repeat([]any{"a/b"}, 1025)}, []Type{{"a", "b"}}},
+		"outside the list":     {map[string]any{OrderAttribute: []any{0, 4}, attrkey.SampleTypes: texts}, heap[:2]},
+		"another type":         {map[string]any{OrderAttribute: []any{1, 0}, attrkey.SampleTypes: texts}, heap[:2]},
+		"no unit":              {map[string]any{OrderAttribute: []any{0}, attrkey.SampleTypes: []any{"samples"}}, []Type{{"samples", ""}}},
+		"list of another kind": {map[string]any{OrderAttribute: []any{0}, attrkey.SampleTypes: "samples/count"}, []Type{{"samples", "count"}}},
+		"too many":             {map[string]any{OrderAttribute: []any{0}, attrkey.SampleTypes: slices.Repeat([]any{"a/b"}, 1025)}, []Type{{"a", "b"}}},
 		"no Profiles":          {map[string]any{OrderAttribute: []any{}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +106,7 @@ func TestProfileTypeIsTheAttributeOrThatOfTheSampleTypes(t *testing.T) {
 	} {
 		require.Equal(t, want, ProfileType(scope, types))
 	}
-	scope.PutStr(ProfileTypeAttribute, "mutex")
+	scope.PutStr(attrkey.ProfileType, "mutex")
 	require.Equal(t, "mutex", ProfileType(scope, heap))
 }
 

@@ -8,12 +8,11 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 )
 
-// TemporalityAttribute is the Profile attribute that says what the values are.
-const TemporalityAttribute = "profile.temporality"
-
-// Values of TemporalityAttribute. Only deltas may be summed over time.
+// Values of attrkey.Temporality. Only deltas may be summed over time.
 const (
 	Delta      = "delta"      // over an interval
 	Cumulative = "cumulative" // since the process started
@@ -23,7 +22,7 @@ const (
 // SnapshotSampleTypes are the sample types of snapshots, unless a configuration has others.
 var SnapshotSampleTypes = []string{"inuse_objects", "inuse_space", "goroutine", "goroutines", "goroutineleak", "threadcreate"}
 
-// TemporalityOf returns the value of TemporalityAttribute among the attributes of a Profile. It is "" without one, and if the
+// TemporalityOf returns the value of attrkey.Temporality among the attributes of a Profile. It is "" without one, and if the
 // value is not a string. Indices outside the tables count as no attribute.
 func TemporalityOf(dict pprofile.ProfilesDictionary, attributes pcommon.Int32Slice) string {
 	table, strings := dict.AttributeTable(), dict.StringTable()
@@ -32,7 +31,7 @@ func TemporalityOf(dict pprofile.ProfilesDictionary, attributes pcommon.Int32Sli
 		if uint32(i) >= uint32(table.Len()) {
 			continue
 		}
-		if a := table.At(int(i)); stringAt(strings, a.KeyStrindex()) == TemporalityAttribute {
+		if a := table.At(int(i)); stringAt(strings, a.KeyStrindex()) == attrkey.Temporality {
 			return a.Value().Str() // "" of other types
 		}
 	}
@@ -48,7 +47,7 @@ func stringAt(strings pcommon.StringSlice, i int32) string {
 }
 
 // IsSnapshot reports whether the values of p are a state at its time, and not events that happened during its
-// duration. Without a known attribute profile.temporality, Profiles of the sample types snapshotTypes are snapshots, and
+// duration. Without a known attribute otelcol_profiles.temporality, Profiles of the sample types snapshotTypes are snapshots, and
 // those without a duration unless a type is a time.
 func IsSnapshot(dict pprofile.ProfilesDictionary, p pprofile.Profile, snapshotTypes []string) bool {
 	switch TemporalityOf(dict, p.AttributeIndices()) {

@@ -9,12 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 )
 
 // The first attribute with the key counts, if it is a string.
 func TestTemporalityIsAString(t *testing.T) {
 	d := pprofile.NewProfilesDictionary()
-	d.StringTable().Append("", TemporalityAttribute)
+	d.StringTable().Append("", attrkey.Temporality)
 	for _, value := range []any{nil, "other", int64(1), []byte("delta"), []any{"delta"}, "delta", "cumulative"} {
 		a := d.AttributeTable().AppendEmpty()
 		a.SetKeyStrindex(1)

@@ -7,6 +7,8 @@ import (
 	"math"
 	"math/big"
 	"slices"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 )
 
 // Options say what [Normalize] takes out of expanded profiles before they are
@@ -115,7 +117,7 @@ func (n *normalizer) header(e *Profile) {
 	}
 	if n.Merge {
 		e.Scope.Attributes = slices.DeleteFunc(slices.Clone(e.Scope.Attributes), func(a Attribute) bool {
-			return a.Key == "pprof.scope.sample_type_order" || a.Key == "pprof.scope.sample_types"
+			return a.Key == "pprof.scope.sample_type_order" || a.Key == attrkey.SampleTypes
 		})
 	}
 	if n.IgnoreProfileID {

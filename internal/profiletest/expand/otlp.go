@@ -15,6 +15,7 @@ import (
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	profilespb "go.opentelemetry.io/proto/otlp/profiles/v1development"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/conformance"
 )
 
@@ -258,5 +259,5 @@ func (x *expander) value(v *commonpb.AnyValue) any {
 
 // withoutTable removes the table of processes of a Profile, which is no part of what it is, and depends on how it was merged.
 func withoutTable(attributes []Attribute) []Attribute {
-	return slices.DeleteFunc(attributes, func(a Attribute) bool { return a.Key == "otelcol_profiles.processes" })
+	return slices.DeleteFunc(attributes, func(a Attribute) bool { return a.Key == attrkey.Processes })
 }

@@ -15,6 +15,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
@@ -251,7 +252,7 @@ func stateTypes(pd pprofile.Profiles) {
 		for _, sp := range rp.ScopeProfiles().All() {
 			attributes := sp.Scope().Attributes()
 			if t := sampletypes.ProfileType(attributes, sampletypes.Of(sp, text)); t != "" {
-				attributes.PutStr(sampletypes.ProfileTypeAttribute, dictionary.ValidUTF8(t))
+				attributes.PutStr(attrkey.ProfileType, dictionary.ValidUTF8(t))
 			}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/processes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
@@ -21,7 +22,7 @@ import (
 // Key says which Profiles are added up.
 type Key struct {
 	Service    string `json:"service,omitempty"`
-	Type       string `json:"type,omitempty"` // the scope attribute profile.type
+	Type       string `json:"type,omitempty"` // the scope attribute otelcol_profiles.type
 	SampleType string `json:"sample_type,omitempty"`
 	Unit       string `json:"unit,omitempty"`
 	PeriodType string `json:"period_type,omitempty"`
@@ -231,7 +232,7 @@ func (s *summarizer) addPart(measured *Summary, part int, start uint64) {
 }
 
 // derived are the attributes of scopes that are derived from the Profiles.
-var derived = []string{sampletypes.ProfileTypeAttribute, sampletypes.OrderAttribute, sampletypes.ListAttribute}
+var derived = []string{attrkey.ProfileType, sampletypes.OrderAttribute, attrkey.SampleTypes}
 
 // originOf returns the same bytes for equal resources, scopes and profile types, whatever the version of the scope: an
 // upgrade of the Collector changes that.
@@ -258,7 +259,7 @@ func (s *summarizer) snapshot(p pprofile.Profile) uint64 {
 		}
 		a := table.At(int(i))
 		name := s.text(a.KeyStrindex())
-		if name == processes.Attribute { // says of what it was made, not what it is
+		if name == attrkey.Processes { // says of what it was made, not what it is
 			continue
 		}
 		s.buffer = dictionary.AppendPdata(s.buffer[:0].AppendKey(name), a.Value())

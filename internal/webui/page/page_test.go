@@ -32,6 +32,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/goleak"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
@@ -84,7 +85,7 @@ func payload(t testing.TB, profiles ...sent) pprofile.Profiles {
 		}
 		expanded = append(expanded, expand.Profile{
 			Resource:   expand.Entity{Attributes: []expand.Attribute{{Key: "service.instance.id", Value: p.instance}, {Key: "service.name", Value: p.service}}},
-			Scope:      expand.Entity{Attributes: []expand.Attribute{{Key: "profile.type", Value: p.typ}}},
+			Scope:      expand.Entity{Attributes: []expand.Attribute{{Key: attrkey.ProfileType, Value: p.typ}}},
 			PeriodType: p.period, PeriodUnit: p.periodUnit,
 			Type: p.sampleType, Unit: p.unit, Time: uint64(p.at.UnixNano()), Duration: uint64(p.duration),
 			Samples: []*expand.Sample{sample},

@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui/queryapi/querierpb"
@@ -215,7 +215,7 @@ func fold(p *profile.Profile, n, limit int) (*profile.Profile, error) {
 func uniteTypes(pd pprofile.Profiles) {
 	for _, rp := range pd.ResourceProfiles().All() {
 		for _, sp := range rp.ScopeProfiles().All() {
-			sp.Scope().Attributes().PutStr(sampletypes.ProfileTypeAttribute, "")
+			sp.Scope().Attributes().PutStr(attrkey.ProfileType, "")
 		}
 	}
 }

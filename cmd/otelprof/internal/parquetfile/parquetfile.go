@@ -19,8 +19,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/processes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 )
@@ -228,7 +228,7 @@ func (p *payload) fill(row *Row, sample pprofile.Sample) {
 
 func (p *payload) addAttribute(i int32) {
 	a := p.dict.AttributeTable().At(int(i))
-	if key := p.text(a.KeyStrindex()); key != processes.Attribute {
+	if key := p.text(a.KeyStrindex()); key != attrkey.Processes {
 		p.row.Attributes[key] = dictionary.ValidUTF8(a.Value().AsString())
 	}
 }

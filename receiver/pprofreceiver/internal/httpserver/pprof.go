@@ -14,7 +14,7 @@ import (
 // PprofPath is the path of plain pprof: one profile as the body, attributes of its resource in the query.
 const PprofPath = "/v1/pprof"
 
-// parameterProfileType is the query parameter that sets profile.type.
+// parameterProfileType is the query parameter that sets otelcol_profiles.type.
 const parameterProfileType = "profile_type"
 
 func readPprof(r *Request) (push Push, err error) {

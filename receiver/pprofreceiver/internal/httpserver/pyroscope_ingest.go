@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 )
@@ -26,13 +27,6 @@ import (
 // labels; or with format=pprof or format=jfr the profile as the body. Without a format, or with
 // groups, lines, folded or collapsed, the body is folded stacks.
 const IngestPath = "/ingest"
-
-// Attributes of a Profile: Pyroscope's presentation of its sample type. Type and unit of
-// the Profile remain those of the payload.
-const (
-	attributeDisplayName  = "pyroscope.sample_type.display_name"
-	attributeDisplayUnits = "pyroscope.sample_type.units"
-)
 
 const attributeAppName = "app_name"
 
@@ -118,7 +112,7 @@ func readIngestQuery(query url.Values, resourceAttributes map[string]string, isF
 	if service := resource[appAttribute]; service != "" && service != app {
 		appAttribute = attributeAppName
 	}
-	for _, known := range []label{{appAttribute, app}, {attributeSpy, query.Get("spyName")}} {
+	for _, known := range []label{{appAttribute, app}, {labelSpy, query.Get("spyName")}} {
 		if known.Value == "" || resource[known.Name] != "" {
 			continue
 		}
@@ -127,7 +121,7 @@ func readIngestQuery(query url.Values, resourceAttributes map[string]string, isF
 			return in, "", err
 		}
 	}
-	in.spy = cmp.Or(query.Get("spyName"), resource[attributeSpy])
+	in.spy = cmp.Or(query.Get("spyName"), resource[labelSpy])
 	in.FunctionsOfLocations = in.spy == spyDotnet
 	in.Resource, in.ScopeAttributes = ingest.NewResource(resourceAttributes, resource), series.scope
 	if in.TimeRange.Start, err = parsePyroscopeTime(query.Get("from")); err != nil {
@@ -276,10 +270,10 @@ func isInstant(sampleType string) bool {
 func (in *ingestion) display(sampleType string) (attributes []ingest.Attribute) {
 	config := in.config[sampleType]
 	if config.DisplayName != "" {
-		attributes = append(attributes, ingest.Attribute{Key: attributeDisplayName, Value: config.DisplayName})
+		attributes = append(attributes, ingest.Attribute{Key: attrkey.DisplayName, Value: config.DisplayName})
 	}
 	if config.Units != "" {
-		attributes = append(attributes, ingest.Attribute{Key: attributeDisplayUnits, Value: config.Units})
+		attributes = append(attributes, ingest.Attribute{Key: attrkey.DisplayUnit, Value: config.Units})
 	}
 	return attributes
 }

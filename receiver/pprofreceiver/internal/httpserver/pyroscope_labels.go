@@ -24,8 +24,8 @@ const (
 	prefixPrivate = "__"
 )
 
-// attributeSpy names the client library, for example gospy.
-const attributeSpy = "pyroscope.spy"
+// labelSpy names the client library, for example gospy. It is Pyroscope's label, and keeps its name as an attribute.
+const labelSpy = "pyroscope_spy"
 
 // spyDotnet is the client for .NET, whose allocations and locks are those of the time of a profile.
 const spyDotnet = "dotnetspy"
@@ -35,7 +35,6 @@ const spyDotnet = "dotnetspy"
 var resourceNames = map[string]string{
 	"service_name":   ingest.AttributeServiceName,
 	"__session_id__": ingest.AttributeServiceInstanceID,
-	"pyroscope_spy":  attributeSpy,
 }
 
 // scopeNames are the labels that differ between the profiles of one process and so
@@ -77,16 +76,16 @@ func newSeries(where string, labels []label) (series, error) {
 			return s, err
 		}
 	}
-	if spy := s.resource[labelSpyName]; spy != "" && renamed[attributeSpy] == "" {
+	if spy := s.resource[labelSpyName]; spy != "" && s.resource[labelSpy] == "" {
 		delete(s.resource, labelSpyName)
-		renamed[attributeSpy] = spy
+		s.resource[labelSpy] = spy
 	}
 	for name, value := range renamed {
 		if s.resource[name] == "" {
 			s.resource[name] = value
 		}
 	}
-	s.name, s.deltas = private[labelName], private[labelDelta] == "false" || s.resource[attributeSpy] == spyDotnet
+	s.name, s.deltas = private[labelName], private[labelDelta] == "false" || s.resource[labelSpy] == spyDotnet
 	return s, nil
 }
 

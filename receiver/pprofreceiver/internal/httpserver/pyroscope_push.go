@@ -62,7 +62,7 @@ func profilesOf(all []rawSeries, resourceAttributes map[string]string) (profiles
 			ProfileType:     profileType,
 			Temporality:     ingest.GoTemporality(profileType, series.deltas),
 
-			FunctionsOfLocations: series.resource[attributeSpy] == spyDotnet,
+			FunctionsOfLocations: series.resource[labelSpy] == spyDotnet,
 		}
 		for j, sample := range raw.Samples {
 			name := fmt.Sprintf("series[%d].samples[%d]", i, j)

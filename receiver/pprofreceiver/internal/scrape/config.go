@@ -270,7 +270,7 @@ func (c *Config) cpuDuration() time.Duration {
 // profileType is a profile that targets serve.
 type profileType struct {
 	path         string // in the directory of the target
-	profileType  string // profile.type
+	profileType  string // otelcol_profiles.type
 	temporality  ingest.TemporalityFunc
 	takesSeconds bool // its length is a parameter
 

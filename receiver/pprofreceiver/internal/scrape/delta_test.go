@@ -31,6 +31,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest/budget"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
@@ -122,7 +123,7 @@ type received struct {
 
 func (s *series) all() (all []received) {
 	for _, p := range profiletest.Expand(s.t, s.received...) {
-		r := received{sampleType: p.Type, temporality: expand.Text(p.Attributes, "profile.temporality"), start: int64(p.Time), end: int64(p.Time + p.Duration)}
+		r := received{sampleType: p.Type, temporality: expand.Text(p.Attributes, attrkey.Temporality), start: int64(p.Time), end: int64(p.Time + p.Duration)}
 		for _, sample := range p.Samples {
 			r.sum += sample.Sum.Int64()
 		}

@@ -30,6 +30,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/component/httpguard"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/section"
 )
 
@@ -92,7 +93,7 @@ func (s *Scraper) newJob(from source) *job {
 		of:         from.of,
 		cumulative: s.config.Delta && !from.of.sinceLast && from.of.isCumulative(),
 		logger:     s.settings.Telemetry.Logger.With(zap.String("target", name), zap.String("profile", from.of.profileType)),
-		attributes: []attribute.KeyValue{attribute.String("target", name), attribute.String("profile.type", from.of.profileType)},
+		attributes: []attribute.KeyValue{attribute.String("target", name), attribute.String(attrkey.ProfileType, from.of.profileType)},
 	}
 	j.up.Store(healthUnknown)
 	return j
@@ -183,7 +184,7 @@ func (s *Scraper) scrapeAndReport(ctx context.Context, job *job) {
 	metrics, outcome := s.settings.Metrics, outcomeOf(err)
 	metrics.ReceiverPprofScrapes.Add(ctx, 1, metrics.Attributes(append(slices.Clone(job.attributes), attribute.String("outcome", outcome))...))
 	metrics.ReceiverPprofScrapeDuration.Record(ctx, fetched.Sub(start).Seconds(), metrics.Attributes(
-		attribute.String("profile.type", job.of.profileType), attribute.String("outcome", outcome)))
+		attribute.String(attrkey.ProfileType, job.of.profileType), attribute.String("outcome", outcome)))
 	up := int64(0)
 	if outcome == outcomeSuccess || outcome == ingest.OutcomeRejected {
 		up = 1
