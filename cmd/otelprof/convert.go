@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/pprof/profile"
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -166,23 +167,27 @@ func (a *app) converted(ctx context.Context, paths []string, c *comparison, form
 		}
 		return marshal(result.Profiles, format)
 	}
-	compared, err := a.pprof(ctx, paths, c, false)
+	compared, err := a.compare(ctx, paths, c)
+	if err != nil {
+		return nil, err
+	}
+	p, err := compared.Pprof(false)
 	if err != nil {
 		return nil, err
 	}
 	if format == "pprof" {
 		var data bytes.Buffer
-		err = query.WritePprof(&data, compared.Pprof)
+		err = query.WritePprof(&data, p)
 		return data.Bytes(), err
 	}
-	if types := compared.Pprof.SampleType; format == "folded" && len(types) > 1 {
-		kept, err := query.KeepDefault(compared.Pprof)
+	if types := p.SampleType; format == "folded" && len(types) > 1 {
+		kept, err := query.KeepDefault(p)
 		if err != nil {
 			return nil, err
 		}
 		a.note("Folded stacks hold one sample type: %s, the default of %d; select another with --type", kept, len(types))
 	}
-	pd, err := toProfiles(compared)
+	pd, err := toProfiles(p, compared.New.Result)
 	if err != nil {
 		return nil, err
 	}
@@ -201,17 +206,16 @@ func marshal(pd pprofile.Profiles, format string) ([]byte, error) {
 	}
 }
 
-// toProfiles translates the pprof, which it drops, and which is of the resource of the selection if that has one only.
-func toProfiles(c *query.Comparison) (pprofile.Profiles, error) {
+// toProfiles translates a pprof, which is of the resource of the selection if that has one only.
+func toProfiles(p *profile.Profile, of *query.Result) (pprofile.Profiles, error) {
 	var message bytes.Buffer
-	if err := pproftranslator.WritePprof(&message, c.Pprof); err != nil {
+	if err := pproftranslator.WritePprof(&message, p); err != nil {
 		return pprofile.Profiles{}, err
 	}
-	c.Pprof = nil // makes room for the translation
 	// --max-memory bounds the selection
 	limits := pproftranslator.Limits{DecompressedSize: math.MaxInt, Memory: math.MaxInt64, Factor: math.MaxInt}
 	pd, err := (&pproftranslator.Unmarshaler{Limits: limits}).UnmarshalProfiles(message.Bytes())
-	if from := c.Result.Profiles.ResourceProfiles(); err == nil && from.Len() == 1 {
+	if from := of.Profiles.ResourceProfiles(); err == nil && from.Len() == 1 {
 		from.At(0).Resource().CopyTo(pd.ResourceProfiles().At(0).Resource())
 	}
 	return pd, err

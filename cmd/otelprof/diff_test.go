@@ -25,6 +25,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/cmd/otelprof/internal/regression"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -170,13 +171,13 @@ func TestDiffCountsSamplesOfWeightedValues(t *testing.T) {
 	} {
 		i := slices.IndexFunc(test.p.SampleType, func(s *profile.ValueType) bool { return s.Type == test.typ })
 		require.GreaterOrEqual(t, i, 0, test.typ)
-		assert.InDelta(t, test.samples, samplesOf(test.p, i), 1e-9, test.typ)
+		assert.InDelta(t, test.samples, query.SamplesOf(test.p, i), 1e-9, test.typ)
 	}
 	unknown := cpuRun(map[string]int64{"a": 30, "b": 12})
 	unknown.PeriodType = nil
 	unknown.SampleType = []*profile.ValueType{{Type: "contentions", Unit: "count"}, {Type: "delay", Unit: "nanoseconds"}}
-	assert.InDelta(t, 42, samplesOf(unknown, 0), 0)
-	assert.InDelta(t, 2, samplesOf(unknown, 1), 0, "stacks")
+	assert.InDelta(t, 42, query.SamplesOf(unknown, 0), 0)
+	assert.InDelta(t, 2, query.SamplesOf(unknown, 1), 0, "stacks")
 }
 
 // TestDiffTakesTheLastSnapshotOfEachProcess: earlier ones of the process are no runs of their own.

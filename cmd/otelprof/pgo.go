@@ -40,11 +40,11 @@ the size of the file does not grow with the number of stacks.`,
 		if len(sel.Types) == 0 {
 			sel.Types = []string{"cpu"}
 		}
-		merged, err := a.pprof(c.Context(), args, &comparison{Selection: sel}, false)
+		merged, err := a.compare(c.Context(), args, &comparison{Selection: sel})
 		if err != nil {
 			return err
 		}
-		calls, err := callsOf(merged.Pprof)
+		calls, err := callsOf(merged.New.Pprof)
 		if err != nil {
 			return err
 		}

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/rate"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
@@ -59,47 +58,36 @@ func (a *app) rate(r *rated, of *query.Series, sel *query.Selection) {
 	}
 }
 
-// headline is the first line of top, and the second one of a base. The duration of a pprof becomes the covered time of all processes.
-func (a *app) headline(compared *query.Comparison, sel, base *query.Selection) string {
-	of := compared.Result.Shown(compared.Pprof)
-	if of == nil {
-		return ""
-	}
-	text, r := a.line("Rate", of, sel)
-	if r.Covered != nil {
-		compared.Pprof.DurationNanos = int64(*r.Covered * 1e9)
-	}
+// headline has the first line of top, and the second and third one of a base.
+func (a *app) headline(compared *query.Comparison) string {
+	of := compared.Shown()
 	if compared.Base == nil {
-		return text
+		return a.line("Rate", of, &of.New, compared.New)
 	}
-	ofBase := compared.Base.Shown(compared.Pprof)
-	if text == "" || ofBase == nil {
-		return text
-	}
-	line, was := a.line("Base", ofBase, base)
-	text += line
-	if r.Rate != nil && was.Rate != nil {
-		if change, ok := rate.Change(*was.Rate, *r.Rate); ok {
-			text += fmt.Sprintf("Change: %+.3g %%\n", 100*change)
+	text := a.line("Rate", of, &of.New, compared.New) + a.line("Base", of, &of.Base, compared.Base)
+	if change, ok := of.Change(); ok {
+		each := ""
+		if compared.PerProcess {
+			each = " for each process"
 		}
+		text += fmt.Sprintf("Change: %+.3g %%%s\n", 100*change, each)
 	}
 	return text
 }
 
-// line writes a series, with its row. It is "" if the profiles have no rate, and no time.
-func (a *app) line(name string, of *query.Series, sel *query.Selection) (string, *rated) {
-	r := &rated{Row: query.Row{Kind: of.Kind}}
-	a.rate(r, of, sel)
+// line says what people read of a sample type. It is "" if the profiles have no rate, and no time.
+func (a *app) line(name string, of *query.ComparedType, m *query.Measure, side *query.Side) string {
+	w := webui.Words{SampleType: of.Type, Unit: of.Unit, Reading: m.Reading, From: side.From, To: side.To, Now: a.now}
 	switch {
-	case r.Age != nil:
+	case !w.HasValue():
+		return ""
+	case w.Snapshots:
 		if name == "Rate" {
 			name = "Living"
 		}
-		return fmt.Sprintf("%s: %s %s (%s)\n", name, r.written(), r.of(), r.coverage()), r
-	case r.Rate != nil:
-		return fmt.Sprintf("%s: %s, of %s (profiled %s)\n", name, r.written(), r.of(), r.coverage()), r
+		return fmt.Sprintf("%s: %s %s (%s)\n", name, cell(w.Value()), w.Processes(), w.Age())
 	default:
-		return "", r
+		return fmt.Sprintf("%s: %s, of %s (profiled %s)\n", name, cell(w.Value()), cell(w.Processes()), w.Coverage())
 	}
 }
 

@@ -4,18 +4,15 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
 	"github.com/google/pprof/profile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/cmd/otelprof/internal/regression"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 )
 
@@ -90,89 +87,18 @@ func (r *runs) add(p *profile.Profile, key string) error {
 	return nil
 }
 
-// runOf sums the values of one sample type by function, as pprof's top does: by name, and each once in a stack.
-func runOf(p *profile.Profile, value int) (*regression.Run, error) {
-	type function struct {
-		regression.Value
-		last int // sample that it was seen in, from 1
+// runOf sums the values of one sample type by function.
+func runOf(p *profile.Profile, column int) (*regression.Run, error) {
+	functions, err := query.SumFunctions(p, column)
+	if err != nil {
+		return nil, err
 	}
-	functions, total := map[string]*function{}, 0.0
-	for i, s := range p.Sample {
-		v := float64(s.Value[value])
-		if v < 0 {
-			return nil, negativeError(s.Value[value])
-		}
-		total += v
-		leaf := true
-		for _, l := range s.Location {
-			for _, name := range namesOf(l) {
-				f := functions[name]
-				if f == nil {
-					f = &function{}
-					functions[name] = f
-				}
-				if leaf {
-					f.Flat += v
-					leaf = false
-				}
-				if f.last != i+1 {
-					f.last = i + 1
-					f.Cumulative += v
-				}
-			}
-		}
+	run := &regression.Run{Samples: max(1, query.SamplesOf(p, column)), Functions: make(map[string]regression.Value, len(functions))}
+	for _, s := range p.Sample {
+		run.Total += float64(s.Value[column])
 	}
-	run := &regression.Run{Total: total, Samples: max(1, samplesOf(p, value)), Functions: make(map[string]regression.Value, len(functions))}
 	for name, f := range functions {
-		run.Functions[strings.Clone(name)] = f.Value // p goes
+		run.Functions[strings.Clone(name)] = regression.Value{Cumulative: f.Total, Flat: f.Self} // p goes
 	}
 	return run, nil
-}
-
-// namesOf returns the functions of a location, the innermost first. Without any, it is the file of its mapping.
-func namesOf(l *profile.Location) []string {
-	names := make([]string, 0, 1)
-	for _, line := range l.Line {
-		if line.Function != nil {
-			names = append(names, cmp.Or(sampletypes.FunctionName(line.Function.Name, line.Function.SystemName), "<unknown>"))
-		}
-	}
-	if len(names) > 0 {
-		return names
-	}
-	if l.Mapping != nil && l.Mapping.File != "" {
-		return append(names, "["+path.Base(l.Mapping.File)+"]")
-	}
-	return append(names, "<unknown>")
-}
-
-// samplesOf returns the number of samples that the values of a sample type stand for. A profiler takes one in each period:
-// of CPU time, or of bytes, by which it also selects objects.
-func samplesOf(p *profile.Profile, value int) float64 {
-	compared := p.SampleType[value]
-	total := func(i int) (sum float64) {
-		for _, s := range p.Sample {
-			sum += float64(s.Value[i])
-		}
-		return sum
-	}
-	if compared.Unit == "count" && compared.Type == "samples" {
-		return total(value)
-	}
-	if i := slices.IndexFunc(p.SampleType, func(t *profile.ValueType) bool { return t.Type == "samples" && t.Unit == "count" }); i >= 0 {
-		return total(i)
-	}
-	if period := p.PeriodType; period != nil && p.Period > 0 {
-		family, _, _ := strings.Cut(compared.Type, "_") // alloc of alloc_objects
-		i := slices.IndexFunc(p.SampleType, func(t *profile.ValueType) bool {
-			return t.Unit == period.Unit && (t.Type == period.Type || t.Type == family+"_"+period.Type)
-		})
-		if i >= 0 {
-			return total(i) / float64(p.Period)
-		}
-	}
-	if compared.Unit == "count" {
-		return total(value)
-	}
-	return float64(len(p.Sample))
 }

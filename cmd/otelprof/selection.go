@@ -50,7 +50,6 @@ type comparison struct {
 	base             []string // by default the same files
 	symbolize        symbolizer
 	baseFrom, baseTo time.Time
-	timed            bool // the result has the time of its processes
 }
 
 func (a *app) addComparison(flags *pflag.FlagSet) *comparison {
@@ -83,7 +82,6 @@ func (c *comparison) ofBase() *query.Selection {
 func (c *comparison) source(ctx context.Context, a *app, paths []string) (*query.Source, error) {
 	source, err := a.source(paths)
 	if err == nil {
-		source.Timed = c.timed
 		err = c.symbolize.use(ctx, a, source)
 	}
 	return source, err
@@ -105,26 +103,19 @@ func (a *app) sources(ctx context.Context, paths []string, c *comparison) (sourc
 	return source, baseSource, err
 }
 
-// pprof returns the selected profiles as one pprof, minus those of the base. apart is that of query.Difference.
-func (a *app) pprof(ctx context.Context, paths []string, c *comparison, apart bool) (*query.Comparison, error) {
+// compare reads the selected profiles, and those of the base.
+func (a *app) compare(ctx context.Context, paths []string, c *comparison) (*query.Comparison, error) {
 	defer c.symbolize.close(a)
 	source, baseSource, err := a.sources(ctx, paths, c)
 	if err != nil {
 		return nil, err
 	}
-	compared, err := query.Compare(ctx, source, c.Selection, baseSource, c.ofBase(), a.now, apart)
+	compared, err := query.Compare(ctx, source, c.Selection, baseSource, c.ofBase())
 	if err != nil {
 		return nil, err
 	}
 	for _, note := range compared.Notes {
 		a.note("%s", note)
-	}
-	switch {
-	case compared.Factor == 1:
-	case c.timed:
-		a.note("The base is multiplied by %.4g, so that rates are compared", compared.Factor)
-	default:
-		a.note("The base is multiplied by %.4g, the ratio of the lengths of the time ranges", compared.Factor)
 	}
 	return compared, nil
 }

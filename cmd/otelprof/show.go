@@ -43,22 +43,28 @@ sum of the living processes. The duration is the profiled time of all processes.
 		if *nodes < 0 {
 			return fmt.Errorf("--nodes is %d: must be 0 or more", *nodes)
 		}
-		compared.timed = true
-		result, err := a.pprof(c.Context(), args, compared, false)
+		result, err := a.compare(c.Context(), args, compared)
 		if err != nil {
 			return err
 		}
-		headline := a.headline(result, compared.Selection, compared.ofBase())
-		if err := query.CheckTotals(result.Pprof); err != nil {
+		headline := a.headline(result)
+		p, err := result.Pprof(false)
+		if err == nil {
+			err = query.CheckTotals(p)
+		}
+		if err != nil {
 			return err
 		}
-		if size := webui.TopFactor * webui.Size(result.Pprof); size > a.limit {
+		if of := result.Shown(); of.New.Data > 0 && !of.New.Snapshots {
+			p.DurationNanos = int64(of.New.Covered * 1e9)
+		}
+		if size := webui.TopFactor * webui.Size(p); size > a.limit {
 			return fmt.Errorf("the report takes about %d MiB of memory, more than --max-memory: select less, by service, type or time", size>>20)
 		}
 		if _, err := io.WriteString(a.stdout, headline); err != nil {
 			return err
 		}
-		return webui.Top(a.stdout, result.Pprof, *nodes, *cumulative)
+		return webui.Top(a.stdout, p, *nodes, *cumulative)
 	}
 	return c
 }
@@ -81,14 +87,18 @@ this computer only, unless --http names another address.`,
 		if err != nil {
 			return fmt.Errorf("--http is %q: must be HOST:PORT", *address)
 		}
-		result, err := a.pprof(c.Context(), args, compared, true)
+		result, err := a.compare(c.Context(), args, compared)
 		if err != nil {
 			return err
 		}
-		if err := query.CheckTotals(result.Pprof); err != nil {
+		p, err := result.Pprof(true)
+		if err == nil {
+			err = query.CheckTotals(p)
+		}
+		if err != nil {
 			return err
 		}
-		pruned, lost, err := webui.Prune(result.Pprof, a.limit/webui.RenderingFactor)
+		pruned, lost, err := webui.Prune(p, a.limit/webui.RenderingFactor)
 		switch {
 		case err != nil:
 			return err

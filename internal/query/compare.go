@@ -7,176 +7,274 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"time"
+	"slices"
 
 	"github.com/google/pprof/profile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/rate"
 )
 
-// Comparison is a selection as one pprof, minus that of a base, if there is one.
+// Comparison compares the rates of two selections, of which the base is one. It is the only way in which anything is compared. Without a
+// base it has what the selection is.
+//
+// Values of intervals are compared as rates per second of the series, those of snapshots as the sums of the living processes. If the
+// selections differ in more than their ranges, such as a canary and the stable version, they are those of one process on average: see
+// PerProcess.
 type Comparison struct {
-	Pprof *profile.Profile
-	// Result is the sum of the selection, without the base.
-	Result *Result
-	// Factor is the factor of the base's values.
-	Factor float64
-	// Base is the sum of the base, nil without one.
-	Base *Result
-	// RateOf is the sample type whose rates were compared, or nil. Rate and BaseRate are the sums of the series: Rate, Covered and Alive.
-	RateOf         *profile.ValueType
-	Rate, BaseRate rate.Summary
-	// Notes tell a reader how to understand the sums.
+	// New is the selection, and Base what it is compared with, or nil.
+	New, Base *Side
+	// Types are the sample types of both sides, those of New first.
+	Types []*ComparedType
+	// PerProcess: rates and levels are divided by the number of processes that live.
+	PerProcess bool
+	// Notes tell a reader how to understand the values.
 	Notes []string
+
+	maxMemory int64
 }
 
-// Compare merges the selected profiles of a source, and subtracts those that base selects from baseSource, unless base
-// is nil. Of intervals the base is multiplied so that rates are compared if both sources are Timed and the profiles have
-// rates, and else by the ratio of the time ranges, of which one without an end ends now. Apart is that of Difference.
-func Compare(ctx context.Context, source *Source, sel *Selection, baseSource *Source, base *Selection, now time.Time, apart bool) (*Comparison, error) {
-	return compare(ctx, source, sel, baseSource, base, apart, func(_, _ *profile.Profile) (float64, error) {
-		if selected, ofBase := sel.length(now), base.length(now); selected > 0 && ofBase > 0 {
-			return selected / ofBase, nil
-		}
-		return 1, nil
-	})
+// Side is one side of a comparison.
+type Side struct {
+	*Selection
+
+	// Result is the sum of what is selected, with the series, and Pprof the same as one pprof.
+	Result *Result
+	Pprof  *profile.Profile
 }
 
-// CompareRates is Compare for one source and base. Of intervals the base is multiplied so that its total differs from that of the selection as
-// their rates do, or not at all if the profiles have no rate.
-func CompareRates(ctx context.Context, source *Source, sel, base *Selection, apart bool) (*Comparison, error) {
-	var rated Comparison
-	c, err := compare(ctx, source, sel, source, base, apart, func(selected, ofBase *profile.Profile) (float64, error) {
-		rates, err := source.ratesOf(ctx, sel)
-		if err != nil {
-			return 1, err
+// Basis is what is compared of a sample type.
+type Basis string
+
+const (
+	// Rates: intervals per second.
+	Rates Basis = "rate"
+	// Levels: snapshots of living processes.
+	Levels Basis = "level"
+	// Values: sums, because Profiles state no duration.
+	Values Basis = "value"
+)
+
+// ComparedType is a sample type.
+type ComparedType struct {
+	Type, Unit string
+	Basis      Basis
+	// New and Base are what people read of both sides, zero for one that does not have the type.
+	New, Base Measure
+}
+
+// Measure is a sample type of a side.
+type Measure struct {
+	rate.Reading
+
+	// Total is the sum of the values of the pprof, and Samples the number of samples that a profiler has taken for them. The standard error of
+	// the total is its part 1/√Samples.
+	Total, Samples float64
+	// Scale makes of a value of the pprof what is compared: a rate per second, a level or a value.
+	Scale float64
+
+	column int // of the pprof; negative without one
+}
+
+// Value is what is compared.
+func (m *Measure) Value() float64 { return m.Total * m.Scale }
+
+// RelativeError is the relative standard error of Value, by the number of samples: 1 without any.
+func (m *Measure) RelativeError() float64 { return 1 / math.Sqrt(max(1, m.Samples)) }
+
+// Change is the change of what is compared, as a part of that of the base. ok is false if that is 0.
+func (t *ComparedType) Change() (change float64, ok bool) {
+	return rate.Change(t.Base.Value(), t.New.Value())
+}
+
+// Noise reports whether the change of the type may be chance.
+func (t *ComparedType) Noise() bool {
+	after, base := t.New.Value(), t.Base.Value()
+	return isNoise(after-base, math.Hypot(after*t.New.RelativeError(), base*t.Base.RelativeError()))
+}
+
+// isNoise reports whether a change may be chance, given its standard error.
+func isNoise(change, deviation float64) bool {
+	const deviations = 3 // by chance, 3 of 1,000 are larger
+	return math.Abs(change) <= deviations*deviation
+}
+
+// Compare compares what is selected of a source with what base selects of baseSource, unless base is nil. It reads each of them once. The
+// error is ErrEmpty if nothing is selected.
+func Compare(ctx context.Context, source *Source, sel *Selection, baseSource *Source, base *Selection) (*Comparison, error) {
+	c := &Comparison{maxMemory: source.Options.MaxMemory}
+	var err error
+	if c.New, err = readSide(ctx, source, sel); err != nil {
+		return nil, err
+	}
+	if base != nil {
+		if c.Base, err = readSide(ctx, baseSource, base); err != nil {
+			return nil, fmt.Errorf("the base: %w", err)
 		}
-		before, err := source.ratesOf(ctx, base)
-		if err != nil {
-			return 1, err
+		if periodType(c.New.Pprof) != periodType(c.Base.Pprof) {
+			return nil, fmt.Errorf("the base has another profile type than the selection: %s and %s", periodType(c.Base.Pprof), periodType(c.New.Pprof))
 		}
-		sums, sumsBefore := totalsOf(selected), totalsOf(ofBase)
-		for _, t := range selected.SampleType { // those of one pprof were counted in the same time
-			timed, timedBefore := sums[t.Type]/rates[t.Type].Rate, sumsBefore[t.Type]/before[t.Type].Rate
-			if factor := timed / timedBefore; factor > 0 && !math.IsInf(factor, 0) {
-				rated.RateOf, rated.Rate, rated.BaseRate = t, rates[t.Type], before[t.Type]
-				return factor, nil
+		c.PerProcess = differ(sel, base)
+	}
+	c.measure()
+	c.note()
+	return c, ctx.Err()
+}
+
+func readSide(ctx context.Context, source *Source, sel *Selection) (*Side, error) {
+	side := &Side{Selection: sel}
+	var err error
+	if side.Result, err = source.MergeTimed(ctx, sel); err == nil {
+		side.Pprof, err = side.Result.Pprof(ctx)
+	}
+	return side, err
+}
+
+// differ reports whether selections differ in more than their ranges.
+func differ(a, b *Selection) bool {
+	return !slices.Equal(a.Services, b.Services) || !slices.Equal(a.Types, b.Types) || !slices.EqualFunc(a.Labels, b.Labels, labels.Same)
+}
+
+// With returns the selection with what other restricts in place of what s does: services, range and, of labels, those with the same name.
+// So the base of a comparison is selected.
+func (s *Selection) With(other *Selection) *Selection {
+	with := *s
+	if len(other.Services) > 0 {
+		with.Services = other.Services
+	}
+	if !other.From.IsZero() || !other.To.IsZero() {
+		with.From, with.To = other.From, other.To
+	}
+	if len(other.Labels) > 0 {
+		with.Labels = slices.DeleteFunc(slices.Clone(s.Labels), func(m *labels.Matcher) bool {
+			return slices.ContainsFunc(other.Labels, func(by *labels.Matcher) bool { return labels.Name(by.Name) == labels.Name(m.Name) })
+		})
+		with.Labels = append(with.Labels, other.Labels...)
+	}
+	return &with
+}
+
+// measure finds the sample types of both sides, and how they are compared.
+func (c *Comparison) measure() {
+	sides := [...]*Side{c.New, c.Base}
+	for i, side := range sides {
+		if side == nil {
+			continue
+		}
+		for column, t := range side.Pprof.SampleType {
+			of := c.Type(t.Type, t.Unit)
+			if of == nil {
+				of = &ComparedType{Type: t.Type, Unit: t.Unit, New: Measure{column: -1, Scale: 1}, Base: Measure{column: -1, Scale: 1}}
+				c.Types = append(c.Types, of)
+			}
+			if m := [...]*Measure{&of.New, &of.Base}[i]; m.column < 0 {
+				*m = side.measure(column)
 			}
 		}
-		return 1, nil
-	})
-	if err == nil {
-		c.RateOf, c.Rate, c.BaseRate = rated.RateOf, rated.Rate, rated.BaseRate
 	}
-	return c, err
+	for _, t := range c.Types {
+		t.setScales(c.PerProcess)
+	}
 }
 
-// ratesOf returns the rates of the selected intervals by sample type, with what was profiled of the time of the processes.
-func (s *Source) ratesOf(ctx context.Context, sel *Selection) (map[string]rate.Summary, error) {
-	all, err := s.Series(ctx, sel, nil)
-	rates := map[string]rate.Summary{}
-	for _, of := range all {
-		if !of.Snapshots {
-			sum, summary := rates[of.SampleType], of.Summary(of.Bounds(sel))
-			sum.Rate, sum.Covered, sum.Alive = sum.Rate+summary.Rate, sum.Covered+summary.Covered, sum.Alive+summary.Alive
-			rates[of.SampleType] = sum
-		}
+// Type returns a sample type, nil if no side has it.
+func (c *Comparison) Type(typ, unit string) *ComparedType {
+	i := slices.IndexFunc(c.Types, func(t *ComparedType) bool { return t.Type == typ && t.Unit == unit })
+	if i < 0 {
+		return nil
 	}
-	return rates, err
+	return c.Types[i]
 }
 
-// totalsOf returns the sums of a pprof by sample type.
-func totalsOf(p *profile.Profile) map[string]float64 {
-	sums := map[string]float64{}
-	for _, sample := range p.Sample {
-		for i, t := range p.SampleType {
-			sums[t.Type] += float64(sample.Value[i])
-		}
-	}
-	return sums
-}
-
-func compare(
-	ctx context.Context, source *Source, sel *Selection, baseSource *Source, base *Selection, apart bool, factor func(selected, base *profile.Profile) (float64, error),
-) (*Comparison, error) {
-	result, err := source.Merge(ctx, sel, true)
+// Shown returns the sample type that readers of the pprof see first.
+func (c *Comparison) Shown() *ComparedType {
+	i, err := c.New.Pprof.SampleIndexByName("")
 	if err != nil {
-		return nil, err
+		return c.Types[0]
 	}
-	c := &Comparison{Result: result, Factor: 1}
-	if c.Pprof, err = result.Pprof(ctx); err != nil {
-		return nil, err
+	return c.Type(c.New.Pprof.SampleType[i].Type, c.New.Pprof.SampleType[i].Unit)
+}
+
+// measure returns what people read of a sample type of a side.
+func (s *Side) measure(column int) Measure {
+	m := Measure{Samples: SamplesOf(s.Pprof, column), Scale: 1, column: column}
+	for _, sample := range s.Pprof.Sample {
+		m.Total += float64(sample.Value[column])
 	}
-	snapshots, cumulative := result.Snapshots()
+	t := s.Pprof.SampleType[column]
+	for _, of := range s.Result.Series {
+		if of.SampleType == t.Type && of.Unit == t.Unit {
+			m.Reading = of.Read(of.Bounds(s.Selection))
+			break
+		}
+	}
+	return m
+}
+
+// setScales decides what is compared. A side without samples of the type has nothing that tells, and follows the other.
+func (t *ComparedType) setScales(perProcess bool) {
+	seconds := func(m *Measure) float64 { return m.Summary.Seconds(m.Total) }
+	isRate := func(m *Measure) bool { return m.column < 0 || !m.Snapshots && seconds(m) > 0 }
+	sides := [...]*Measure{&t.New, &t.Base}
+	switch {
+	case t.New.Snapshots || t.Base.Snapshots:
+		t.Basis = Levels
+	case isRate(&t.New) && isRate(&t.Base):
+		t.Basis = Rates
+	default:
+		t.Basis = Values
+	}
+	for _, m := range sides {
+		switch {
+		case m.column < 0:
+		case t.Basis == Rates:
+			m.Scale = 1 / seconds(m)
+			if perProcess && m.MeanProcesses > 0 {
+				m.Scale /= m.MeanProcesses
+			}
+		case t.Basis == Levels && perProcess:
+			m.Scale = 1 / float64(max(1, m.Living))
+		}
+	}
+}
+
+// note sets the notes.
+func (c *Comparison) note() {
+	_, cumulative := c.New.Result.Snapshots()
 	if len(cumulative) > 0 {
 		c.Notes = append(c.Notes, fmt.Sprintf("Values of %s count since the start of each process", several(cumulative, ", ")))
 	}
-	if result.Superseded > 0 {
-		c.Notes = append(c.Notes, fmt.Sprintf("Only the last snapshot of each resource counts; earlier Profiles skipped: %d", result.Superseded))
+	if n := c.New.Result.Superseded; n > 0 {
+		c.Notes = append(c.Notes, fmt.Sprintf("Only the last snapshot of each resource counts; earlier Profiles skipped: %d", n))
 	}
-	if result.Ended > 0 {
-		c.Notes = append(c.Notes, fmt.Sprintf("Only snapshots of living processes count; those of ended ones skipped: %d", result.Ended))
+	if n := c.New.Result.Ended; n > 0 {
+		c.Notes = append(c.Notes, fmt.Sprintf("Only snapshots of living processes count; those of ended ones skipped: %d", n))
 	}
-	if base == nil || ctx.Err() != nil {
-		return c, ctx.Err()
+	if c.Base == nil {
+		return
 	}
-	var p *profile.Profile
-	subtracted, err := baseSource.Merge(ctx, base, true)
-	if err == nil {
-		p, err = subtracted.Pprof(ctx)
+	if c.Shown().Basis == Values {
+		c.Notes = append(c.Notes, "The profiles state no duration, so there is no rate: values are compared")
 	}
-	if err != nil {
-		return nil, fmt.Errorf("the base: %w", err)
+	if c.PerProcess {
+		c.Notes = append(c.Notes, "The selections differ in more than their time: values of one process on average are compared")
 	}
-	if !snapshots {
-		if c.Factor, err = factor(c.Pprof, p); err != nil {
-			return nil, err
-		}
-	}
-	if after, before := result.secondsOf(c.Pprof, sel), subtracted.secondsOf(p, base); after > 0 && before > 0 {
-		c.Factor = after / before
-	}
-	c.Base = subtracted
-	c.Pprof, err = Difference(c.Pprof, p, c.Factor, source.Options.MaxMemory, apart)
-	return c, err
 }
 
-// length returns the seconds of the time range, 0 if it has no start.
-func (s *Selection) length(now time.Time) float64 {
-	switch {
-	case s.From.IsZero():
-		return 0
-	case s.To.IsZero():
-		return now.Sub(s.From).Seconds()
+// Pprof returns the selection as one pprof, minus the base, in values of the selection: those of the base are multiplied so that the values
+// differ as what is compared does. apart is that of Difference.
+func (c *Comparison) Pprof(apart bool) (*profile.Profile, error) {
+	if c.Base == nil {
+		return c.New.Pprof, nil
 	}
-	return s.To.Sub(s.From).Seconds()
+	factor := func(t *profile.ValueType) float64 { return c.Type(t.Type, t.Unit).Factor() }
+	return Difference(c.New.Pprof, c.Base.Pprof, factor, c.maxMemory, apart)
 }
 
-// Shown returns the series of the sample type that readers of a pprof of the result see first, or nil.
-func (r *Result) Shown(p *profile.Profile) *Series {
-	shown, err := p.SampleIndexByName("")
-	if err != nil {
-		return nil
+// Factor is by how much values of the base are multiplied, so that they differ from those of the selection as what is compared does.
+func (t *ComparedType) Factor() float64 {
+	if t.New.column < 0 {
+		return 1
 	}
-	for _, of := range r.Series {
-		if of.SampleType == p.SampleType[shown].Type && of.Unit == p.SampleType[shown].Unit {
-			return of
-		}
-	}
-	return nil
-}
-
-// secondsOf returns the seconds that the values of a pprof of the result are of, 0 if it has no rate.
-func (r *Result) secondsOf(p *profile.Profile, sel *Selection) float64 {
-	of := r.Shown(p)
-	if of == nil || of.Snapshots {
-		return 0
-	}
-	shown, _ := p.SampleIndexByName("") // it is the one of the series
-	sum := 0.0
-	for _, s := range p.Sample {
-		sum += float64(s.Value[shown])
-	}
-	summary := of.Summary(of.Bounds(sel))
-	return summary.Seconds(sum)
+	return t.Base.Scale / t.New.Scale
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/processes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 )
 
 // ErrEmpty says that nothing is selected.
@@ -33,29 +32,34 @@ const windowShare = 4
 // selected. A sum beyond int64 is an error, too. Scopes of snapshots lose their version.
 func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (result *Result, err error) {
 	err = Repeat(func() error {
-		result, err = s.merge(ctx, sel, total)
+		result, err = s.merge(ctx, sel, total, nil)
 		return err
 	})
 	return result, err
 }
 
-func (s *Source) merge(ctx context.Context, sel *Selection, total bool) (*Result, error) {
+// MergeTimed is Merge of a total, with the Series of what it reads. Snapshots of processes that have ended are left out.
+func (s *Source) MergeTimed(ctx context.Context, sel *Selection) (result *Result, err error) {
+	err = Repeat(func() error {
+		times := NewSeriesCollector(sel, s.Options.MaxMemory/windowShare)
+		if result, err = s.merge(ctx, sel, true, times); err == nil {
+			result.Series = times.Series()
+			result.removeEnded(sel)
+		}
+		return err
+	})
+	return result, err
+}
+
+// merge also collects the times of processes, unless times is nil.
+func (s *Source) merge(ctx context.Context, sel *Selection, total bool, times *SeriesCollector) (*Result, error) {
 	options := &merge.Options{Snapshots: merge.SnapshotsLatest, SnapshotSampleTypes: sampletypes.SnapshotSampleTypes}
 	window, limit := merge.NewWindow(options), s.Options.MaxMemory/windowShare
-	var times *SeriesCollector
-	if s.Timed {
-		times = NewSeriesCollector(sel, limit)
-	}
 	payloads := make(chan *merge.Payload) // one is decoded while the one before it is merged
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(panics.Guarded(func() error {
 		defer close(payloads)
-		return s.Each(ctx, sel, func(record *archive.Record, pd pprofile.Profiles) error {
-			if times != nil {
-				if err := times.addTotal(record, pd); err != nil {
-					return err
-				}
-			}
+		add := func(record *archive.Record, pd pprofile.Profiles) error {
 			normalize(pd, total)
 			payload, err := merge.Check(pd, options)
 			if err != nil {
@@ -67,7 +71,11 @@ func (s *Source) merge(ctx context.Context, sel *Selection, total bool) (*Result
 			case <-ctx.Done():
 				return ctx.Err()
 			}
-		})
+		}
+		if times == nil {
+			return s.Each(ctx, sel, add)
+		}
+		return s.EachTimed(ctx, sel, times, add)
 	}))
 	group.Go(panics.Guarded(func() error {
 		for payload := range payloads {
@@ -90,12 +98,7 @@ func (s *Source) merge(ctx context.Context, sel *Selection, total bool) (*Result
 	if window.Counts().Saturated > 0 {
 		return nil, fmt.Errorf("a sum does not fit into 64 bits; %s", narrow)
 	}
-	result := &Result{Profiles: window.Emit(""), Superseded: window.Counts().Superseded, maxMemory: s.Options.MaxMemory}
-	if times != nil {
-		result.Series = times.Series()
-		result.removeEnded(sel)
-	}
-	return result, nil
+	return &Result{Profiles: window.Emit(""), Superseded: window.Counts().Superseded, maxMemory: s.Options.MaxMemory}, nil
 }
 
 // removeEnded removes the snapshots of processes that do not live at the end of the range.
@@ -128,21 +131,6 @@ func (r *Result) removeEnded(sel *Selection) {
 		})
 		return rp.ScopeProfiles().Len() == 0
 	})
-}
-
-// addTotal adds the Profiles of a payload, those of all services together.
-func (c *SeriesCollector) addTotal(record *archive.Record, pd pprofile.Profiles) error {
-	summaries, err := contents.Summarize(pd)
-	if err != nil {
-		return record.Fail(err)
-	}
-	for i := range summaries {
-		summaries[i].Service = ""
-		if err := c.Add(nil, &summaries[i]); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 const narrow = "select less, by service, type or time"

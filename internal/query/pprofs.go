@@ -4,7 +4,6 @@
 package query
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
@@ -112,19 +111,20 @@ func KeepDefault(p *profile.Profile) (string, error) {
 	return p.SampleType[0].Type, nil
 }
 
-// Difference returns p minus base times factor, with the time of p. Samples whose difference is 0 are left out, unless
-// apart keeps those of the base apart, with the label of go tool pprof -diff_base. Values whose total overflows int64 are
+// Difference returns p minus base, with the time of p. factor is that of the values of a sample type of the base. Samples whose difference is 0
+// are left out, unless apart keeps those of the base apart, with the label of go tool pprof -diff_base. Values whose total overflows int64 are
 // an error, and so are more values than maxMemory has room for.
-func Difference(p, base *profile.Profile, factor float64, maxMemory int64, apart bool) (*profile.Profile, error) {
-	if periodType(p) != periodType(base) {
-		return nil, errors.New("the base has another profile type than the selection")
-	}
+func Difference(p, base *profile.Profile, factor func(*profile.ValueType) float64, maxMemory int64, apart bool) (*profile.Profile, error) {
 	p, base = p.Copy(), base.Copy()
+	factors := make([]float64, len(base.SampleType))
+	for i, t := range base.SampleType {
+		factors[i] = factor(t)
+	}
 	for _, s := range base.Sample {
 		for i, v := range s.Value {
-			scaled := math.Round(float64(v) * factor)
+			scaled := math.Round(float64(v) * factors[i])
 			switch {
-			case factor == 1 && v != math.MinInt64:
+			case factors[i] == 1 && v != math.MinInt64:
 				s.Value[i] = -v // exact beyond 1<<53, too
 			case math.Abs(scaled) >= 1<<63:
 				return nil, overflowError(base.SampleType[i])

@@ -212,7 +212,7 @@ func TestOfCumulativeProfilesTheLastOneCounts(t *testing.T) {
 	require.NoError(t, err)
 	_, cumulative := result.Snapshots()
 	assert.Equal(t, []string{"alloc_space"}, cumulative)
-	compared, err := query.Compare(t.Context(), s, &query.Selection{}, nil, nil, at(20), false)
+	compared, err := query.Compare(t.Context(), s, &query.Selection{}, nil, nil)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"Values of alloc_space count since the start of each process",
 		"Only the last snapshot of each resource counts; earlier Profiles skipped: 1"}, compared.Notes)
@@ -503,18 +503,19 @@ func manyTypes(t *testing.T, n int, apart bool) pprofile.Profiles {
 
 func TestPprofHasALimitOfSampleTypes_V9(t *testing.T) {
 	of := func(pd pprofile.Profiles) (*query.Comparison, error) {
-		s := source(t, pd)
-		return query.Compare(t.Context(), s, &query.Selection{}, s, nil, at(60), false)
+		return query.Compare(t.Context(), source(t, pd), &query.Selection{}, nil, nil)
 	}
 	for _, apart := range []bool{false, true} {
 		compared, err := of(manyTypes(t, 1024, apart))
 		require.NoError(t, err)
-		assert.Len(t, compared.Pprof.SampleType, 1024)
+		assert.Len(t, compared.New.Pprof.SampleType, 1024)
 		_, err = of(manyTypes(t, 1025, apart))
 		require.EqualError(t, err, "the selection has 1025 sample types, and a pprof at most 1024: select some by type, such as type_0000, type_0001 or type_0002")
 	}
 	s, base := source(t, manyTypes(t, 1024, false)), source(t, payload(t, cpu(0, 1)))
-	_, err := query.Compare(t.Context(), s, &query.Selection{}, base, &query.Selection{}, at(60), false)
+	compared, err := query.Compare(t.Context(), s, &query.Selection{}, base, &query.Selection{})
+	require.NoError(t, err)
+	_, err = compared.Pprof(false)
 	require.ErrorContains(t, err, "the selection has 1025 sample types", "of both together")
 }
 
@@ -540,7 +541,10 @@ func TestPprofHasALimitOfValues_V9(t *testing.T) {
 		if test.withBase {
 			base = &query.Selection{}
 		}
-		_, err := query.Compare(t.Context(), s, &query.Selection{}, s, base, at(60), false)
+		compared, err := query.Compare(t.Context(), s, &query.Selection{}, s, base)
+		if err == nil {
+			_, err = compared.Pprof(false)
+		}
 		if test.fits {
 			require.NoError(t, err, test.name)
 		} else {
@@ -571,21 +575,25 @@ func TestPprofUnitesDeltasAndSnapshots(t *testing.T) {
 	assert.Equal(t, map[string]int64{"alloc_space/bytes": 15, "inuse_space/bytes": 3}, profiletest.Sums(p))
 }
 
+func times(factor float64) func(*profile.ValueType) float64 {
+	return func(*profile.ValueType) float64 { return factor }
+}
+
 func TestDifferenceScalesTheBase(t *testing.T) {
 	s := source(t, payload(t, cpu(0, 100)), payload(t, cpu(10, 30)))
 	first, err := pprofOf(t, s, query.Selection{To: at(10)})
 	require.NoError(t, err)
 	second, err := pprofOf(t, s, query.Selection{From: at(10)})
 	require.NoError(t, err)
-	difference, err := query.Difference(second, first, 0.5, math.MaxInt64, false)
+	difference, err := query.Difference(second, first, times(0.5), math.MaxInt64, false)
 	require.NoError(t, err)
 	assert.Equal(t, map[string]int64{"cpu/nanoseconds": -20}, profiletest.Sums(difference))
 	assert.Equal(t, second.TimeNanos, difference.TimeNanos)
-	apart, err := query.Difference(second, first, 0.5, math.MaxInt64, true)
+	apart, err := query.Difference(second, first, times(0.5), math.MaxInt64, true)
 	require.NoError(t, err)
 	assert.True(t, apart.Sample[len(apart.Sample)-1].DiffBaseSample())
 	assert.Greater(t, len(apart.Sample), len(difference.Sample))
-	none, err := query.Difference(first, first, 1, math.MaxInt64, false)
+	none, err := query.Difference(first, first, times(1), math.MaxInt64, false)
 	require.NoError(t, err)
 	assert.Empty(t, none.Sample)
 }
@@ -647,7 +655,7 @@ func TestDifferenceIsExactOrRejected(t *testing.T) {
 		{1, 1 << 60, 8, 0},
 		{1, -1 << 60, 8, 0},
 	} {
-		difference, err := query.Difference(pprofOfValues(test.value), pprofOfValues(test.base), test.factor, math.MaxInt64, false)
+		difference, err := query.Difference(pprofOfValues(test.value), pprofOfValues(test.base), times(test.factor), math.MaxInt64, false)
 		if test.want == 0 {
 			assert.EqualError(t, err, overflowMessage, test)
 			continue
@@ -655,14 +663,14 @@ func TestDifferenceIsExactOrRejected(t *testing.T) {
 		require.NoError(t, err, test)
 		assert.Equal(t, test.want, profiletest.Sums(difference)["cpu/nanoseconds"], test)
 	}
-	none, err := query.Difference(pprofOfValues(1<<61), pprofOfValues(1<<61), 1, math.MaxInt64, false)
+	none, err := query.Difference(pprofOfValues(1<<61), pprofOfValues(1<<61), times(1), math.MaxInt64, false)
 	require.NoError(t, err)
 	assert.Empty(t, none.Sample)
 
 	twice := pprofOfValues(math.MaxInt64)
 	twice.SampleType = append(twice.SampleType, twice.SampleType[0])
 	twice.Sample[0].Value = []int64{math.MaxInt64, 1}
-	_, err = query.Difference(twice, pprofOfValues(1), 1, math.MaxInt64, false)
+	_, err = query.Difference(twice, pprofOfValues(1), times(1), math.MaxInt64, false)
 	assert.EqualError(t, err, overflowMessage, "a pprof that has a sample type twice")
 }
 

@@ -30,10 +30,9 @@ type Result struct {
 	Profiles pprofile.Profiles
 	// Superseded is the number of Profiles that a later snapshot replaced.
 	Superseded int
-	// Ended is the number of snapshots that are left out as those of processes that have ended, if the Source is Timed.
+	// Ended is the number of snapshots that MergeTimed has left out as those of processes that have ended.
 	Ended int
-	// Series have the time of the processes of the range, without what is Around it, and those of all services together. They are only
-	// there if the Source is Timed.
+	// Series have the time of the processes, those of all services together. Only MergeTimed sets them.
 	Series []*Series
 
 	maxMemory int64 // of the query

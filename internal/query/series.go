@@ -12,6 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/processes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/rate"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
@@ -87,6 +90,47 @@ func (s *Source) EachProcess(ctx context.Context, sel *Selection, by []string, v
 		r.record = summarizing(r.entry)
 	}
 	r.filter = whole
+	return s.read(ctx, reached, r)
+}
+
+// EachTimed is Each that also adds the times of the processes to a collector, those of all services together. What is Around the range tells
+// how long processes stand in it; of that, it takes the times from the index of a file if the index has them.
+func (s *Source) EachTimed(ctx context.Context, sel *Selection, times *SeriesCollector, visit func(*archive.Record, pprofile.Profiles) error) error {
+	reached, whole := sel.around()
+	add := func(summaries []contents.Summary) error {
+		for i := range summaries {
+			if _, none := reached.timeOf(&summaries[i]); none {
+				continue
+			}
+			of := summaries[i]
+			of.Service = ""
+			if err := times.Add(nil, &of); err != nil {
+				return err
+			}
+		}
+		return ctx.Err()
+	}
+	r := &reading{parts: true, filter: whole, entry: add}
+	r.suffices = func(of *contents.Summary) bool {
+		_, none := sel.timeOf(of)
+		return none
+	}
+	r.record = func(record *archive.Record, pd pprofile.Profiles) error {
+		summaries, err := contents.Summarize(pd)
+		if err != nil {
+			return record.Fail(err)
+		}
+		if err := add(summaries); err != nil {
+			return err
+		}
+		if err := (&Selection{From: sel.From, To: sel.To}).filter(ctx, pd); err != nil {
+			return err
+		}
+		if pd.ProfileCount() == 0 {
+			return nil
+		}
+		return visit(record, pd)
+	}
 	return s.read(ctx, reached, r)
 }
 

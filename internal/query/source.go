@@ -28,8 +28,6 @@ type Source struct {
 	Failed func(error) error
 	// Change, unless it is nil, may change the selected part of each payload, such as by symbolizing it.
 	Change func(pprofile.Profiles)
-	// Timed: Merge also collects the Series of what it reads, and leaves out snapshots of processes that have ended.
-	Timed bool
 }
 
 // Lister lists segments of a store.

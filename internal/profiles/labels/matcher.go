@@ -31,6 +31,17 @@ func (m *Matcher) Matches(ctx context.Context, value string) bool {
 	return value == m.value != m.negated
 }
 
+// Same reports whether two matchers select the same values of the same label.
+func Same(a, b *Matcher) bool {
+	pattern := func(m *Matcher) string {
+		if m.pattern == nil {
+			return ""
+		}
+		return m.pattern.String()
+	}
+	return a.Name == b.Name && a.value == b.value && a.negated == b.negated && (a.pattern == nil) == (b.pattern == nil) && pattern(a) == pattern(b)
+}
+
 const (
 	// maxSelector is the length in bytes of the longest selector.
 	maxSelector = 16 << 10

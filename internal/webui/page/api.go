@@ -17,6 +17,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui/catalog"
 )
 
@@ -119,7 +120,7 @@ func (p *Page) apiProfile(w http.ResponseWriter, r *http.Request) error {
 func (p *Page) pprof(r *http.Request, params *params, apart bool) (merged *profile.Profile, notes []string, err error) {
 	var missed catalog.Missing
 	source := p.catalog.Source(&missed)
-	compared, err := query.CompareRates(r.Context(), source, params.selected, params.base, apart)
+	compared, err := query.Compare(r.Context(), source, params.selected, source, params.base)
 	notes = missed.Notes()
 	switch {
 	case errors.Is(err, query.ErrEmpty) && len(missed.Failed) > 0:
@@ -129,12 +130,14 @@ func (p *Page) pprof(r *http.Request, params *params, apart bool) (merged *profi
 	}
 	notes = append(notes, compared.Notes...)
 	if params.base != nil {
-		notes = append(notes, fmt.Sprintf("Difference to the base, %s, multiplied by %.4g: they differ as their rates", spanText(params.base), compared.Factor))
-		if of := compared.RateOf; of != nil {
-			written := kind{SampleType: of.Type, Unit: of.Unit}.value
-			notes = append(notes, fmt.Sprintf("%s: %s, profiled %.2g %% of the time of the processes; base: %s, profiled %.2g %%", of.Type,
-				written(compared.Rate.Rate), 100*compared.Rate.Coverage(), written(compared.BaseRate.Rate), 100*compared.BaseRate.Coverage()))
+		of := compared.Shown()
+		notes = append(notes, fmt.Sprintf("Difference to the base, %s, multiplied by %.4g: they differ as their rates", spanText(params.base), of.Factor()))
+		if of.Basis == query.Rates {
+			write := kind{SampleType: of.Type, Unit: of.Unit}.value
+			notes = append(notes, fmt.Sprintf("%s: %s, profiled %s of the time of the processes; base: %s, profiled %s", of.Type,
+				write(of.New.Rate), webui.Percent(of.New.Coverage()), write(of.Base.Rate), webui.Percent(of.Base.Coverage())))
 		}
 	}
-	return compared.Pprof, notes, nil
+	merged, err = compared.Pprof(apart)
+	return merged, notes, err
 }
