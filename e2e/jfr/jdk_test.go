@@ -154,14 +154,14 @@ func TestFreshRecordingIsThatOfTheJDK_J4(t *testing.T) {
 			for key := range got {
 				kind, _, _ := strings.Cut(key, "\t")
 				depth = max(depth, len(frame.FindAllString(key, -1)))
-				for _, method := range []string{"Load.spin", "Load.allocate", "Load.hold", "Load.park", "Load.await"} {
+				for _, method := range []string{"Load.spin", "Load.allocate", "Load.hold", "Load.park", "Load.await", "Load.write", "Load.read"} {
 					found[kind+" "+method] = found[kind+" "+method] || strings.Contains(key, method) && strings.Contains(key, "lädt-")
 				}
 			}
 			if assert.LessOrEqual(t, depth, test.depth); test.depth > 600 {
 				assert.Greater(t, depth, 600)
 			}
-			for _, want := range []string{"samples Load.spin", "alloc_sample_objects Load.allocate", "mutex contentions Load.hold", "block contentions Load.park", "block contentions Load.await"} {
+			for _, want := range []string{"samples Load.spin", "alloc_sample_objects Load.allocate", "mutex contentions Load.hold", "block contentions Load.park", "block contentions Load.await", "events Load.hold", "events Load.write", "events Load.read"} {
 				assert.True(t, found[want], want)
 			}
 			requireConforms(t, data)

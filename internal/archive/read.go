@@ -243,7 +243,7 @@ func (r *recordReader) readBounded(from io.Reader, what string) ([]byte, error) 
 
 // readChunks reads a recording of a JVM. Each chunk is a record.
 func (r *recordReader) readChunks(from io.ReaderAt, size int64) error {
-	u := jfrtranslator.Unmarshaler{ChunkSize: int(r.options.maxRecord()), NormalizeClassNames: true}
+	u := jfrtranslator.Unmarshaler{ChunkSize: int(r.options.maxRecord()), Timestamps: true, NormalizeClassNames: true}
 	chunks := u.NewReader(from, size)
 	for !r.ended {
 		pd, report, err := chunks.Next(r.options.maxDecoded(), nil)

@@ -16,7 +16,7 @@ import (
 // JFR is how recordings of JVMs are translated. They tell profile type and temporality
 // themselves.
 type JFR struct {
-	// Timestamps keeps the time of each event. Otherwise equal samples of a chunk are summed.
+	// Timestamps keeps the time of each event, for timelines. Otherwise equal samples of a chunk are summed.
 	Timestamps bool `mapstructure:"timestamps"`
 
 	// NormalizeClassNames gives classes that JVMs and libraries make one name in all processes, such as Cart$$Lambda for
@@ -66,7 +66,7 @@ func (in *Ingester) translateJFR(r *Result) (err error) {
 	if err != nil {
 		return err
 	}
-	r.size = len(p.Data)
+	r.size, r.outside = len(p.Data), report.OutsideTimes
 	r.report = pproftranslator.Report{InvalidStrings: report.InvalidStrings, NegativeTimes: report.NegativeValues, Bytes: report.Bytes}
 	hash := sha256.Sum256(p.Data)
 	p.Data = hash[:]

@@ -74,7 +74,7 @@ func createDefaultConfig() component.Config {
 		MaxInFlight:    ingest.DefaultMaxInFlight(),
 		Links:          LinksConfig{TraceID: "trace_id", SpanID: "span_id"},
 		TimestampLabel: "end_timestamp_ns",
-		JFR:            ingest.JFR{NormalizeClassNames: true},
+		JFR:            ingest.JFR{Timestamps: true, NormalizeClassNames: true},
 	}
 }
 

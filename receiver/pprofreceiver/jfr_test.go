@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/timing"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/jfrwriter"
@@ -36,7 +37,8 @@ func jfrRecording() []byte {
 // jfrLabels is LabelsSnapshot{contexts: {7: {labels: {1: 2}}}, strings: {1: "region", 2: "eu"}}.
 const jfrLabels = "\x0a\x0a\x08\x07\x12\x06\x0a\x04\x08\x01\x10\x02" + "\x12\x0a\x08\x01\x12\x06region" + "\x12\x06\x08\x02\x12\x02eu"
 
-// summary returns the sum of values and the labels, by profile type and sample type.
+// summary returns the sum of values and the labels, by profile type and sample type. Each sample has timestamps, and waits say
+// what they mark.
 func summary(t *testing.T, pd pprofile.Profiles) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -44,6 +46,11 @@ func summary(t *testing.T, pd pprofile.Profiles) map[string]string {
 		key := expand.Text(p.Scope.Attributes, attrkey.ProfileType) + " " + p.Type
 		for _, s := range p.Samples {
 			all[key] += s.Sum.String()
+			assert.NotEmpty(t, s.Points, "timestamps are kept by default")
+			if isWait := expand.Text(p.Scope.Attributes, attrkey.ProfileType) == "mutex"; isWait {
+				assert.Equal(t, timing.MarksEnd, expand.Text(s.Attributes, timing.TimestampMarksAttribute))
+				continue
+			}
 			for _, a := range s.Attributes {
 				all[key] += " " + a.String()
 			}

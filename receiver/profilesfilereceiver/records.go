@@ -175,7 +175,7 @@ func (r *fileReceiver) newIngester(set receiver.Settings) *ingest.Ingester {
 			TimestampLabel: "end_timestamp_ns", TraceIDLabel: "trace_id", SpanIDLabel: "span_id",
 		},
 		Legacy: true,
-		JFR:    ingest.JFR{NormalizeClassNames: true},
+		JFR:    ingest.JFR{Timestamps: true, NormalizeClassNames: true},
 		Metrics: ingest.Metrics{ // records are counted when they are sent
 			PayloadSize: noop.Int64Counter{}, TranslationDuration: noop.Float64Histogram{},
 			Repairs: noop.Int64Counter{},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/timing"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator/internal/jfr"
 )
 
@@ -45,6 +46,13 @@ func (d *decoder) attributesOf(e *event) (set, link int32) {
 		}
 	}
 	addString(d, attrkey.ThreadState, d.symbol(poolState, v[slotState]))
+	if e.reason != 0 {
+		addString(d, timing.StateAttribute, []byte(timing.Blocked))
+		addString(d, timing.ReasonAttribute, []byte(reasonNames[e.reason]))
+		if d.options.Timestamps {
+			addString(d, timing.TimestampMarksAttribute, []byte(timing.MarksEnd))
+		}
+	}
 	link = d.addSpan(e)
 	for i, a := range e.attributes {
 		var value []byte

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/timing"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator/internal/jfr"
 )
 
@@ -19,12 +20,30 @@ type eventType struct {
 	// count is the field with the number of samples or objects, which is 1 without it. amount is the
 	// field with the size, time or period of one of them.
 	count, amount string
+	// reason is why the thread of the event was off the CPU for the time amount, or 0 if the event is none of that kind.
+	reason reason
 	// replaces is the quantity that samples of Datadog's library measure. The JDK's samples of the same are left
 	// out of a recording that has both, as they would count twice.
 	replaces, replacedBy replacement
 }
 
 type replacement uint8
+
+// reason is what a blocked thread waits for.
+type reason uint8
+
+const (
+	reasonLock reason = iota + 1
+	reasonWait
+	reasonSleep
+	reasonNetwork
+	reasonFile
+	reasons
+)
+
+var reasonNames = [reasons]string{
+	reasonLock: timing.Lock, reasonWait: timing.Wait, reasonSleep: timing.Sleep, reasonNetwork: timing.Network, reasonFile: timing.File,
+}
 
 const (
 	replacedCPU replacement = 1 << iota
@@ -45,9 +64,15 @@ var eventTypes = map[string]eventType{
 	"datadog.ObjectSample":            {family: familyAllocation, count: "weight", amount: "size", replaces: replacedAllocations},
 	"profiler.LiveObject":             {family: familyLive, count: "weight", amount: "allocationSize"},
 	"datadog.HeapLiveObject":          {family: familyLive, count: "weight", amount: "size"},
-	"jdk.JavaMonitorEnter":            {family: familyMutex, amount: "duration"},
-	"jdk.JavaMonitorWait":             {family: familyBlock, amount: "duration"},
-	"jdk.ThreadPark":                  {family: familyBlock, amount: "duration"},
+	"jdk.JavaMonitorEnter":            {family: familyMutex, amount: "duration", reason: reasonLock},
+	"jdk.JavaMonitorWait":             {family: familyBlock, amount: "duration", reason: reasonWait},
+	"jdk.ThreadPark":                  {family: familyBlock, amount: "duration", reason: reasonWait},
+	"jdk.ThreadSleep":                 {family: familyOffCPU, amount: "duration", reason: reasonSleep},
+	"jdk.SocketRead":                  {family: familyOffCPU, amount: "duration", reason: reasonNetwork},
+	"jdk.SocketWrite":                 {family: familyOffCPU, amount: "duration", reason: reasonNetwork},
+	"jdk.FileRead":                    {family: familyOffCPU, amount: "duration", reason: reasonFile},
+	"jdk.FileWrite":                   {family: familyOffCPU, amount: "duration", reason: reasonFile},
+	"jdk.FileForce":                   {family: familyOffCPU, amount: "duration", reason: reasonFile},
 	"profiler.Malloc":                 {family: familyNative, amount: "size"},
 	"jdk.ActiveSetting":               {family: familySettings},
 	"datadog.DatadogProfilerConfig":   {family: familySettings},
@@ -145,7 +170,8 @@ type attribute struct {
 const (
 	contextJDK = iota
 	contextDatadog
-	contextsWithAttributes // and above, by class
+	contextOffCPU                                            // and above, by reason
+	contextsWithAttributes = contextOffCPU + uint64(reasons) // and above, by class
 )
 
 // maxEvents is how many types of events may be read.
@@ -201,6 +227,8 @@ func (d *decoder) bindEvent(class int32) (*event, error) {
 		e.defaults[slotContextOf] = contextsWithAttributes + uint64(class)
 	case e.datadog:
 		e.defaults[slotContextOf] = contextDatadog
+	case e.reason != 0:
+		e.defaults[slotContextOf] = contextOffCPU + uint64(e.reason)
 	}
 	return e, nil
 }

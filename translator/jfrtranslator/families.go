@@ -32,6 +32,7 @@ const (
 	familyMutex
 	familyBlock
 	familyNative
+	familyOffCPU
 	families
 	familyAsync    // familyCPU or familyWall
 	familySettings // no samples
@@ -62,6 +63,7 @@ var familyTypes = [families]struct {
 	familyMutex:       {"mutex", [2]valueType{contentions, delay}},
 	familyBlock:       {"block", [2]valueType{contentions, delay}},
 	familyNative:      {"native", [2]valueType{{"malloc_objects", "count"}, {"malloc_bytes", "bytes"}}},
+	familyOffCPU:      {"off_cpu", [2]valueType{{"events", "count"}, {"off_cpu", "nanoseconds"}}},
 }
 
 // accumulator has the samples of a family.

@@ -17,10 +17,11 @@ type row struct {
 	at     int32 // where the first one is
 	family family
 	number int32 // in the family
+	thread int32 // of an interval: its number in the chunk, or 0
 	values [2]int64
 }
 
-// timedValue is a sample whose time is kept.
+// timedValue is a sample whose time is known. That of an interval is its end.
 type timedValue struct {
 	row    int32
 	time   uint64
@@ -94,15 +95,35 @@ func (d *decoder) readSample(c *jfr.Cursor, e *event) error {
 			return d.Err
 		}
 	}
-	if d.options.Timestamps || d.Header.Unfinished {
+	isInterval := e.reason != 0
+	if d.options.Timestamps || d.Header.Unfinished || isInterval {
 		time := d.Header.Time(int64(v[slotStart]))
+		if isInterval {
+			time += min(uint64(second), math.MaxUint64-time)
+		}
 		d.last = max(d.last, time)
-		if d.options.Timestamps && e.family != familyLive {
+		if d.options.Timestamps && e.family != familyLive || isInterval {
 			d.timedValues = jfr.Append(&d.Memory, d.timedValues, timedValue{number, time, [2]int64{first, second}})
 			return d.Err
 		}
 	}
 	return add(&d.rows[number].values, first, second)
+}
+
+// moveInside moves times outside the chunk to its start or end: the JVM writes the last events of a chunk into the next one, and its
+// ticks may differ from the clock.
+func (d *decoder) moveInside() {
+	start, duration := uint64(max(d.Header.Start, 0)), uint64(max(d.Header.Duration, 0))
+	if d.Header.Unfinished || duration == 0 {
+		return
+	}
+	for i := range d.timedValues {
+		t := &d.timedValues[i]
+		if inside := min(max(t.time, start), start+duration-1); inside != t.time {
+			t.time = inside
+			d.report.OutsideTimes++
+		}
+	}
 }
 
 var errWeight = errors.New("the weight is not a number, or its product with the size is more than int64 holds")
@@ -169,6 +190,9 @@ func (d *decoder) resolve() {
 		if r.family = e.family; r.family == familyAsync {
 			r.family = d.settings.asyncFamily(d.symbol(poolState, d.values[slotState]))
 		}
+		if e.reason != 0 {
+			r.thread = d.number(poolThread, d.values[slotThread], (*decoder).newThread)
+		}
 		f := &d.families[r.family]
 		r.number = f.samples.Number(stack, set, link)
 		if int(r.number) == len(f.values) {
@@ -178,6 +202,12 @@ func (d *decoder) resolve() {
 		if d.check(0); d.Err == nil {
 			d.fail(e, add(&f.values[r.number], r.values[0], r.values[1]))
 		}
+	}
+	d.countOnce()
+	if d.options.Timestamps {
+		d.moveInside()
+	} else {
+		d.sumIntervals()
 	}
 	d.sampleBytes += eventSize * len(d.timedValues)
 	d.check(0)

@@ -33,13 +33,14 @@ import (
 // for concurrent use.
 //
 // Samples of equal stack, attributes and link are summed. Attributes are those of the thread
-// (thread.name, thread.id, otelcol_profiles.thread.state), of the context in Datadog's events, and labels.
+// (thread.name, thread.id, otelcol_profiles.thread.state), of the context in Datadog's events, and labels. Events in which a thread waits have
+// the attributes of package timing; if one waits during another one of its thread, that time counts once.
 // The caller sets profile_id and the attributes of the resource.
 type Unmarshaler struct {
 	// ChunkSize is the limit of the size of a chunk, in bytes. Default: 64 MiB, at most 2 GiB.
 	ChunkSize int
-	// Timestamps keeps the time of each event instead of summing equal samples. Objects
-	// that are alive have no time of their own and are summed.
+	// Timestamps keeps the time of each event instead of summing equal samples: of one with a duration its end, of which the
+	// whole duration is the value, wherever it started. Objects that are alive have no time of their own and are summed.
 	Timestamps bool
 	// NormalizeClassNames gives classes that JVMs and libraries make, such as Cart$$Lambda$14/0x0000000800066840, one
 	// name in all processes: Cart$$Lambda. The names of the recording stay the system names of functions.
@@ -65,6 +66,8 @@ type Report struct {
 	InvalidStrings int
 	// NegativeValues are durations, sizes and weights below zero, which became 0.
 	NegativeValues int
+	// OutsideTimes are timestamps outside the time of their chunk, which were moved to its start or end.
+	OutsideTimes int
 	// Bytes is about the memory that the result takes, rather more than less.
 	Bytes int
 }

@@ -255,6 +255,12 @@ func TestUnmarshalReadsEachEvent_J4(t *testing.T) {
 		{"jdk.JavaMonitorEnter", fields{duration, thread}, values{500, 1}, "mutex contentions/count 1, mutex delay/nanoseconds 500"},
 		{"jdk.JavaMonitorWait", fields{duration, thread}, values{600, 1}, "block contentions/count 1, block delay/nanoseconds 600"},
 		{"jdk.ThreadPark", fields{duration, thread}, values{700, 1}, "block contentions/count 1, block delay/nanoseconds 700"},
+		{"jdk.ThreadSleep", fields{duration, thread, long("time")}, values{800, 1, 1}, "off_cpu events/count 1, off_cpu off_cpu/nanoseconds 800"},
+		{"jdk.SocketRead", fields{duration, thread, jfrwriter.Text("host"), long("bytesRead")}, values{900, 1, "db", 5}, "off_cpu events/count 1, off_cpu off_cpu/nanoseconds 900"},
+		{"jdk.SocketWrite", fields{duration, thread, jfrwriter.Text("host")}, values{901, 1, "db"}, "off_cpu events/count 1, off_cpu off_cpu/nanoseconds 901"},
+		{"jdk.FileRead", fields{duration, thread, jfrwriter.Text("path")}, values{902, 1, "/a"}, "off_cpu events/count 1, off_cpu off_cpu/nanoseconds 902"},
+		{"jdk.FileWrite", fields{duration, thread, jfrwriter.Text("path")}, values{903, 1, "/a"}, "off_cpu events/count 1, off_cpu off_cpu/nanoseconds 903"},
+		{"jdk.FileForce", fields{duration, thread, jfrwriter.Text("path")}, values{904, 1, "/a"}, "off_cpu events/count 1, off_cpu off_cpu/nanoseconds 904"},
 		{"profiler.Malloc", fields{thread, long("address"), long("size")}, values{1, 1 << 62, 64}, "native malloc_objects/count 1, native malloc_bytes/bytes 64"},
 	} {
 		t.Run(test.event, func(t *testing.T) {
@@ -448,16 +454,17 @@ func TestUnmarshalConvertsTicks_J3(t *testing.T) {
 	c.Rate = 2_500_000_000
 	c.Class("jdk.ThreadPark", jfrwriter.StartTime, jfrwriter.Duration, jfrwriter.Thread, jfrwriter.Stack)
 	c.Event("jdk.ThreadPark", 1000+25, 5_000_000_000, 1, 1)
-	c.Event("jdk.ThreadPark", 1000-50, 25, 1, 1)
+	c.Event("jdk.ThreadPark", 1000-50, 25, 2, 1)
 	c.Class("jdk.JavaMonitorEnter", jfrwriter.StartTime, jfrwriter.Field{Name: "duration", Kind: "long", Unit: "MILLISECONDS"}, jfrwriter.Thread, jfrwriter.Stack)
-	c.Event("jdk.JavaMonitorEnter", 1000, 3, 1, 1)
-	c.Event("jdk.JavaMonitorEnter", 1000, -3, 1, 1)
+	c.Event("jdk.JavaMonitorEnter", 1000, 3, 0, 1)
+	c.Event("jdk.JavaMonitorEnter", 1000, -3, 0, 1)
 	pd, report := unmarshal(t, jfrtranslator.Unmarshaler{Timestamps: true}, c)
 	got := show(t, pd)
-	assert.Contains(t, got, "@0:3000000")
-	assert.Contains(t, got, "@10:2000000000")
-	assert.Contains(t, got, "@18446744073709551596:10", "20 ns before the chunk")
+	assert.Contains(t, got, "@3000000:3000000", "an event is at its end")
+	assert.Contains(t, got, "@2000000010:2000000000")
+	assert.Contains(t, got, "@0:10", "its end is 10 ns before the chunk")
 	assert.Equal(t, 1, report.NegativeValues)
+	assert.Equal(t, 1, report.OutsideTimes)
 }
 
 func TestUnmarshalReadsUnfinishedChunks_J3(t *testing.T) {

@@ -52,6 +52,7 @@ public class Dump {
             case "profiler.Malloc" -> { kind = "malloc_objects"; second = e.getLong("size"); }
             case "jdk.JavaMonitorEnter" -> { kind = "mutex contentions"; second = e.getDuration().toNanos(); }
             case "jdk.JavaMonitorWait", "jdk.ThreadPark" -> { kind = "block contentions"; second = e.getDuration().toNanos(); }
+            case "jdk.ThreadSleep", "jdk.SocketRead", "jdk.SocketWrite", "jdk.FileRead", "jdk.FileWrite", "jdk.FileForce" -> { kind = "events"; second = e.getDuration().toNanos(); }
             default -> { return false; }
         }
         return true;
