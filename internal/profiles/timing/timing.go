@@ -49,8 +49,9 @@ const GC = "gc"
 // TimestampMarksAttribute is what the timestamps of a sample mark: [MarksStart], [MarksEnd] or [MarksInstant]. Without it,
 // they mark instants.
 //
-// With MarksStart and MarksEnd, each value of the sample is the duration in nanoseconds of what starts or ends at the
-// timestamp of the same index. What crosses an edge of its Profile is cut there.
+// With MarksStart and MarksEnd, each value of the sample is the duration of what starts or ends at the timestamp of the same
+// index, in nanoseconds if that is the unit of the Profile: a sibling in its scope may count the same events. What crosses an edge of
+// its Profile is cut there, or drawn up to there if the source has it as a whole: a JVM writes a wait once, when that ends.
 const TimestampMarksAttribute = "otelcol_profiles.timestamp_marks"
 
 // What timestamps mark.
