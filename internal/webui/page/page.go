@@ -76,6 +76,9 @@ func New(settings Settings) (*Page, error) {
 		"/flamegraph":           accepting(ofFlamegraph, p.flamegraph),
 		"/select":               accepting(ofSelect, p.choose),
 		"/static/{hash}/{name}": accepting([]string{}, static),
+		"/timeline":             accepting(ofTimeline, p.query(p.timeline, p.queries)),
+		"/api/timeline/heatmap": accepting(ofHeatmap, p.query(p.apiHeatmap, p.queries)),
+		"/api/timeline/lanes":   accepting(ofLanes, p.query(p.apiLanes, p.queries)),
 		"/trace":                accepting(slices.Concat(ofTrace, []string{"id"}), p.findTrace),
 		"/trace/{id}":           accepting(ofTrace, p.query(p.trace, p.queries)),
 		"/p/{selection}":        notFound, // not the redirect of ServeMux

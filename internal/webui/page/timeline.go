@@ -1,0 +1,383 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query/timeline"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui/catalog"
+)
+
+// The parameters of the timeline. All of its requests select profiles as the other pages do.
+var (
+	selectingTimed = slices.Concat(selectingTotals, selectingSamples)
+
+	ofTimeline = slices.Concat(selectingTimed, []string{"cells", "compare"})
+	ofHeatmap  = selectingTimed
+	ofLanes    = slices.Concat(selectingTimed, []string{"by", "q", "lane", "first", "count", "slots"})
+)
+
+// Limits of a request for lanes.
+const (
+	maxLanes     = 100
+	defaultLanes = 30
+	maxSlots     = 2000
+	defaultSlots = 1000
+)
+
+// timedType is a sample type with timestamps in a range.
+type timedType struct {
+	contents.Key
+
+	ID      string // query.TypeID
+	Samples int
+}
+
+// timelinePage is the content of the template timeline.
+type timelinePage struct {
+	*params
+
+	Title    string
+	What     []string
+	Type     *timedType // that of the heatmap, nil without timestamps
+	Types    []link
+	Untimed  []string // sample types of the range without timestamps
+	Errors   []string
+	From, To string // in nanoseconds since the epoch: more than a number of JSON holds
+}
+
+func (p *Page) timeline(w http.ResponseWriter, r *http.Request) error {
+	params, err := parseParams(r.URL.Query(), defaultRange, p.now())
+	if err != nil {
+		return err
+	}
+	timed, untimed, missed, err := p.timedTypes(r.Context(), params.selected)
+	if err != nil {
+		return err
+	}
+	from, to := rangeOf(params.selected)
+	t := &timelinePage{
+		params: params, Title: "Timeline", What: params.what(), Untimed: untimed, Errors: missed.Notes(),
+		From: strconv.FormatUint(from, 10), To: strconv.FormatUint(to, 10),
+	}
+	for i, of := range timed {
+		if i == 0 {
+			t.Type = of
+		}
+		t.Types = append(t.Types, link{Text: kindOf(&of.Key).selector(), Query: params.with(map[string]string{"type": of.ID}), Current: i == 0})
+	}
+	writePage(w, http.StatusOK, "timeline", t)
+	return nil
+}
+
+// rangeOf returns the range of a selection in nanoseconds since the epoch, at least one.
+func rangeOf(sel *query.Selection) (from, to uint64) {
+	from, to = uint64(max(0, sel.From.UnixNano())), uint64(max(0, sel.To.UnixNano()))
+	return from, max(to, from+1)
+}
+
+// timedTypes returns the sample types of the selection with timestamps, those with most samples first, and the selectors of those without.
+func (p *Page) timedTypes(ctx context.Context, sel *query.Selection) (timed []*timedType, untimed []string, missed *catalog.Missing, err error) {
+	missed = &catalog.Missing{}
+	from, to := rangeOf(sel)
+	byID, withTimestamps := map[string]*timedType{}, map[string]bool{}
+	selects := func(k *contents.Key) bool { return sel.MatchesKey(ctx, k) }
+	err = p.catalog.Scan(ctx, sel, nil, selects, missed, func(_ []string, of *contents.Summary, in *contents.Total) error {
+		if of.Start >= to || of.End < from || !selects(&of.Key) { // an interval may last into the range
+			return nil
+		}
+		id := query.TypeID(&of.Key)
+		t := byID[id]
+		if t == nil {
+			t = &timedType{Key: of.Key, ID: id}
+			byID[id] = t
+		}
+		if in != nil {
+			t.Samples += in.Samples
+		}
+		withTimestamps[id] = withTimestamps[id] || of.Timestamps
+		return nil
+	})
+	for id, t := range byID {
+		if withTimestamps[id] {
+			timed = append(timed, t)
+		} else {
+			untimed = append(untimed, kindOf(&t.Key).selector())
+		}
+	}
+	slices.SortFunc(timed, func(a, b *timedType) int { return cmp.Or(cmp.Compare(b.Samples, a.Samples), cmp.Compare(a.ID, b.ID)) })
+	slices.Sort(untimed)
+	return timed, slices.Compact(untimed), missed, err
+}
+
+// heatmapResponse is the response of /api/timeline/heatmap.
+type heatmapResponse struct {
+	// From is where the first column starts, and Column the length of one, in nanoseconds.
+	From    string `json:"from"`
+	Column  uint64 `json:"column"`
+	Columns int    `json:"columns"`
+	Rows    int    `json:"rows"`
+
+	Type string `json:"type"`
+	Unit string `json:"unit"`
+	// Cells are three numbers for each cell with samples: its number, how many samples, and the sum of their values. Cells are numbered from the first
+	// row of the first column on, a column after the other.
+	Cells []int64 `json:"cells"`
+	// Untimed is the number of samples without timestamps.
+	Untimed int      `json:"untimed"`
+	Notes   []string `json:"notes,omitempty"`
+}
+
+// apiHeatmap answers with the samples of one sample type: of several that are selected, the one with most samples.
+func (p *Page) apiHeatmap(w http.ResponseWriter, r *http.Request) error {
+	params, err := parseParams(r.URL.Query(), defaultRange, p.now())
+	if err != nil {
+		return err
+	}
+	sel, of, err := p.selectTimed(r.Context(), params.selected)
+	if err != nil {
+		return err
+	}
+	from, to := rangeOf(sel)
+	h := timeline.NewHeatmap(timeline.NewGrid(from, to))
+	notes, err := p.eachTimed(r.Context(), (*query.Source).Each, sel, h.Add)
+	if err != nil {
+		return err
+	}
+	answer := &heatmapResponse{
+		From: strconv.FormatUint(h.From, 10), Column: h.Column, Columns: h.Columns, Rows: h.Rows, Type: kindOf(&of.Key).selector(), Unit: of.Unit,
+		Cells: []int64{}, Untimed: h.Untimed, Notes: notes,
+	}
+	for i, n := range h.Counts {
+		if n > 0 {
+			answer.Cells = append(answer.Cells, int64(i), n, h.Values[i])
+		}
+	}
+	return writeJSON(w, answer)
+}
+
+// selectTimed returns the selection of the sample type with timestamps that has most samples.
+func (p *Page) selectTimed(ctx context.Context, sel *query.Selection) (*query.Selection, *timedType, error) {
+	timed, _, missed, err := p.timedTypes(ctx, sel)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case len(timed) == 0 && len(missed.Failed) > 0:
+		return nil, nil, fmt.Errorf("no profile could be read: %s", missed.Notes()[0])
+	case len(timed) == 0:
+		return nil, nil, fmt.Errorf("%w: none of them has timestamps", query.ErrEmpty)
+	}
+	only := *sel
+	only.Types = []string{timed[0].ID}
+	return &only, timed[0], nil
+}
+
+// eachReader is a method of a Source.
+type eachReader func(*query.Source, context.Context, *query.Selection, func(*archive.Record, pprofile.Profiles) error) error
+
+// eachTimed calls add with each payload that each reads, resolved, and returns what could not be read.
+func (p *Page) eachTimed(ctx context.Context, each eachReader, sel *query.Selection, add func(context.Context, pprofile.Profiles) error) (notes []string, err error) {
+	var missed catalog.Missing
+	err = each(p.catalog.Source(&missed), ctx, sel, func(record *archive.Record, pd pprofile.Profiles) error {
+		resolved, err := query.Resolve(record, pd)
+		if err != nil {
+			return err
+		}
+		return add(ctx, resolved)
+	})
+	return missed.Notes(), err
+}
+
+// lanesResponse is the response of /api/timeline/lanes.
+type lanesResponse struct {
+	// From and To are the range, in nanoseconds since the epoch.
+	From  string `json:"from"`
+	To    string `json:"to"`
+	Slots int    `json:"slots"`
+	// States are those that Lanes number.
+	States []stateName `json:"states"`
+	Lanes  []lane      `json:"lanes"`
+	// All is how many lanes match, of which Lanes are those from First on. Left is the number of events of lanes beyond the limit.
+	All   int   `json:"all"`
+	First int   `json:"first"`
+	Left  int64 `json:"left,omitempty"`
+	// Frames, NodeFrames and Parents are the call tree of the stacks of exact events. Node 0 is its root.
+	Frames     []string `json:"frames"`
+	NodeFrames []int32  `json:"node_frames"`
+	Parents    []int32  `json:"parents"`
+	Untimed    int      `json:"untimed"`
+	Notes      []string `json:"notes,omitempty"`
+}
+
+type stateName struct {
+	State  string `json:"state"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// lane is one of a response. It has either Events or Runs.
+type lane struct {
+	Key    string `json:"key"`
+	Name   string `json:"name"`
+	Of     string `json:"of,omitempty"`
+	Events int64  `json:"events"`
+	// Exact are four numbers for each event: its start in nanoseconds since the start of the range, its length, its state, and the node of
+	// its stack, -1 if the stack is left out.
+	Exact []int64 `json:"exact,omitempty"`
+	// Runs are four numbers for each run of slots that look the same: the first slot, how many, the state with most time, and the percentage of the
+	// time that it has. A slot with instants only has the state -1.
+	Runs []int64 `json:"runs,omitempty"`
+}
+
+// apiLanes answers with what threads, goroutines or processes do: events one by one of lanes with few, else the state with most time of each slot.
+func (p *Page) apiLanes(w http.ResponseWriter, r *http.Request) error {
+	params, err := parseParams(r.URL.Query(), defaultRange, p.now())
+	if err != nil {
+		return err
+	}
+	values := r.URL.Query()
+	by := timeline.By(cmp.Or(values.Get("by"), string(timeline.ByThread)))
+	if by != timeline.ByThread && by != timeline.ByProcess {
+		return wrong("by", string(by), fmt.Errorf("must be %s or %s", timeline.ByThread, timeline.ByProcess))
+	}
+	first, err := number(values, "first", 0, 1<<30)
+	if err != nil {
+		return err
+	}
+	count, err := number(values, "count", defaultLanes, maxLanes)
+	if err != nil {
+		return err
+	}
+	slots, err := number(values, "slots", defaultSlots, maxSlots)
+	if err != nil {
+		return err
+	}
+	q, key := strings.ToLower(values.Get("q")), values.Get("lane")
+	matches := func(l *timeline.Lane) bool {
+		return (key == "" || l.Key == key) && (q == "" || strings.Contains(strings.ToLower(l.Name+" "+l.Of), q))
+	}
+	timed, _, missed, err := p.timedTypes(r.Context(), params.selected) // records without timestamps are not read
+	if err != nil {
+		return err
+	}
+	sel := *params.selected
+	sel.Types = nil
+	for _, of := range timed {
+		sel.Types = append(sel.Types, of.ID)
+	}
+	from, to := rangeOf(&sel)
+	room := p.options().MaxMemory / lanesShare
+	list := timeline.NewLaneList(from, to, by, matches, room)
+	notes := missed.Notes()
+	if len(timed) > 0 {
+		if notes, err = p.eachTimed(r.Context(), (*query.Source).EachOverlapping, &sel, list.Add); err != nil {
+			return err
+		}
+	}
+	all := list.Lanes()
+	first = min(first, len(all))
+	shown := all[first:min(len(all), first+count)]
+	tracks := timeline.NewTracks(from, to, max(slots, 1), by, shown, room)
+	if len(shown) > 0 {
+		if _, err = p.eachTimed(r.Context(), (*query.Source).EachOverlapping, &sel, tracks.Add); err != nil {
+			return err
+		}
+	}
+	answer := &lanesResponse{
+		From: params.fromText(), To: strconv.FormatUint(to, 10), Slots: tracks.Slots, Lanes: []lane{}, All: len(all), First: first, Left: list.More,
+		Untimed: list.Untimed, Notes: notes, States: []stateName{}, Frames: []string{}, NodeFrames: []int32{}, Parents: []int32{},
+	}
+	for _, track := range tracks.Tracks(shown) {
+		answer.Lanes = append(answer.Lanes, laneOf(track, tracks, from))
+	}
+	for _, s := range tracks.States {
+		answer.States = append(answer.States, stateName(s))
+	}
+	for _, f := range tracks.Frames {
+		answer.Frames = append(answer.Frames, f.Name)
+	}
+	for _, n := range tracks.Nodes {
+		answer.NodeFrames, answer.Parents = append(answer.NodeFrames, n.Frame), append(answer.Parents, n.Parent)
+	}
+	return writeJSON(w, answer)
+}
+
+// lanesShare is the part of the memory of a query that the list of lanes takes at most, and that their slots, events and stacks take.
+const lanesShare = 4
+
+func (p *params) fromText() string {
+	from, _ := rangeOf(p.selected)
+	return strconv.FormatUint(from, 10)
+}
+
+// laneOf writes a track.
+func laneOf(track *timeline.Track, tracks *timeline.Tracks, from uint64) lane {
+	l := lane{Key: track.Key, Name: track.Name, Of: track.Of, Events: track.Events}
+	if track.IsExact {
+		for _, e := range track.Exact {
+			l.Exact = append(l.Exact, int64(e.Start-from), int64(e.End-e.Start), int64(e.State), int64(e.Stack))
+		}
+		return l
+	}
+	const numbers = 4
+	for slot := range tracks.Slots {
+		state, time := track.Longest(slot)
+		if state < 0 && (track.Instants == nil || track.Instants[slot] == 0) {
+			continue
+		}
+		percentage := int64(min(100, 100*float64(time)/float64(tracks.Edge(slot+1)-tracks.Edge(slot))))
+		if n := len(l.Runs); n > 0 && l.Runs[n-numbers]+l.Runs[n-3] == int64(slot) && l.Runs[n-2] == int64(state) && l.Runs[n-1] == percentage {
+			l.Runs[n-3]++
+			continue
+		}
+		l.Runs = append(l.Runs, int64(slot), 1, int64(state), percentage)
+	}
+	return l
+}
+
+// number reads a parameter that is a whole number.
+func number(values url.Values, key string, byDefault, most int) (int, error) {
+	text := values.Get(key)
+	if text == "" {
+		return byDefault, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > most {
+		return 0, wrong(key, text, fmt.Errorf("must be a number from 0 to %d", most))
+	}
+	return n, nil
+}
+
+func writeJSON(w http.ResponseWriter, content any) error {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	return json.NewEncoder(w).Encode(content)
+}
+
+// Explore returns the query of the page on which a selection is made.
+func (t *timelinePage) Explore() template.URL { return t.with(nil) }
+
+// what are the values that select profiles, apart from the range.
+func (p *params) what() (texts []string) {
+	for _, key := range []string{"service", "type", "label", "trace_id", "span_id"} {
+		for _, value := range p.values[key] {
+			texts = append(texts, strings.ReplaceAll(key, "_", " ")+" "+cmp.Or(value, "(no name)"))
+		}
+	}
+	return texts
+}
