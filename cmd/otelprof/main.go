@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -194,54 +195,61 @@ func (a *app) source(paths []string) (*query.Source, error) {
 
 // find returns the directories and prefixes of exporters, and the files of others.
 func (a *app) find(paths []string) (stores []query.Lister, files []archive.File, failed []error) {
-	seen := map[*store.Store]bool{}
-	add := func(location string) error {
-		s, err := a.openStore(location)
-		if err == nil && !seen[s] {
-			seen[s] = true
-			stores = append(stores, query.ListerOf(s))
+	inside := map[string][]string{} // by the location of a store: "" is all of it
+	var locations, others []string
+	add := func(location, name string) {
+		if inside[location] == nil {
+			locations = append(locations, location)
 		}
-		return err
+		inside[location] = append(inside[location], name)
 	}
-	var others []string
 	for _, path := range paths {
-		if !bucket.IsURL(path) {
+		if bucket.IsURL(path) {
+			add(path, "")
+		} else {
 			others = append(others, path)
-		} else if err := add(path); err != nil {
-			failed = append(failed, err)
 		}
 	}
 	roots := map[string]bool{}
 	files, notFound := archive.FindOthers(others, func(directory string) bool {
-		directory = filepath.Clean(directory)
-		if roots[filepath.Dir(directory)] && store.IsOwnDirectory(filepath.Base(directory)) {
+		absolute, err := filepath.Abs(directory)
+		if err != nil {
+			failed = append(failed, err)
 			return true
 		}
-		if store.HasFiles(directory) {
-			roots[directory] = true
-			if err := add(directory); err != nil {
-				failed = append(failed, err)
-			}
+		if roots[filepath.Dir(absolute)] && store.IsOwnDirectory(filepath.Base(absolute)) {
+			return true
 		}
-		return false // it may have files of others, too
+		root, name := store.RootOf(absolute)
+		if name != "" || store.HasFiles(absolute) {
+			roots[absolute] = true
+			add(root, name)
+		}
+		return store.IsPartition(name) // another directory may have files of others, too
 	})
+	for _, location := range locations {
+		names := inside[location]
+		if slices.Contains(names, "") {
+			names = nil
+		}
+		s, err := a.openStore(location, names)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		stores = append(stores, query.ListerOf(s))
+	}
 	return stores, files, append(failed, notFound...)
 }
 
-// openStore opens a directory or prefix once, so that it has one cache.
-func (a *app) openStore(location string) (*store.Store, error) {
-	if !bucket.IsURL(location) {
-		absolute, err := filepath.Abs(location)
-		if err != nil {
-			return nil, err
-		}
-		location = absolute
-	}
-	if s := a.stores[location]; s != nil {
+// openStore opens a directory or prefix, or directories inside of it, once, so that it has one cache.
+func (a *app) openStore(location string, inside []string) (*store.Store, error) {
+	key := strings.Join(append([]string{location}, inside...), "\x00")
+	if s := a.stores[key]; s != nil {
 		return s, nil
 	}
 	s, err := store.Open(location, store.ReadOptions{
-		MaxRecord: a.limit / 8, MaxDecoded: a.limit / 4, Cache: a.limit / 8, Stats: &a.storeStats,
+		MaxRecord: a.limit / 8, MaxDecoded: a.limit / 4, Cache: a.limit / 8, Stats: &a.storeStats, Inside: inside,
 	})
 	if err != nil {
 		return nil, err
@@ -249,7 +257,7 @@ func (a *app) openStore(location string) (*store.Store, error) {
 	if a.stores == nil {
 		a.stores = map[string]*store.Store{}
 	}
-	a.stores[location] = s
+	a.stores[key] = s
 	return s, nil
 }
 

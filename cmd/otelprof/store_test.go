@@ -97,6 +97,10 @@ func TestCompactedDirectoryCountsOnce(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Dir(inputs[0]), 0o700))
 	require.NoError(t, os.WriteFile(inputs[0], content, 0o600))
 	assert.Equal(t, map[string]int64{"cart": 3}, sums(t, dir))
+	for inside := filepath.Dir(filepath.Dir(inputs[0])); inside != dir; inside = filepath.Dir(inside) { // day, month, year, group
+		assert.Equal(t, map[string]int64{"cart": 3}, sums(t, inside), inside)
+		assert.Equal(t, map[string]int64{"cart": 3}, sums(t, inside, dir), "each once")
+	}
 }
 
 // ls reports damage that it sees, as in a file without an index; check sees all.

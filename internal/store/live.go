@@ -55,6 +55,7 @@ func (s *Store) live(ctx context.Context, since time.Time, accepts func(string) 
 	if accepts == nil {
 		accepts = func(string) bool { return true }
 	}
+	since, accepts, selects = s.inside.narrow(since, accepts, selects)
 	first, firstErr := s.source.list(ctx, since, accepts, selects, nil)
 	second, err := s.source.list(ctx, since, accepts, selects, first)
 	files := unite(first, second)
@@ -62,7 +63,7 @@ func (s *Store) live(ctx context.Context, since time.Time, accepts func(string) 
 	if errors.Is(inputsErr, ErrGone) {
 		return nil, inputsErr
 	}
-	files = slices.DeleteFunc(files, func(f layout.File) bool { return garbage[nameAndSize{f.Path, f.Size}] })
+	files = slices.DeleteFunc(files, func(f layout.File) bool { return garbage[nameAndSize{f.Path, f.Size}] || !s.inside.has(&f) })
 	return files, errors.Join(cmp.Or(err, firstErr), inputsErr)
 }
 

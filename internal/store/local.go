@@ -179,34 +179,3 @@ func (c *localContent) ReadAt(p []byte, offset int64) (int, error) {
 
 func (c *localContent) Size() int64                             { return c.size }
 func (c *localContent) Fetch(context.Context, []segment.Record) {}
-
-// HasFiles reports whether a directory has a file that a Writer or Compactor wrote into it. It looks no further than to the first one.
-func HasFiles(directory string) bool { return hasFiles(directory, "", 0) }
-
-// IsOwnDirectory reports whether a directory of this name, in that of a Store, is one of groups and partitions, or of files that do not count.
-// Files of others may be beside it.
-func IsOwnDirectory(name string) bool { return layout.IsChild(0, name) || name == layout.DamagedDir }
-
-// hasFiles reports whether a directory below root has files. Its path has so many elements of a date.
-func hasFiles(root, name string, dated int) bool {
-	entries, _ := os.ReadDir(filepath.Join(root, filepath.FromSlash(name))) // what cannot be listed is reported by Live
-	dir, mayHaveFiles := layout.ParseDir(name)
-	for _, entry := range entries {
-		if mayHaveFiles && entry.Type().IsRegular() {
-			if _, ok := dir.Parse(entry.Name()); ok {
-				return true
-			}
-		}
-		if !entry.IsDir() || !layout.IsChild(dated, entry.Name()) {
-			continue
-		}
-		inner := dated
-		if dated > 0 || layout.IsYear(entry.Name()) {
-			inner++
-		}
-		if hasFiles(root, path.Join(name, entry.Name()), inner) {
-			return true
-		}
-	}
-	return false
-}

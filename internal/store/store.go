@@ -54,6 +54,9 @@ type ReadOptions struct {
 	Cache int64
 	// Stats counts requests to buckets; it may be nil.
 	Stats *bucket.Stats
+	// Inside are directories of groups, years, months, days and hours, by their paths below a directory: Live and Since return only segments
+	// of them, and compacted ones of their time, which have the records of what was in them. None are all.
+	Inside []string
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }
@@ -62,6 +65,7 @@ type ReadOptions struct {
 type Store struct {
 	options ReadOptions
 	source  source
+	inside  parts
 
 	scanning sync.Mutex // of files that are being written
 
@@ -96,8 +100,14 @@ type content interface {
 // Open opens a directory, or a prefix such as s3://bucket/prefix, for reading. It does not need to exist.
 func Open(location string, options ReadOptions) (*Store, error) {
 	if !bucket.IsURL(location) {
-		absolute, err := filepath.Abs(location)
-		return newStore(&local{root: absolute, stats: options.Stats}, options), err
+		root, err := filepath.Abs(location)
+		if err == nil && len(options.Inside) == 0 {
+			var inside string
+			if root, inside = RootOf(root); inside != "" {
+				options.Inside = []string{inside}
+			}
+		}
+		return newStore(&local{root: root, stats: options.Stats}, options), err
 	}
 	at, err := bucket.ParseURL(location)
 	if err != nil {
@@ -117,7 +127,7 @@ func newStore(from source, options ReadOptions) *Store {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	s := &Store{options: options, source: from}
+	s := &Store{options: options, source: from, inside: partsOf(options.Inside)}
 	s.indexes, _ = simplelru.NewLRU(math.MaxInt, func(_ string, c *cached) { s.size -= c.size }) // an error would be of the size
 	return s
 }

@@ -359,6 +359,21 @@ func TestDirectoryThatIsCompactedIsNotSent(t *testing.T) {
 	require.NoError(t, claim.Close())
 }
 
+// A part of a directory is not sent: whether it is compacted is known of the whole only.
+func TestPartOfADirectoryIsNotSent(t *testing.T) {
+	dir := t.TempDir()
+	writeRecords(t, dir, segment.Proto, "checkout", 1)
+	for _, inside := range []string{"service.name=checkout", time.Now().UTC().Format("service.name=checkout/2006")} {
+		cfg := createDefaultConfig().(*Config)
+		require.NoError(t, profiletest.LoadConfig(fmt.Sprintf("directory: %q", filepath.Join(dir, inside)), cfg))
+		r, err := newReceiver(receivertest.NewNopSettings(metadata.Type), cfg, &testConsumer{})
+		require.NoError(t, err)
+		require.EqualError(t, r.Start(t.Context(), componenttest.NewNopHost()), fmt.Sprintf(
+			"directory: directory %s: is a part of the files in %s: must be that directory", filepath.Join(dir, inside), dir))
+		require.NoError(t, r.Shutdown(t.Context()))
+	}
+}
+
 // A directory may come into being later. Empty hours that are over go, and that of now stays for the exporter.
 func TestDirectoryThatComesLater(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "later")

@@ -7,6 +7,8 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"os"
+	"slices"
 	"strings"
 )
 
@@ -28,7 +30,7 @@ func DirectoryID(dir Dir) (string, error) {
 			return "", err
 		}
 		for _, name := range names {
-			if id, is := strings.CutPrefix(name, idPrefix); is && len(id) == len(NewID()) {
+			if id, is := idOf(name); is {
 				return id, nil
 			}
 		}
@@ -41,4 +43,18 @@ func DirectoryID(dir Dir) (string, error) {
 		}
 	}
 	return "", errors.New("the ID of the directory cannot be found")
+}
+
+func idOf(name string) (id string, is bool) {
+	id, is = strings.CutPrefix(name, idPrefix)
+	return id, is && len(id) == len(NewID())
+}
+
+// HasDirectoryID reports whether a directory has an ID: a Writer has opened it.
+func HasDirectoryID(directory string) bool {
+	entries, _ := os.ReadDir(directory) // one that cannot be listed has none that can be found
+	return slices.ContainsFunc(entries, func(entry os.DirEntry) bool {
+		_, is := idOf(entry.Name())
+		return is
+	})
 }

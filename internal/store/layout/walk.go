@@ -138,6 +138,21 @@ func (b *Branch) Fail(op, name string, err error) error {
 	return &fs.PathError{Op: op, Path: filepath.Join(b.Root, filepath.FromSlash(b.Path), name), Err: err}
 }
 
+// StartOf returns when the time of a directory starts, whose path ends in so many elements of a date.
+func StartOf(date []string) time.Time {
+	start, _ := time.Parse(layouts[len(date)], strings.Join(date, "/")) // it is zero otherwise
+	return start
+}
+
+// SplitPath returns the group of a directory, by its path below that of the store, and the elements of its date.
+func SplitPath(name string) (group string, date []string) {
+	all := strings.Split(name, "/")
+	if at := slices.IndexFunc(all, IsYear); at >= 0 {
+		return strings.Join(all[:at], "/"), all[at:]
+	}
+	return name, nil
+}
+
 // EndOf returns the end of the year, month, day or hour of directories, or zero if there is no such time.
 func EndOf(date []string) time.Time {
 	start, err := time.Parse(layouts[len(date)], strings.Join(date, "/"))

@@ -6,6 +6,7 @@ package filewatch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -89,6 +90,9 @@ func (s *storeFinder) owns(path string) bool {
 func (s *storeFinder) start() (err error) {
 	if s == nil || s.claim != nil {
 		return nil
+	}
+	if root, inside := store.RootOf(s.directory); inside != "" {
+		return fmt.Errorf("directory %s: is a part of the files in %s: must be that directory", s.directory, root)
 	}
 	s.claim, err = store.ClaimDirectory(s.directory, store.Sends)
 	if errors.Is(err, fs.ErrNotExist) {

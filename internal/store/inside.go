@@ -1,0 +1,137 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
+)
+
+// RootOf returns the directory of the store that a directory is in, and its path below it with slashes, "" if it is none of a
+// group, year, month, day or hour. Without the rest of the store, the files that a compacted file was made of would count beside it.
+func RootOf(directory string) (root, inside string) {
+	root = directory
+	var date []string
+	for len(date) < layout.HourDepth && layout.IsChild(1, filepath.Base(root)) {
+		root, date = filepath.Dir(root), append(date, filepath.Base(root))
+	}
+	if !layout.IsYear(filepath.Base(root)) {
+		root, date = directory, nil
+	} else {
+		root, date = filepath.Dir(root), append(date, filepath.Base(root))
+	}
+	slices.Reverse(date)
+	above := root
+	for layout.IsGroupDir(filepath.Base(above)) {
+		above = filepath.Dir(above)
+		if layout.HasDirectoryID(above) {
+			root = above
+		}
+	}
+	relative, err := filepath.Rel(root, directory)
+	if inside = filepath.ToSlash(relative); err != nil || inside == "." || !hasFiles(root, inside, len(date)) {
+		return directory, ""
+	}
+	return root, inside
+}
+
+// part is a part of a store: the partitions of a group, and of groups in it, that start in a time range.
+type part struct {
+	group    string
+	from, to time.Time // zero if it has all partitions
+}
+
+type parts []part
+
+func partsOf(inside []string) (all parts) {
+	for _, name := range inside {
+		group, date := layout.SplitPath(name)
+		p := part{group: group}
+		if len(date) > 0 {
+			p.from, p.to = layout.StartOf(date), layout.EndOf(date)
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+func (ps parts) has(f *layout.File) bool {
+	return len(ps) == 0 || slices.ContainsFunc(ps, func(p part) bool {
+		return isBelow(f.Group, p.group) && (p.to.IsZero() || !f.Partition.Before(p.from) && f.Partition.Before(p.to))
+	})
+}
+
+// narrow narrows what source.list lists to that which decides what the parts have: compacted files of a day say which files of its
+// hours count.
+func (ps parts) narrow(since time.Time, accepts func(string) bool, selects func(*layout.File) bool) (time.Time, func(string) bool, func(*layout.File) bool) {
+	if len(ps) == 0 {
+		return since, accepts, selects
+	}
+	first, last := ps[0].from, ps[0].to
+	for _, p := range ps {
+		if p.from.Before(first) {
+			first = p.from
+		}
+		if p.to.IsZero() || !last.IsZero() && p.to.After(last) {
+			last = p.to
+		}
+	}
+	if first.After(since) {
+		since = first
+	}
+	inParts := func(group string) bool {
+		return accepts(group) && slices.ContainsFunc(ps, func(p part) bool { return isBelow(group, p.group) || group != "" && isBelow(p.group, group) })
+	}
+	early := func(f *layout.File) bool { return (last.IsZero() || f.Partition.Before(last)) && selects(f) }
+	return since, inParts, early
+}
+
+// isBelow reports whether a group is another one or in it.
+func isBelow(group, other string) bool {
+	return other == "" || group == other || strings.HasPrefix(group, other+"/")
+}
+
+// HasFiles reports whether a directory has a file that a Writer or Compactor wrote into it. It looks no further than to the first one.
+func HasFiles(directory string) bool { return hasFiles(directory, "", 0) }
+
+// IsOwnDirectory reports whether a directory of this name, in that of a Store, is one of groups and partitions, or of files that do not count.
+// Files of others may be beside it.
+func IsOwnDirectory(name string) bool { return layout.IsChild(0, name) || name == layout.DamagedDir }
+
+// IsPartition reports whether a directory, by its path below that of the store, is one of a year, month, day or hour, which has no files of
+// others.
+func IsPartition(inside string) bool {
+	_, date := layout.SplitPath(inside)
+	return len(date) > 0
+}
+
+// hasFiles reports whether a directory below root has files. Its path has so many elements of a date.
+func hasFiles(root, name string, dated int) bool {
+	entries, _ := os.ReadDir(filepath.Join(root, filepath.FromSlash(name))) // what cannot be listed is reported by Live
+	dir, mayHaveFiles := layout.ParseDir(name)
+	for _, entry := range entries {
+		if mayHaveFiles && entry.Type().IsRegular() {
+			if _, ok := dir.Parse(entry.Name()); ok {
+				return true
+			}
+		}
+		if !entry.IsDir() || !layout.IsChild(dated, entry.Name()) {
+			continue
+		}
+		inner := dated
+		if dated > 0 || layout.IsYear(entry.Name()) {
+			inner++
+		}
+		if hasFiles(root, path.Join(name, entry.Name()), inner) {
+			return true
+		}
+	}
+	return false
+}

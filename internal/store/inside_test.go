@@ -1,0 +1,101 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
+)
+
+// A directory of a group, year, month, day or hour has what the store has of it, whatever is left of what a compacted file was made of.
+func TestADirectoryInsideAStoreCountsOnce(t *testing.T) {
+	d := newDirectory(t)
+	at := func(hour int) time.Time { return begin.Add(time.Duration(hour)*time.Hour + 10*time.Minute) }
+	for hour := range 3 {
+		d.now = at(hour)
+		d.write(hour)
+	}
+	w := d.open()
+	require.NoError(t, w.Append(newRecord(t, d.format, "cart", 9, d.now.Add(-time.Second), d.now)))
+	require.NoError(t, w.Close())
+	inputs := map[string][]byte{}
+	keep := func() {
+		clear(inputs)
+		for _, name := range paths(t, d.dir) {
+			content, err := os.ReadFile(filepath.Join(d.dir, name))
+			require.NoError(t, err)
+			inputs[name] = content
+		}
+	}
+	restore := func() {
+		for name, content := range inputs {
+			require.NoError(t, os.MkdirAll(filepath.Join(d.dir, filepath.Dir(name)), 0o700))
+			require.NoError(t, os.WriteFile(filepath.Join(d.dir, name), content, 0o600))
+		}
+	}
+	check := func(inside string, want map[int]int) {
+		t.Helper()
+		require.Equal(t, want, readAll(t, openStore(t, filepath.Join(d.dir, inside))), inside)
+	}
+	const group = "service.name=checkout"
+	dated := func(at time.Time, format string) string { return group + "/" + at.Format(format) }
+	checkAll := func() {
+		t.Helper()
+		check("", once(0, 1, 2, 9))
+		for _, inside := range []string{group, dated(begin, "2006"), dated(begin, layout.MonthPath), dated(begin, layout.DayPath)} {
+			check(inside, once(0, 1, 2))
+		}
+	}
+	checkAll()
+	for hour := range 3 {
+		check(dated(at(hour), layout.HourPath), once(hour))
+	}
+	keep()
+	d.now = at(2).Add(30 * time.Minute) // hours 0 and 1 are compacted
+	d.compact()
+	restore()
+	require.Equal(t, [3]int{4, 2, 0}, d.levels())
+	checkAll()
+	for hour := range 3 {
+		check(dated(at(hour), layout.HourPath), once(hour))
+	}
+	d.now = at(3).Add(30 * time.Minute) // hour 2, and what the others were made of is removed
+	d.compact()
+	keep()
+	d.now = at(30)
+	d.compact()
+	restore()
+	require.Equal(t, [3]int{0, 4, 2}, d.levels())
+	checkAll()
+
+	s, err := store.Open(d.dir, store.ReadOptions{MaxRecord: 1 << 20, MaxDecoded: 1 << 20, Cache: 1 << 20, Inside: []string{dated(begin, layout.MonthPath), "service.name=cart", group}})
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	require.Equal(t, once(0, 1, 2, 9), readAll(t, s), "of several directories, each once")
+}
+
+// A directory is the root of a store if no Writer has opened one above it, whatever its name.
+func TestRootOf(t *testing.T) {
+	d := newDirectory(t)
+	above := filepath.Join(d.dir, "2026", "11", "28", "env=prod")
+	root := filepath.Join(above, "service.name=checkout")
+	d.dir = root
+	d.write(1)
+	for _, directory := range []string{root, above, filepath.Dir(above), t.TempDir(), filepath.Join(root, "2026"), "/", "/2026/11"} {
+		got, inside := store.RootOf(directory)
+		require.Equal(t, directory, got)
+		require.Empty(t, inside)
+	}
+	hour := filepath.Dir(paths(t, root)[0])
+	got, inside := store.RootOf(filepath.Join(root, hour))
+	require.Equal(t, root, got)
+	require.Equal(t, hour, inside)
+}
