@@ -21,10 +21,10 @@ import (
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/cmd/otelprof/internal/parquetfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/lake"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -93,7 +93,7 @@ func (a *app) convertToParquet(ctx context.Context, paths []string, c *compariso
 		return err
 	}
 	return a.writeTo(output, func(w io.Writer) error {
-		file, empty := parquetfile.NewWriter(w, a.limit), true
+		file, empty := lake.NewSamples(w, a.limit), true
 		err := source.Each(ctx, c.Selection, func(record *archive.Record, pd pprofile.Profiles) error {
 			pd, err := query.Resolve(record, pd)
 			if err != nil {

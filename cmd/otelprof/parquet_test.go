@@ -16,18 +16,18 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-profiles/otelcol-profiles/cmd/otelprof/internal/parquetfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/lake"
 )
 
 func TestParquetHasARowForEachSelectedSample(t *testing.T) {
 	dir := exampleDirectory(t)
 	path := filepath.Join(dir, "profiles.parquet")
 	succeed(t, "convert", "--format", "parquet", "-o", path, "--type", "cpu:cpu", filepath.Join(dir, "profiles"))
-	rows, err := pq.ReadFile[parquetfile.Row](path)
+	rows, err := pq.ReadFile[lake.Sample](path)
 	require.NoError(t, err)
 	require.Len(t, rows, 2)
-	slices.SortFunc(rows, func(a, b parquetfile.Row) int { return int(a.Time - b.Time) })
+	slices.SortFunc(rows, func(a, b lake.Sample) int { return int(a.Time - b.Time) })
 	for i, value := range []int64{4e9, 2e9} {
 		row := rows[i]
 		assert.WithinDuration(t, time.Now().Add([]time.Duration{-90 * time.Minute, -30 * time.Minute}[i]), time.UnixMicro(row.Time), time.Minute)
@@ -35,7 +35,7 @@ func TestParquetHasARowForEachSelectedSample(t *testing.T) {
 	}
 
 	succeed(t, "convert", "--format", "parquet", "-o", path, "--type", "inuse_space", filepath.Join(dir, "profiles"))
-	rows, err = pq.ReadFile[parquetfile.Row](path)
+	rows, err = pq.ReadFile[lake.Sample](path)
 	require.NoError(t, err)
 	require.Len(t, rows, 1)
 	assert.True(t, rows[0].Snapshot)
@@ -55,7 +55,7 @@ func TestOutputReplacesAFileOnlyWhenItIsComplete(t *testing.T) {
 		assert.Equal(t, "before", string(content))
 	}
 	succeed(t, "convert", "--format", "parquet", "-o", target, filepath.Join(dir, "cpu.pb.gz"))
-	rows, err := pq.ReadFile[parquetfile.Row](target)
+	rows, err := pq.ReadFile[lake.Sample](target)
 	require.NoError(t, err)
 	assert.Len(t, rows, 2)
 	left, err := filepath.Glob(filepath.Join(dir, ".*.tmp"))

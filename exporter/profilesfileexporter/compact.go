@@ -5,13 +5,16 @@ package profilesfileexporter
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/lake"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 )
 
@@ -24,6 +27,20 @@ type CompactConfig struct {
 	Resolution []time.Duration `mapstructure:"resolution"`
 	// MaxMemory limits the memory of compaction. Default: 10% of the memory limit, at most 256MiB.
 	MaxMemory config.Size `mapstructure:"max_memory"`
+}
+
+// ParquetConfig says how long Parquet files stay. With object_storage, they are uploaded and removed from the directory.
+type ParquetConfig struct {
+	// Retention says which Parquet files are removed, of the directory or, with object_storage, of the bucket.
+	Retention ParquetRetentionConfig `mapstructure:"retention"`
+}
+
+// ParquetRetentionConfig limits the Parquet files; 0 is no limit.
+type ParquetRetentionConfig struct {
+	// MaxAge removes a Parquet file this long after its day ended. 0 means no limit.
+	MaxAge time.Duration `mapstructure:"max_age"`
+	// MaxTotalSize removes the oldest Parquet files while those in the directory take more than this. 0 means no limit.
+	MaxTotalSize config.Size `mapstructure:"max_total_size"`
 }
 
 const (
@@ -51,11 +68,57 @@ func (c *CompactConfig) check(checks *config.Checks) {
 	}
 }
 
+func (c *Config) checkParquet(checks *config.Checks) {
+	if !c.Parquet.HasValue() {
+		return
+	}
+	r := c.Parquet.Get().Retention
+	if !c.Compact.HasValue() {
+		checks.Add(errors.New("compact is not set: must be set with parquet, which is written when an hour is compacted"))
+	}
+	zeroOrDuration(checks, "parquet::retention::max_age", r.MaxAge)
+	notNegative(checks, "parquet::retention::max_total_size", r.MaxTotalSize)
+}
+
+// parquetOf says how compaction writes Parquet; nil if it does not.
+func (e *fileExporter) parquetOf(c *Config) *compact.Parquet {
+	if !c.Parquet.HasValue() {
+		return nil
+	}
+	r := c.Parquet.Get().Retention
+	retention := lake.Retention{MaxAge: r.MaxAge, MaxTotalSize: int64(r.MaxTotalSize)}
+	outcome := "removed"
+	if e.uploader != nil { // what is in the directory was not uploaded
+		retention.MaxAge, outcome = 0, "dropped"
+	}
+	return &compact.Parquet{
+		Retention: retention,
+		Written: func(partition string, w lake.Written) {
+			e.countParquet("written", w.Files)
+			e.count(e.telemetry.ExporterProfilesFileParquetRows, w.Samples+w.Processes)
+			e.count(e.telemetry.ExporterProfilesFileParquetBytes, w.Bytes)
+			e.logger.Debug("Wrote Parquet", zap.String("partition", partition), zap.Int64("samples", w.Samples), zap.Int64("processes", w.Processes), zap.Int64("bytes", w.Bytes))
+		},
+		LeftOut: func(partition string, err error) {
+			e.count(e.telemetry.ExporterProfilesFileParquetLeftOut, 1)
+			e.logger.Error("Compacting without Parquet, which has failed for a day", append(stackOf(err), zap.String("partition", partition), zap.Error(err))...)
+		},
+		Removed: func(path string, size int64) {
+			e.countParquet(outcome, 1)
+			e.logger.Debug("Removed old Parquet file", zap.String("path", path), zap.Int64("bytes", size))
+		},
+	}
+}
+
+func (e *fileExporter) countParquet(outcome string, files int64) {
+	e.count(e.telemetry.ExporterProfilesFileParquetFiles, files, attribute.String("outcome", outcome))
+}
+
 // compact makes few files of many until ctx ends.
 func (e *fileExporter) compact(ctx context.Context, c *CompactConfig) {
 	options := compact.Options{
 		Directory: e.options.Directory, After: c.After, Resolutions: c.Resolution, MaxMemory: int64(c.MaxMemory),
-		Compacted: e.logCompacted, OpenDir: e.options.OpenDir,
+		Compacted: e.logCompacted, OpenDir: e.options.OpenDir, Parquet: e.parquetOf(e.config),
 		Skipped: func(path string, err error) {
 			e.count(e.telemetry.ExporterProfilesFileCompactionErrors, 1)
 			e.logger.Warn("File is not compacted", zap.String("path", path), zap.Error(err))

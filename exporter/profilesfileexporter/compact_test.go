@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
@@ -18,6 +19,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/lake"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 )
 
@@ -37,6 +39,13 @@ func TestInvalidCompactionNamesTheKey_D3(t *testing.T) {
 		"{directory: d, compact: {resolution: [1m, 1h]}}":      "",
 		"{directory: d, compact: {max_memory: 1MiB}}":          "compact::max_memory is 1MiB: must be at least 16MiB",
 		"{directory: d, compact: {into: 1h}}":                  "unknown key compact::into",
+
+		"{directory: d, parquet: {}}":                                             "compact is not set: must be set with parquet",
+		"{directory: d, compact: {}, parquet: {}}":                                "",
+		"{directory: d, compact: {}, parquet: {retention: {max_age: 2160h}}}":     "",
+		"{directory: d, compact: {}, parquet: {retention: {max_age: -1h}}}":       "parquet::retention::max_age is -1h0m0s: must be 0 (no limit), or",
+		"{directory: d, compact: {}, parquet: {retention: {max_total_size: -1}}}": "'retention.max_total_size' is \"-1\"",
+		"{directory: d, compact: {}, parquet: {retention: {max_files: 1}}}":       "unknown key parquet::retention::max_files",
 	})
 }
 
@@ -80,6 +89,47 @@ func TestHoursAndDaysAreCompacted(t *testing.T) {
 		require.Len(t, moved, 1)
 		assert.Equal(t, files[1].Path, moved[0].ContextMap()["path"])
 	})
+}
+
+// TestHoursBecomeParquet: samples and processes have a file each, until their own retention.
+func TestHoursBecomeParquet(t *testing.T) {
+	cfg := newConfig(t, "service.name")
+	cfg.Compact = configoptional.Some(defaultCompact())
+	cfg.Parquet = configoptional.Some(ParquetConfig{Retention: ParquetRetentionConfig{MaxAge: 24 * time.Hour}})
+	inBubble(t, func(t *testing.T) {
+		e, telemetry, _ := observed(t, cfg)
+		require.NoError(t, e.start(t.Context(), componenttest.NewNopHost()))
+		day := time.Now().UTC().Truncate(24 * time.Hour)
+		for range 3 {
+			require.NoError(t, e.consume(t.Context(), present(7, "checkout")))
+		}
+		time.Sleep(3 * time.Hour)
+		group := layout.GroupDir("service.name", "checkout")
+		files := func(table string) []string {
+			found, err := filepath.Glob(filepath.Join(cfg.Directory, filepath.FromSlash(lake.Dir(table, group, day)), "*.parquet"))
+			require.NoError(t, err)
+			return found
+		}
+		require.Len(t, files(lake.SamplesDir), 1)
+		require.Len(t, files(lake.ProcessesDir), 1)
+		rows, err := parquet.ReadFile[lake.Process](files(lake.ProcessesDir)[0])
+		require.NoError(t, err)
+		require.Len(t, rows, 1)
+		assert.EqualValues(t, []int64{21, 3}, []int64{rows[0].Value, rows[0].Intervals})
+		assert.Equal(t, map[string]int64{"written": 2}, parquetFiles(t, telemetry))
+		assert.EqualValues(t, 2, sum(t, telemetry, "parquet_rows", ""))
+		assert.Positive(t, sum(t, telemetry, "parquet_bytes", ""))
+		time.Sleep(50 * time.Hour)
+		assert.Empty(t, files(lake.SamplesDir))
+		assert.Equal(t, map[string]int64{"written": 2, "removed": 2}, parquetFiles(t, telemetry))
+		assert.EqualValues(t, 21, storedSum(t, cfg.Directory))
+		require.NoError(t, e.shutdown(t.Context()))
+	})
+}
+
+// parquetFiles is the metric of Parquet files, by outcome.
+func parquetFiles(t testing.TB, telemetry *componenttest.Telemetry) map[string]int64 {
+	return profiletest.MetricsBy(t, telemetry, "otelcol_exporter_profiles_file_parquet_files", "outcome")[""]
 }
 
 // present returns a payload that ends now.

@@ -40,6 +40,9 @@ type Config struct {
 	// Compact makes one file of those of an hour, and of a day, for a history of weeks. Disabled by default. No profiles_file
 	// receiver may read the directory.
 	Compact configoptional.Optional[CompactConfig] `mapstructure:"compact"`
+	// Parquet writes the samples of each hour, and its processes, as Parquet files for SQL engines when the hour is compacted. Disabled by
+	// default.
+	Parquet configoptional.Optional[ParquetConfig] `mapstructure:"parquet"`
 	// ObjectStorage uploads closed files to a bucket. Disabled by default.
 	ObjectStorage configoptional.Optional[ObjectStorageConfig] `mapstructure:"object_storage"`
 	// GroupBy lists keys of resource attributes, or otelcol_profiles.type. Each value has a directory, within that of the key
@@ -122,6 +125,7 @@ func createDefaultConfig() component.Config {
 	retry.MaxElapsedTime = 10 * time.Second
 	return &Config{
 		Compact:       configoptional.Default(defaultCompact()),
+		Parquet:       configoptional.Default(ParquetConfig{}),
 		ObjectStorage: configoptional.Default(ObjectStorageConfig{Timeout: 5 * time.Minute}),
 
 		Format:       formatProto,
@@ -162,6 +166,7 @@ func (c *Config) Validate() error {
 	if c.Compact.HasValue() {
 		c.Compact.Get().check(&checks)
 	}
+	c.checkParquet(&checks)
 	c.checkObjectStorage(&checks)
 	c.checkGroups(&checks)
 	if retry := c.RetryOnFailure; retry.Enabled {

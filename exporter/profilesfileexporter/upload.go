@@ -17,7 +17,12 @@ import (
 
 // openUploader makes the uploader. Retention then keeps files that wait for it longer than max_age.
 func (e *fileExporter) openUploader(s *ObjectStorageConfig) error {
+	var parquet *upload.Parquet
+	if e.config.Parquet.HasValue() {
+		parquet = &upload.Parquet{MaxAge: e.config.Parquet.Get().Retention.MaxAge, Uploaded: func(string, int64) { e.countParquet("uploaded", 1) }}
+	}
 	uploader, err := upload.New(upload.Options{
+		Parquet:   parquet,
 		Location:  bucket.Location{Endpoint: s.Endpoint, Region: s.Region, Bucket: s.Bucket, Prefix: s.Prefix},
 		Directory: e.options.Directory, Timeout: s.Timeout, MaxAge: s.Retention.MaxAge, Interval: e.interval,
 		Uploaded: e.countUpload, Removed: e.countRemovedObject, Failed: e.reportUploadError, Waiting: func(n int) { e.waiting.Store(int64(n)) },

@@ -16,6 +16,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/component/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/lake"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 )
 
@@ -32,6 +33,8 @@ type Options struct {
 	// Ready reports whether the file of an hour may become part of the file of its day, by its path below the directory: not before
 	// it is in the bucket, and what it was made of is not. nil is always.
 	Ready func(path string) bool
+	// Parquet also writes what becomes part of an hour, or is too late for that, as Parquet: see package lake. nil does not.
+	Parquet *Parquet
 	// Compacted is called for each result.
 	Compacted func(Result)
 	// Skipped is called once for a file that is not compacted, such as one of which a sum is beyond int64. It stays as it is.
@@ -44,6 +47,24 @@ type Options struct {
 	// OpenDir opens directories; nil is layout.OpenDir.
 	OpenDir func(path string, inside ...string) (layout.Dir, error)
 }
+
+// Parquet says what becomes of Parquet files. Functions must be quick.
+type Parquet struct {
+	// Retention applies to the files in the directory.
+	Retention lake.Retention
+	// Written is called with what was written of a partition, by the path of its directory.
+	Written func(partition string, written lake.Written)
+	// LeftOut is called for a partition that is compacted without Parquet, as that has failed for patience.
+	LeftOut func(partition string, err error)
+	// Removed is called for each file that Retention removed.
+	Removed func(path string, size int64)
+}
+
+// patience is how long a partition is not compacted because of errors of its Parquet files, after it could have been.
+const patience = 24 * time.Hour
+
+// expireInterval is how often Parquet.Retention applies.
+const expireInterval = 10 * time.Minute
 
 // Result describes a compacted file.
 type Result struct {
@@ -69,6 +90,7 @@ type Compactor struct {
 
 	backoff time.Duration
 	retry   time.Time
+	expired time.Time // when Parquet.Retention applied last
 }
 
 // New returns a Compactor.
@@ -119,7 +141,7 @@ func (c *Compactor) run(ctx context.Context) error {
 		return err
 	}
 	p := &pass{Compactor: c, ctx: ctx, root: root, id: id}
-	return p.tree(&layout.Branch{Dir: root, Root: directory})
+	return errors.Join(p.tree(&layout.Branch{Dir: root, Root: directory}), p.expireParquet())
 }
 
 // pass is one Run.
@@ -283,6 +305,9 @@ func (p *pass) makeDay(month, day *layout.Branch) error {
 			return err
 		}
 		inputs = append(inputs, late...)
+	}
+	if err := p.writeLate(month, day, inputs); err != nil {
+		return err
 	}
 	if err := p.make(month, day, layout.Day, inputs); err != nil {
 		return err

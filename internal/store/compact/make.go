@@ -22,6 +22,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/lake"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
@@ -40,29 +41,44 @@ func (e *inputError) Error() string { return fmt.Sprintf("%s: %v", e.file.Path, 
 
 // make makes the file of a partition from those inputs that can be read.
 func (p *pass) make(above, b *layout.Branch, level layout.Level, inputs []layout.File) error {
+	stem := path.Base(b.Path) + "_" + p.id
+	withParquet := p.options.Parquet != nil && level == layout.Hour
+	return p.tryInputs(inputs, func(inputs []layout.File) error {
+		m := &maker{pass: p, above: above, stem: stem, level: level, inputs: inputs}
+		if withParquet {
+			m.parquet = p.parquetOf(b, stem)
+		}
+		result, err := m.make()
+		if p.leavesOut(b, level, err) {
+			withParquet = false
+			m = &maker{pass: p, above: above, stem: stem, level: level, inputs: inputs}
+			result, err = m.make()
+		}
+		if err != nil || result == nil {
+			return err
+		}
+		return p.clean(result)
+	})
+}
+
+// tryInputs calls do with the inputs that were not skipped, and again without each that cannot be read.
+func (p *pass) tryInputs(inputs []layout.File, do func([]layout.File) error) error {
 	inputs = slices.DeleteFunc(inputs, func(f layout.File) bool {
 		size, skipped := p.skipped[f.Path]
 		return skipped && size == f.Size
 	})
 	slices.SortFunc(inputs, func(a, b layout.File) int { return cmp.Compare(a.Path, b.Path) })
 	for len(inputs) > 0 {
-		m := &maker{pass: p, above: above, stem: path.Base(b.Path) + "_" + p.id, level: level, inputs: inputs}
-		result, err := m.make()
-		if bad, isInput := errors.AsType[*inputError](err); isInput {
-			if bad.err != nil {
-				p.skip(bad.file, bad.err)
-			}
-			name := bad.file.Path
-			inputs = slices.DeleteFunc(slices.Clone(inputs), func(f layout.File) bool { return f.Path == name })
-			continue
-		}
-		if err != nil {
+		err := do(inputs)
+		bad, isInput := errors.AsType[*inputError](err)
+		if !isInput {
 			return err
 		}
-		if result != nil {
-			return p.clean(result)
+		if bad.err != nil {
+			p.skip(bad.file, bad.err)
 		}
-		return nil
+		name := bad.file.Path
+		inputs = slices.DeleteFunc(slices.Clone(inputs), func(f layout.File) bool { return f.Path == name })
 	}
 	return nil
 }
@@ -71,12 +87,13 @@ func (p *pass) make(above, b *layout.Branch, level layout.Level, inputs []layout
 type maker struct {
 	*pass
 
-	above  *layout.Branch // gets the file
-	stem   string
-	level  layout.Level
-	inputs []layout.File
+	above   *layout.Branch // gets the file
+	stem    string
+	level   layout.Level
+	inputs  []layout.File
+	parquet *lake.Options // nil if nothing is written as Parquet
 
-	file       layout.Handle
+	file       layout.Handle // nil if only Parquet is written
 	size       int64
 	records    []segment.Record
 	index      *contents.Builder
@@ -85,6 +102,7 @@ type maker struct {
 	options    *merge.Options
 	window     *merge.Window
 	partitions []string // of the window, in order
+	tables     *lake.Partition
 }
 
 // make writes the file and gives it its name. The error is an *inputError if an input must be left out.
@@ -100,11 +118,7 @@ func (m *maker) make() (made *layout.File, err error) {
 			_ = m.above.Dir.Remove(making) // otherwise the next one does
 		}
 	}()
-	m.options = &merge.Options{
-		SlotLength: m.pass.options.Resolutions[m.level-layout.Hour], SlotByStart: true, Snapshots: merge.SnapshotsLatest,
-		SnapshotSampleTypes: sampletypes.SnapshotSampleTypes, SplitBy: []string{"service.name"},
-	}
-	m.window, m.index = merge.NewWindow(m.options), contents.NewBuilder(nil)
+	m.index = contents.NewBuilder(nil)
 	result := Result{Inputs: len(m.inputs)}
 	for i := range m.inputs {
 		f := &m.inputs[i]
@@ -115,14 +129,7 @@ func (m *maker) make() (made *layout.File, err error) {
 	if err := m.writeIndex(&segment.Index{Inputs: m.named}); err != nil {
 		return nil, err
 	}
-	for i := range m.inputs {
-		damaged, err := m.add(&m.inputs[i])
-		if err != nil {
-			return nil, err
-		}
-		m.named[i].Damaged = damaged
-	}
-	if err := m.flush(); err != nil {
+	if err := m.readInputs(); err != nil {
 		return nil, err
 	}
 	if made, err = m.commit(making); err != nil {
@@ -131,6 +138,34 @@ func (m *maker) make() (made *layout.File, err error) {
 	result.Path, result.Records, result.After, result.Duration = made.Path, len(m.records), made.Size, m.pass.options.Now().Sub(began)
 	m.pass.options.Compacted(result)
 	return made, nil
+}
+
+// readInputs merges the inputs, and writes what they have. Parquet files have their names after it.
+func (m *maker) readInputs() (err error) {
+	m.options = &merge.Options{
+		SlotLength: m.pass.options.Resolutions[m.level-layout.Hour], SlotByStart: true, Snapshots: merge.SnapshotsLatest,
+		SnapshotSampleTypes: sampletypes.SnapshotSampleTypes, SplitBy: []string{"service.name"},
+	}
+	m.window = merge.NewWindow(m.options)
+	if m.parquet != nil {
+		if m.tables, err = lake.Create(*m.parquet); err != nil {
+			return err
+		}
+		defer m.tables.Abort()
+	}
+	for i := range m.inputs {
+		damaged, err := m.add(&m.inputs[i])
+		if err != nil {
+			return err
+		}
+		if m.file != nil {
+			m.named[i].Damaged = damaged
+		}
+	}
+	if err := m.flush(); err != nil {
+		return err
+	}
+	return m.commitParquet()
 }
 
 func (m *maker) write(data []byte) error {
@@ -311,6 +346,11 @@ func (m *maker) writeScopes(pd pprofile.Profiles, scopes []scope, from *dictiona
 	}
 	at := middle(scopes)
 	if meter.Size <= maxRecord || at == 0 {
+		if m.tables != nil && len(data) > 0 {
+			if err := m.tables.Add(pd); err != nil {
+				return err
+			}
+		}
 		return m.writeRecord(data, entry)
 	}
 	for _, half := range [][]scope{scopes[:at], scopes[at:]} {
@@ -336,8 +376,8 @@ func middle(scopes []scope) (at int) {
 }
 
 func (m *maker) writeRecord(data []byte, entry *contents.Entry) error {
-	if len(data) == 0 {
-		return nil // it has no Profiles
+	if len(data) == 0 || m.file == nil {
+		return nil // it has no Profiles, or is written as Parquet only
 	}
 	e := segment.NewEncoder()
 	defer e.Release()

@@ -22,6 +22,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/component/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/bucket"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/lake"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/regularfile"
 )
@@ -36,9 +37,12 @@ type Options struct {
 	// MaxAge is when objects are removed, by the latest end in their names. 0 is never.
 	MaxAge time.Duration
 
+	// Parquet uploads Parquet files as well: see package lake. nil does not.
+	Parquet *Parquet
+
 	// Uploaded gets a file that the bucket has now, by its path below the directory.
 	Uploaded func(path string, bytes int64)
-	// Removed gets an object that is older than MaxAge.
+	// Removed gets an object that is older than its MaxAge.
 	Removed func(key string)
 	// Waiting gets the number of files that the bucket has not.
 	Waiting func(files int)
@@ -167,10 +171,6 @@ func (u *Uploader) setDone(path string) {
 	u.done[path] = u.options.Now()
 }
 
-func (u *Uploader) path(f *layout.File) string {
-	return filepath.Join(u.options.Directory, filepath.FromSlash(f.Path))
-}
-
 func (u *Uploader) key(path string) string { return u.prefix + path }
 
 // Upload uploads the files that wait, and removes old objects. After an error of the bucket, the rest is for the next pass; one of the
@@ -189,10 +189,22 @@ func (u *Uploader) Upload(ctx context.Context) error {
 		}
 		return !u.Waits(f.Path)
 	})
-	left := len(waiting)
+	tables, err := u.parquetFiles()
+	failed = cmp.Or(failed, err)
+	left := len(waiting) + len(tables)
 	u.options.Waiting(left)
-	for _, level := range []layout.Level{layout.Written, layout.Hour, layout.Day} {
-		err := u.uploadLevel(ctx, waiting, level, &left)
+	var steps [4][]func(context.Context) (uploaded bool, err error)
+	for i := range waiting {
+		f := &waiting[i]
+		steps[f.Level] = append(steps[f.Level], func(ctx context.Context) (bool, error) { return u.upload(ctx, f) })
+	}
+	for i := range tables {
+		f := &tables[i]
+		steps[3] = append(steps[3], func(ctx context.Context) (bool, error) { return u.uploadParquet(ctx, f) })
+	}
+	// Compacted files must wait for those of lower levels, as they may replace these. Parquet can wait for all.
+	for _, uploads := range steps {
+		err := u.uploadAll(ctx, uploads, &left)
 		if bucket.IsStorageError(err) {
 			return err
 		}
@@ -204,19 +216,18 @@ func (u *Uploader) Upload(ctx context.Context) error {
 	return failed
 }
 
-// uploadLevel uploads the files of a level. Those of higher ones must wait until it is done, as they may replace these.
-func (u *Uploader) uploadLevel(ctx context.Context, waiting []layout.File, level layout.Level, left *int) (failed error) {
+// uploadAll uploads files at once.
+func (u *Uploader) uploadAll(ctx context.Context, uploads []func(context.Context) (uploaded bool, err error), left *int) (failed error) {
 	var mu sync.Mutex
 	group, all := errgroup.WithContext(ctx)
 	group.SetLimit(u.options.Concurrency)
-	for i := range waiting {
-		f := &waiting[i]
-		if f.Level != level || all.Err() != nil {
-			continue
+	for _, upload := range uploads {
+		if all.Err() != nil {
+			break
 		}
 		group.Go(func() error {
 			var uploaded bool
-			err := panics.Guarded(func() (err error) { uploaded, err = u.upload(all, f); return err })()
+			err := panics.Guarded(func() (err error) { uploaded, err = upload(all); return err })()
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -288,31 +299,13 @@ func (u *Uploader) isOld(f *layout.File) bool {
 
 // upload uploads a file. uploaded is false if it is gone, or another object has its name.
 func (u *Uploader) upload(ctx context.Context, f *layout.File) (uploaded bool, err error) {
-	u.mu.Lock()
-	conflict := u.conflict[f.Path]
-	u.mu.Unlock()
-	if u.options.Now().Sub(conflict) < conflictInterval {
-		return false, nil
-	}
-	file, err := regularfile.Open(u.path(f))
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = file.Close() }()
-	if f.Level == layout.Day {
-		if err := u.removeInputsOfInputs(ctx, f); err != nil {
-			return false, err
+	uploaded, err = u.put(ctx, f.Path, f.Size, func() error {
+		if f.Level == layout.Day {
+			return u.removeInputsOfInputs(ctx, f)
 		}
-	}
-	err = u.bucket.Put(ctx, u.key(f.Path), file, f.Size, u.options.Timeout)
-	if _, isConflict := errors.AsType[*bucket.ConflictError](err); isConflict {
-		u.options.Failed(err, 0)
-		u.mu.Lock()
-		u.conflict[f.Path] = u.options.Now()
-		u.mu.Unlock()
+		return nil
+	})
+	if err == nil && !uploaded {
 		return false, nil
 	}
 	if err == nil && f.Level > layout.Written {
@@ -327,6 +320,36 @@ func (u *Uploader) upload(ctx context.Context, f *layout.File) (uploaded bool, e
 	u.setDone(f.Path)
 	u.options.Uploaded(f.Path, f.Size)
 	return true, nil
+}
+
+// put uploads a file after a call of prepare, unless the file is gone, or another object has had its name lately.
+func (u *Uploader) put(ctx context.Context, name string, size int64, prepare func() error) (uploaded bool, err error) {
+	u.mu.Lock()
+	conflict := u.conflict[name]
+	u.mu.Unlock()
+	if u.options.Now().Sub(conflict) < conflictInterval {
+		return false, nil
+	}
+	file, err := regularfile.Open(filepath.Join(u.options.Directory, filepath.FromSlash(name)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = file.Close() }()
+	if err := prepare(); err != nil {
+		return false, err
+	}
+	err = u.bucket.Put(ctx, u.key(name), file, size, u.options.Timeout)
+	if _, isConflict := errors.AsType[*bucket.ConflictError](err); isConflict {
+		u.options.Failed(err, 0)
+		u.mu.Lock()
+		u.conflict[name] = u.options.Now()
+		u.mu.Unlock()
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // stored returns the objects of lower levels of the partition of a compacted file.
@@ -395,24 +418,33 @@ func (u *Uploader) removeInputsOfInputs(ctx context.Context, f *layout.File) err
 // expire removes old objects, those of lower levels first.
 func (u *Uploader) expire(ctx context.Context) error {
 	now := u.options.Now()
-	if u.options.MaxAge == 0 || now.Sub(u.expired) < expireInterval {
+	ofParquet := u.parquetRetention()
+	if u.options.MaxAge == 0 && ofParquet.MaxAge == 0 || now.Sub(u.expired) < expireInterval {
 		return nil
 	}
 	var old []layout.File
+	var oldTables []string
 	for o, err := range u.bucket.List(ctx, u.prefix, "") {
 		if err != nil {
 			return err
 		}
-		if f, ok := layout.ParsePath(strings.TrimPrefix(o.Key, u.prefix)); ok && u.isOld(&f) {
+		name := strings.TrimPrefix(o.Key, u.prefix)
+		if f, ok := layout.ParsePath(name); ok && u.isOld(&f) {
 			old = append(old, f)
+		} else if table, ok := lake.ParsePath(name); ok && ofParquet.IsOld(&table, now) {
+			oldTables = append(oldTables, name)
 		}
 	}
 	slices.SortStableFunc(old, func(a, b layout.File) int { return cmp.Compare(a.Level, b.Level) })
+	paths := oldTables
 	for i := range old {
-		if err := u.bucket.Remove(ctx, u.key(old[i].Path), u.options.Timeout); err != nil {
+		paths = append(paths, old[i].Path)
+	}
+	for _, name := range paths {
+		if err := u.bucket.Remove(ctx, u.key(name), u.options.Timeout); err != nil {
 			return err
 		}
-		u.options.Removed(u.bucket.Path(u.key(old[i].Path)))
+		u.options.Removed(u.bucket.Path(u.key(name)))
 	}
 	u.expired = now
 	return nil

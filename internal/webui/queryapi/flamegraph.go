@@ -11,8 +11,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui/queryapi/querierpb"
 )
@@ -49,7 +49,7 @@ func (t *tree) add(pd pprofile.Profiles, side int) error {
 			for _, location := range stacks.At(int(sample.StackIndex())).LocationIndices().All() {
 				frames, known := locations[location]
 				if !known {
-					for _, name := range query.FrameNames(pd.Dictionary(), location) {
+					for _, name := range dictionary.FrameNames(pd.Dictionary(), location) {
 						frames = append(frames, t.Intern(webui.Frame{Name: name}))
 					}
 					locations[location] = frames

@@ -40,6 +40,10 @@ type TelemetryBuilder struct {
 	ExporterProfilesFileFiles                  metric.Int64Counter
 	ExporterProfilesFileIncompleteIndexes      metric.Int64Counter
 	ExporterProfilesFileOtherRecords           metric.Int64Counter
+	ExporterProfilesFileParquetBytes           metric.Int64Counter
+	ExporterProfilesFileParquetFiles           metric.Int64Counter
+	ExporterProfilesFileParquetLeftOut         metric.Int64Counter
+	ExporterProfilesFileParquetRows            metric.Int64Counter
 	ExporterProfilesFileRecords                metric.Int64Counter
 	ExporterProfilesFileRecoveredFiles         metric.Int64Counter
 	ExporterProfilesFileRemovedFiles           metric.Int64Counter
@@ -176,6 +180,30 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_exporter_profiles_file_other_records",
 		metric.WithDescription("Written records of groups beyond max_groups, in the group _other. [Development]"),
 		metric.WithUnit("{record}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterProfilesFileParquetBytes, err = builder.meter.Int64Counter(
+		"otelcol_exporter_profiles_file_parquet_bytes",
+		metric.WithDescription("Size of the Parquet files that were written. [Development]"),
+		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterProfilesFileParquetFiles, err = builder.meter.Int64Counter(
+		"otelcol_exporter_profiles_file_parquet_files",
+		metric.WithDescription("Parquet files. [Development]"),
+		metric.WithUnit("{file}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterProfilesFileParquetLeftOut, err = builder.meter.Int64Counter(
+		"otelcol_exporter_profiles_file_parquet_left_out",
+		metric.WithDescription("Hours and days that were compacted without Parquet, which had failed for a day. [Development]"),
+		metric.WithUnit("{partition}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterProfilesFileParquetRows, err = builder.meter.Int64Counter(
+		"otelcol_exporter_profiles_file_parquet_rows",
+		metric.WithDescription("Rows of the Parquet files that were written. [Development]"),
+		metric.WithUnit("{row}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterProfilesFileRecords, err = builder.meter.Int64Counter(

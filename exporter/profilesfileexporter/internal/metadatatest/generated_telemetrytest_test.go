@@ -36,6 +36,10 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ExporterProfilesFileFiles.Add(context.Background(), 1)
 	tb.ExporterProfilesFileIncompleteIndexes.Add(context.Background(), 1)
 	tb.ExporterProfilesFileOtherRecords.Add(context.Background(), 1)
+	tb.ExporterProfilesFileParquetBytes.Add(context.Background(), 1)
+	tb.ExporterProfilesFileParquetFiles.Add(context.Background(), 1)
+	tb.ExporterProfilesFileParquetLeftOut.Add(context.Background(), 1)
+	tb.ExporterProfilesFileParquetRows.Add(context.Background(), 1)
 	tb.ExporterProfilesFileRecords.Add(context.Background(), 1)
 	tb.ExporterProfilesFileRecoveredFiles.Add(context.Background(), 1)
 	tb.ExporterProfilesFileRemovedFiles.Add(context.Background(), 1)
@@ -79,6 +83,18 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterProfilesFileOtherRecords(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterProfilesFileParquetBytes(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterProfilesFileParquetFiles(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterProfilesFileParquetLeftOut(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterProfilesFileParquetRows(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterProfilesFileRecords(t, testTel,

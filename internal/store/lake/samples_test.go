@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package parquetfile
+package lake
 
 import (
 	"bytes"
@@ -9,7 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +22,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
@@ -30,7 +33,7 @@ import (
 func write(t testing.TB, maxMemory int64, payloads ...pprofile.Profiles) []byte {
 	t.Helper()
 	var file bytes.Buffer
-	w := NewWriter(&file, maxMemory)
+	w := NewSamples(&file, maxMemory)
 	for _, pd := range payloads {
 		require.NoError(t, dictionary.Check(pd))
 		pd, err := dictionary.ResolveStrings(pd)
@@ -41,9 +44,9 @@ func write(t testing.TB, maxMemory int64, payloads ...pprofile.Profiles) []byte 
 	return file.Bytes()
 }
 
-func read(t testing.TB, file []byte) []Row {
+func read(t testing.TB, file []byte) []Sample {
 	t.Helper()
-	rows, err := parquet.Read[Row](bytes.NewReader(file), int64(len(file)))
+	rows, err := parquet.Read[Sample](bytes.NewReader(file), int64(len(file)))
 	require.NoError(t, err)
 	return rows
 }
@@ -63,6 +66,25 @@ func nameOf(f *expand.Frame) (names []string) {
 		return []string{"[unknown]"}
 	}
 	return []string{fmt.Sprintf("0x%x", f.Address)}
+}
+
+// frame is what the lists beside a stack have of a function.
+type frame struct {
+	file    string
+	line    int64
+	inlined bool
+	buildID string
+}
+
+func aboutOf(t *testing.T, f *expand.Frame, names int) []frame {
+	about, mapping := make([]frame, names), textsOfAttributes(t, f.Mapping.Attributes)
+	for i := range about {
+		about[i].buildID = cmp.Or(mapping["process.executable.build_id.gnu"], mapping["process.executable.build_id.go"], mapping["process.executable.build_id.htlhash"])
+	}
+	for i, line := range f.Lines {
+		about[i].file, about[i].line, about[i].inlined = line.Filename, line.Line, i < len(f.Lines)-1
+	}
+	return about
 }
 
 // textsOfAttributes returns the text of attributes, of which later ones win. That of a list is not certain, and is "[" here.
@@ -101,16 +123,18 @@ func TestRowsHaveWhatAnIndependentReaderFinds(t *testing.T) {
 		for _, p := range expanded {
 			for _, s := range p.Samples {
 				var stack []string
+				var about []frame
 				for _, f := range s.Stack {
-					stack = append(stack, nameOf(f)...)
+					names := nameOf(f)
+					stack, about = append(stack, names...), append(about, aboutOf(t, f, len(names))...)
 				}
 				attributes, resource := textsOfAttributes(t, p.Attributes, s.Attributes), textsOfAttributes(t, p.Resource.Attributes)
 				if !isPlain(attributes) || !isPlain(resource) {
 					continue
 				}
 				trace, span, _ := strings.Cut(s.Link, "/")
-				want = append(want, fmt.Sprintf("%d %q", []any{p.Time, p.Duration, p.Period, s.Sum, sorted(s.Points)}, []any{
-					resource["service.name"], p.Type, p.Unit, p.PeriodType, p.PeriodUnit, stack, resource, attributes, withoutZero(trace), withoutZero(span),
+				want = append(want, fmt.Sprintf("%d %v %q", []any{p.Time, p.Duration, p.Period, s.Sum, sorted(s.Points)}, about, []any{
+					attributes[attrkey.Temporality], resource["service.name"], p.Type, p.Unit, p.PeriodType, p.PeriodUnit, stack, resource, attributes, withoutZero(trace), withoutZero(span),
 				}))
 			}
 		}
@@ -123,8 +147,12 @@ func TestRowsHaveWhatAnIndependentReaderFinds(t *testing.T) {
 			for i, at := range row.Timestamps {
 				points[i] = expand.Point{Timestamp: uint64(at), Value: row.Values[i]}
 			}
-			got = append(got, fmt.Sprintf("%d %q", []any{row.TimeUnixNano, row.DurationNano, row.Period, row.Value, sorted(points)}, []any{
-				row.Service, row.SampleType, row.Unit, row.PeriodType, row.PeriodUnit, row.Stack, row.ResourceAttributes, row.Attributes, row.TraceID, row.SpanID,
+			var about []frame
+			for i := range row.Stack {
+				about = append(about, frame{row.Files[i], row.Lines[i], row.Inlined[i], row.BuildIDs[i]})
+			}
+			got = append(got, fmt.Sprintf("%d %v %q", []any{row.TimeUnixNano, row.DurationNano, row.Period, row.Value, sorted(points)}, about, []any{
+				row.Temporality, row.Service, row.SampleType, row.Unit, row.PeriodType, row.PeriodUnit, row.Stack, row.ResourceAttributes, row.Attributes, row.TraceID, row.SpanID,
 			}))
 		}
 		require.ElementsMatch(t, want, got, "seed %d", seed+uint64(round))
@@ -183,6 +211,40 @@ func TestValuesBeyondInt64AreTheLargest(t *testing.T) {
 	assert.Equal(t, []int64{math.MaxInt64, 1}, row.Values)
 }
 
+// TestFilesStateTheirTableAndVersion: the columns are those that docs/sql.md lists, in the order of both.
+func TestFilesStateTheirTableAndVersion(t *testing.T) {
+	var samples, processes bytes.Buffer
+	require.NoError(t, NewSamples(&samples, 1<<20).Close())
+	require.NoError(t, NewProcesses(&processes, 1<<20).Close())
+	page, err := os.ReadFile(filepath.FromSlash("../../../docs/sql.md"))
+	require.NoError(t, err)
+	for table, data := range map[string][]byte{SamplesDir: samples.Bytes(), ProcessesDir: processes.Bytes()} {
+		file, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)))
+		require.NoError(t, err)
+		for key, want := range map[string]string{TableKey: table, VersionKey: Version} {
+			value, found := file.Lookup(key)
+			assert.True(t, found, key)
+			assert.Equal(t, want, value, key)
+		}
+		_, section, found := strings.Cut(string(page), "### "+table+"\n")
+		require.True(t, found, table)
+		section, _, _ = strings.Cut(section, "\n#")
+		var documented, columns []string
+		for line := range strings.Lines(section) {
+			if cell, isRow := strings.CutPrefix(line, "| `"); isRow {
+				cell, _, _ = strings.Cut(cell, " |")
+				documented = append(documented, strings.Split(strings.Trim(cell, "`"), "`, `")...)
+			}
+		}
+		for _, column := range file.Schema().Columns() {
+			if !slices.Contains(columns, column[0]) {
+				columns = append(columns, column[0])
+			}
+		}
+		assert.Equal(t, columns, documented, table)
+	}
+}
+
 func TestMemoryLimitBoundsRowGroups(t *testing.T) {
 	const limit, stacks = 16 << 20, 20_000
 	data := write(t, limit, slices.Repeat([]pprofile.Profiles{payloadtest.ManyStacks(stacks, 0)}, 20)...)
@@ -203,7 +265,7 @@ func TestWriteErrorsReachTheCaller(t *testing.T) {
 	full := errors.New("disk full")
 	pd := payloadtest.ManyStacks(20_000, 0)
 	for _, room := range []int{0, 3, 5000, 100_000} {
-		w := NewWriter(&limited{room: room, err: full}, 16<<20)
+		w := NewSamples(&limited{room: room, err: full}, 16<<20)
 		var err error
 		for range 20 {
 			err = cmp.Or(err, w.Add(pd))

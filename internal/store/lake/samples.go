@@ -1,0 +1,202 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lake
+
+import (
+	"io"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
+)
+
+// Sample is a row of the table of samples.
+type Sample struct {
+	// Time is the start of the profile in microseconds, as not all engines read nanoseconds; null if it has none.
+	Time         int64 `parquet:"time,optional,timestamp(microsecond),delta"`
+	TimeUnixNano int64 `parquet:"time_unix_nano,optional,delta"`
+	DurationNano int64 `parquet:"duration_nano"`
+
+	Profile
+
+	Value int64 `parquet:"value"` // the sum of the values of the sample, at most the largest int64
+	// Stack has the names of the functions, the innermost first. The lists after it have an element for each of these: "" and 0 are unknown.
+	Stack []string `parquet:"stack,list" parquet-element:",dict"`
+	Files []string `parquet:"stack_files,list" parquet-element:",dict"`
+	Lines []int64  `parquet:"stack_lines,list"`
+	// Inlined is set for a function that was inlined into the next one.
+	Inlined []bool `parquet:"stack_inlined,list"`
+	// BuildIDs are those of the programs and libraries that have the functions.
+	BuildIDs []string `parquet:"stack_build_ids,list" parquet-element:",dict"`
+	// Timestamps and their Values are empty if the sample has no timestamps.
+	Timestamps []int64 `parquet:"timestamps_unix_nano,list" parquet-element:",delta"`
+	Values     []int64 `parquet:"timestamp_values,list"`
+
+	Attributes map[string]string `parquet:"attributes" parquet-key:",dict" parquet-value:",dict"` // of the Profile and the sample
+
+	TraceID string `parquet:"trace_id,optional,dict"` // in hexadecimal digits; null without a link
+	SpanID  string `parquet:"span_id,optional,dict"`
+}
+
+// frames are the functions of a location, or of the locations of rows that were not written yet.
+type frames struct {
+	names, files, buildIDs []string
+	lines                  []int64
+	inlined                []bool
+}
+
+func (f *frames) add(other *frames) {
+	f.names, f.files, f.buildIDs = append(f.names, other.names...), append(f.files, other.files...), append(f.buildIDs, other.buildIDs...)
+	f.lines, f.inlined = append(f.lines, other.lines...), append(f.inlined, other.inlined...)
+}
+
+func (f *frames) reset() {
+	f.names, f.files, f.buildIDs, f.lines, f.inlined = f.names[:0], f.files[:0], f.buildIDs[:0], f.lines[:0], f.inlined[:0]
+}
+
+// Samples writes the table of samples. Rows are in the order of the payloads.
+type Samples struct {
+	*table[Sample]
+
+	waiting frames // of the rows that were not given to the file yet
+}
+
+// NewSamples returns a writer into a file that the caller closes. maxMemory, in bytes, bounds what the row groups take.
+func NewSamples(w io.Writer, maxMemory int64) *Samples {
+	return &Samples{table: newTable[Sample](w, SamplesDir, maxMemory)}
+}
+
+// Close writes the end of the file.
+func (s *Samples) Close() error { return s.close() }
+
+// Add adds the samples of a valid payload without string references, and completes its dictionary.
+func (s *Samples) Add(pd pprofile.Profiles) error {
+	addZeroValues(pd.Dictionary())
+	p := sampled{locations: make([]*frames, pd.Dictionary().LocationTable().Len())}
+	return p.each(pd, func(profile pprofile.Profile) error {
+		p.startProfile(profile)
+		for _, sample := range profile.Samples().All() {
+			if err := s.addSample(&p, sample); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// addZeroValues adds the zero value, which index 0 means, to empty tables.
+func addZeroValues(dict pprofile.ProfilesDictionary) {
+	if dict.StackTable().Len() == 0 {
+		dict.StackTable().AppendEmpty()
+	}
+	if dict.LocationTable().Len() == 0 {
+		dict.LocationTable().AppendEmpty()
+	}
+	if dict.FunctionTable().Len() == 0 {
+		dict.FunctionTable().AppendEmpty()
+	}
+}
+
+func (s *Samples) addSample(p *sampled, sample pprofile.Sample) error {
+	row := p.row
+	row.Profile = p.common
+	p.fill(&row, sample)
+	start := len(s.waiting.names)
+	for _, location := range p.dict.StackTable().At(int(sample.StackIndex())).LocationIndices().All() {
+		if p.locations[location] == nil {
+			p.locations[location] = p.framesOf(location)
+		}
+		s.waiting.add(p.locations[location])
+	}
+	row.Stack, row.Files, row.BuildIDs = s.waiting.names[start:], s.waiting.files[start:], s.waiting.buildIDs[start:]
+	row.Lines, row.Inlined = s.waiting.lines[start:], s.waiting.inlined[start:]
+	written, err := s.add(&row)
+	if written {
+		s.waiting.reset()
+	}
+	return err
+}
+
+// sampled turns the samples of a payload into rows.
+type sampled struct {
+	payload
+
+	locations []*frames // nil for those that no sample had yet
+	row       Sample    // with the columns that the samples of a Profile have in common
+
+	profile pcommon.Int32Slice // attributes of the Profile
+	sample  []int32            // attributes of the last sample, whose map is in row
+}
+
+func (p *sampled) startProfile(profile pprofile.Profile) {
+	start := nanoseconds(uint64(profile.Time()))
+	p.row.Time, p.row.TimeUnixNano = start/1000, start
+	p.row.DurationNano = nanoseconds(profile.DurationNano())
+	p.profile, p.sample, p.row.Attributes = profile.AttributeIndices(), nil, nil
+}
+
+// fill sets the columns of a sample but the stack.
+func (p *sampled) fill(row *Sample, sample pprofile.Sample) {
+	row.Value = sampletypes.ValueOf(sample)
+	if n := sample.TimestampsUnixNano().Len(); n > 0 {
+		row.Timestamps = make([]int64, n)
+		for i, t := range sample.TimestampsUnixNano().All() {
+			row.Timestamps[i] = nanoseconds(t)
+		}
+		row.Values = sample.Values().AsRaw()
+		if len(row.Values) == 0 {
+			row.Values = slices.Repeat([]int64{1}, n)
+		}
+	}
+	if indices := sample.AttributeIndices().AsRaw(); p.row.Attributes == nil || !slices.Equal(indices, p.sample) {
+		p.row.Attributes, p.sample = make(map[string]string, p.profile.Len()+len(indices)), indices
+		p.addAttributes(p.row.Attributes, p.profile.AsRaw())
+		p.addAttributes(p.row.Attributes, indices)
+	}
+	row.Attributes = p.row.Attributes
+	if i := int(sample.LinkIndex()); i < p.dict.LinkTable().Len() {
+		link := p.dict.LinkTable().At(i)
+		row.TraceID, row.SpanID = link.TraceID().String(), link.SpanID().String() // "" if they are zero
+	}
+}
+
+// framesOf returns the functions of a location: one for each line, or one without.
+func (p *sampled) framesOf(location int32) *frames {
+	l := p.dict.LocationTable().At(int(location))
+	f := &frames{names: dictionary.FrameNames(p.dict, location)}
+	n := len(f.names)
+	f.files, f.lines, f.inlined = make([]string, n), make([]int64, n), make([]bool, n)
+	f.buildIDs = slices.Repeat([]string{p.buildID(l.MappingIndex())}, n)
+	for i, line := range l.Lines().All() {
+		f.files[i] = p.text(p.dict.FunctionTable().At(int(line.FunctionIndex())).FilenameStrindex())
+		f.lines[i], f.inlined[i] = line.Line(), i+1 < n
+	}
+	return f
+}
+
+// buildIDKeys are the attributes of a mapping that may have its build ID, the first of which counts.
+var buildIDKeys = []string{
+	string(semconv.ProcessExecutableBuildIDGNUKey), string(semconv.ProcessExecutableBuildIDGoKey), string(semconv.ProcessExecutableBuildIDHtlhashKey),
+}
+
+func (p *sampled) buildID(mapping int32) string {
+	if mapping == 0 || int(mapping) >= p.dict.MappingTable().Len() {
+		return ""
+	}
+	found, best := "", len(buildIDKeys)
+	for _, i := range p.dict.MappingTable().At(int(mapping)).AttributeIndices().All() {
+		if i <= 0 || int(i) >= p.dict.AttributeTable().Len() {
+			continue
+		}
+		a := p.dict.AttributeTable().At(int(i))
+		if at := slices.Index(buildIDKeys, p.text(a.KeyStrindex())); at >= 0 && at < best {
+			found, best = dictionary.ValidUTF8(a.Value().AsString()), at
+		}
+	}
+	return found
+}
