@@ -20,6 +20,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/component/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
@@ -170,6 +171,10 @@ func (e *fileExporter) logFileRecovered(f store.RecoveredFile) {
 
 func (e *fileExporter) logFileRemoved(path string, size int64) {
 	e.count(e.telemetry.ExporterProfilesFileRemovedFiles, 1)
+	if layout.IsDamaged(path) {
+		e.logger.Info("Removed an old damaged file", zap.String("path", path), zap.Int64("bytes", size))
+		return
+	}
 	if e.uploader != nil && e.uploader.Forget(path) {
 		e.count(e.telemetry.ExporterProfilesFileDroppedFiles, 1)
 		e.logger.Warn("Removed a file before it was uploaded; raise retention::max_total_size or max_files", zap.String("path", path), zap.Int64("bytes", size))

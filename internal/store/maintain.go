@@ -78,10 +78,47 @@ func (w *Writer) visit(retention Retention, idle bool) error {
 	if w.options.MaxGroups > 0 {
 		w.setAdmitted(groups, err == nil)
 	}
+	if retention != (Retention{}) {
+		damaged, listErr := damagedFiles(dir, w.options.Directory)
+		files, err = append(files, damaged...), errors.Join(err, listErr)
+	}
 	if surplus := retention.surplus(files, w.options.Now(), w.options.Keep); len(surplus) > 0 {
 		err = errors.Join(err, w.expire(dir, surplus))
 	}
 	return err
+}
+
+// damagedFiles returns the files in layout.DamagedDir, with the time of their last write as their end.
+func damagedFiles(root layout.Dir, directory string) (files []layout.File, err error) {
+	above := &layout.Branch{Dir: root, Root: directory}
+	dir, err := above.Dir.OpenChild(layout.DamagedDir)
+	if errors.Is(err, layout.ErrNotDirectory) || errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, above.Fail("open", layout.DamagedDir, err)
+	}
+	defer func() { _ = dir.Close() }() // nothing was written through it
+	var look func(b *layout.Branch) error
+	look = func(b *layout.Branch) error {
+		err := b.Children(look)
+		names, listErr := b.Dir.Names()
+		if listErr != nil {
+			return errors.Join(err, b.Fail("list", "", listErr))
+		}
+		for _, name := range names {
+			info, statErr := b.Dir.Lstat(name)
+			switch {
+			case statErr == nil && info.Mode().IsRegular():
+				files = append(files, layout.File{Path: path.Join(b.Path, name), Partition: info.ModTime(), End: info.ModTime(), Size: info.Size()})
+			case statErr != nil && !errors.Is(statErr, fs.ErrNotExist):
+				err = errors.Join(err, b.Fail("find", name, statErr))
+			}
+		}
+		return err
+	}
+	err = look(&layout.Branch{Dir: dir, Root: directory, Path: layout.DamagedDir})
+	return files, err
 }
 
 // recoverPartition closes the files that processes which do not run any more left in a partition. done is false if others may have files
@@ -186,7 +223,7 @@ func (r Retention) surplus(files []layout.File, now time.Time, keep func(string)
 		switch {
 		case !over && (r.MaxAge == 0 || now.Sub(f.Age()) <= r.MaxAge):
 			return surplus // the others are younger
-		case over || keep == nil || !keep(f.Path):
+		case over || keep == nil || !keep(f.Path) || layout.IsDamaged(f.Path):
 			surplus, total = append(surplus, *f), total-f.Size
 		}
 	}

@@ -242,6 +242,25 @@ func TestDamagedInputsGoToTheirDirectory(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, content, stored)
 	require.Equal(t, [3]int{0, 1, 0}, d.levels())
+
+	// Retention removes it as other files, by the time of its last write, and waits for no upload.
+	moved, removed := filepath.Join(d.dir, layout.DamagedDir, name), map[string]int64{}
+	require.NoError(t, os.Chtimes(moved, d.now, d.now))
+	for _, age := range []time.Duration{time.Hour, time.Hour + time.Second} {
+		require.Empty(t, removed)
+		require.FileExists(t, moved)
+		w := d.open(func(o *store.Options) {
+			o.Retention = store.Retention{MaxAge: time.Hour}
+			o.Keep = func(string) bool { return true }
+			o.FileRemoved = func(path string, size int64) { removed[path] = size }
+			o.Now = func() time.Time { return d.now.Add(age) }
+		})
+		w.Maintain()
+		require.NoError(t, w.Close())
+	}
+	require.Equal(t, map[string]int64{layout.DamagedDir + "/" + name: int64(len(content))}, removed)
+	require.NoDirExists(t, filepath.Join(d.dir, layout.DamagedDir))
+	require.Equal(t, [3]int{0, 1, 0}, d.levels())
 }
 
 // TestADamagedListOfInputsDoublesNothing_A5: a byte of a compacted file is damaged before its inputs are removed.

@@ -74,6 +74,9 @@ var (
 	datePath      = regexp.MustCompile(`^(.*?)(?:^|/)([0-9]{4}/[0-9]{2}(?:/[0-9]{2}){0,2})$`)
 )
 
+// IsDamaged reports whether a path below the directory of a store is in DamagedDir.
+func IsDamaged(name string) bool { return strings.HasPrefix(name, DamagedDir+"/") }
+
 // ParsePath parses the path of a segment. ok is false if this package writes no file of that path.
 func ParsePath(name string) (f File, ok bool) {
 	dir, base := path.Split(name)
