@@ -63,3 +63,9 @@ const (
 
 // GoroutineIDAttribute is the number of a goroutine, an integer. The semantic conventions have none for it.
 const GoroutineIDAttribute = "otelcol_profiles.goroutine.id"
+
+// TaskAttribute and RegionAttribute are the names of the innermost user task and region in which a goroutine is.
+const (
+	TaskAttribute   = "otelcol_profiles.task"
+	RegionAttribute = "otelcol_profiles.region"
+)

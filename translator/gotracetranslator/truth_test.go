@@ -1,0 +1,162 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gotracetranslator_test
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"golang.org/x/exp/trace"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/timing"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/gotracetranslator"
+)
+
+// span is the time of a goroutine in a state.
+type span struct {
+	goroutine    int64
+	start, end   int64 // in nanoseconds since the epoch
+	state        string
+	reason       string
+	task, region string
+	stack        string // function:line, leaf first
+}
+
+func (s span) length() int64 { return s.end - s.start }
+
+func byGoroutineAndTime(a, b span) int {
+	return cmp.Or(cmp.Compare(a.goroutine, b.goroutine), cmp.Compare(a.start, b.start))
+}
+
+// spansOf returns all intervals of a result in order, and checks that each is within its Profile.
+func spansOf(t testing.TB, payloads ...pprofile.Profiles) (spans []span) {
+	t.Helper()
+	for _, pd := range payloads {
+		d := pd.Dictionary()
+		texts := d.StringTable()
+		for _, scope := range pd.ResourceProfiles().At(0).ScopeProfiles().All() {
+			require.Equal(t, 1, scope.Profiles().Len())
+			p := scope.Profiles().At(0)
+			require.Equal(t, gotracetranslator.SampleType, texts.At(int(p.SampleType().TypeStrindex())))
+			start := int64(p.Time())
+			end := start + int64(p.DurationNano())
+			for _, sample := range p.Samples().All() {
+				var s span
+				for _, i := range sample.AttributeIndices().All() {
+					a := d.AttributeTable().At(int(i))
+					switch key := texts.At(int(a.KeyStrindex())); key {
+					case timing.GoroutineIDAttribute:
+						s.goroutine = a.Value().Int()
+					case timing.StateAttribute:
+						s.state = a.Value().Str()
+					case timing.ReasonAttribute:
+						s.reason = a.Value().Str()
+					case timing.TaskAttribute:
+						s.task = a.Value().Str()
+					case timing.RegionAttribute:
+						s.region = a.Value().Str()
+					case timing.TimestampMarksAttribute:
+						require.Equal(t, timing.MarksStart, a.Value().Str())
+					default:
+						require.Fail(t, "unknown attribute", key)
+					}
+				}
+				var frames []string
+				for _, i := range d.StackTable().At(int(sample.StackIndex())).LocationIndices().All() {
+					line := d.LocationTable().At(int(i)).Lines().At(0)
+					frames = append(frames, fmt.Sprintf("%s:%d", texts.At(int(d.FunctionTable().At(int(line.FunctionIndex())).NameStrindex())), line.Line()))
+				}
+				s.stack = strings.Join(frames, ";")
+				for i, at := range sample.TimestampsUnixNano().All() {
+					s.start = int64(at)
+					s.end = s.start + sample.Values().At(i)
+					require.True(t, start <= s.start && s.start < s.end && s.end <= end, "%+v is not in its Profile, %d to %d", s, start, end)
+					spans = append(spans, s)
+				}
+			}
+		}
+	}
+	slices.SortFunc(spans, byGoroutineAndTime)
+	return spans
+}
+
+// joined returns the spans without cuts at the edges of Profiles and at tasks and regions. Only goroutine, state and times are left.
+func joined(spans []span) (states []span) {
+	for _, s := range spans {
+		s.reason, s.stack, s.task, s.region = "", "", "", ""
+		if n := len(states) - 1; n >= 0 && states[n].goroutine == s.goroutine && states[n].state == s.state && states[n].end == s.start {
+			states[n].end = s.end
+			continue
+		}
+		states = append(states, s)
+	}
+	return states
+}
+
+// truth is a slow computation of the spans: from all events at once, goroutine by goroutine. Spans of running goroutines have
+// no stack, and reason is in the words of Go.
+func truth(t testing.TB, data []byte) (spans []span) {
+	t.Helper()
+	var events []trace.Event
+	r, err := trace.NewReader(bytes.NewReader(data))
+	require.NoError(t, err)
+	for {
+		event, err := r.ReadEvent()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+		events = append(events, event)
+	}
+	first, last := events[0], events[len(events)-1]
+	clock := first.Sync().ClockSnapshot
+	wall := func(at trace.Time) int64 { return clock.Wall.UnixNano() + int64(at-clock.Trace) }
+	byGoroutine := map[int64][]trace.Event{}
+	for _, event := range events {
+		if event.Kind() == trace.EventStateTransition && event.StateTransition().Resource.Kind == trace.ResourceGoroutine {
+			id := int64(event.StateTransition().Resource.Goroutine())
+			byGoroutine[id] = append(byGoroutine[id], event)
+		}
+	}
+	for id, transitions := range byGoroutine {
+		for i, event := range transitions {
+			from, to := event.StateTransition().Goroutine()
+			s := span{goroutine: id, start: wall(event.Time()), end: wall(last.Time()), reason: event.StateTransition().Reason}
+			if from == trace.GoUndetermined {
+				s.start = wall(first.Time())
+			}
+			if i+1 < len(transitions) {
+				s.end = wall(transitions[i+1].Time())
+			}
+			switch to {
+			case trace.GoRunning:
+				s.state = timing.Running
+			case trace.GoRunnable:
+				s.state = timing.Runnable
+			case trace.GoWaiting:
+				s.state = timing.Blocked
+			case trace.GoSyscall:
+				s.state = timing.Syscall
+			default:
+				continue
+			}
+			var frames []string
+			for f := range event.StateTransition().Stack.Frames() {
+				frames = append(frames, fmt.Sprintf("%s:%d", f.Func, f.Line))
+			}
+			s.stack = strings.Join(frames, ";")
+			spans = append(spans, s)
+		}
+	}
+	slices.SortFunc(spans, byGoroutineAndTime)
+	return spans
+}
