@@ -49,6 +49,9 @@ type timedType struct {
 	Samples int
 }
 
+// name names the type for people.
+func (t *timedType) name() string { return strings.TrimPrefix(kindOf(&t.Key).selector(), ":") }
+
 // timelinePage is the content of the template timeline.
 type timelinePage struct {
 	*params
@@ -80,7 +83,7 @@ func (p *Page) timeline(w http.ResponseWriter, r *http.Request) error {
 		if i == 0 {
 			t.Type = of
 		}
-		t.Types = append(t.Types, link{Text: kindOf(&of.Key).selector(), Query: params.with(map[string]string{"type": of.ID}), Current: i == 0})
+		t.Types = append(t.Types, link{Text: of.name(), Query: params.with(map[string]string{"type": of.ID}), Current: i == 0})
 	}
 	writePage(w, http.StatusOK, "timeline", t)
 	return nil
@@ -118,7 +121,7 @@ func (p *Page) timedTypes(ctx context.Context, sel *query.Selection) (timed []*t
 		if withTimestamps[id] {
 			timed = append(timed, t)
 		} else {
-			untimed = append(untimed, kindOf(&t.Key).selector())
+			untimed = append(untimed, t.name())
 		}
 	}
 	slices.SortFunc(timed, func(a, b *timedType) int { return cmp.Or(cmp.Compare(b.Samples, a.Samples), cmp.Compare(a.ID, b.ID)) })
@@ -134,6 +137,7 @@ type heatmapResponse struct {
 	Columns int    `json:"columns"`
 	Rows    int    `json:"rows"`
 
+	// Type is "" if no sample type of the selection has timestamps in the range.
 	Type string `json:"type"`
 	Unit string `json:"unit"`
 	// Cells are three numbers for each cell with samples: its number, how many samples, and the sum of their values. Cells are numbered from the first
@@ -150,42 +154,30 @@ func (p *Page) apiHeatmap(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	sel, of, err := p.selectTimed(r.Context(), params.selected)
+	timed, _, missed, err := p.timedTypes(r.Context(), params.selected)
 	if err != nil {
 		return err
 	}
-	from, to := rangeOf(sel)
+	from, to := rangeOf(params.selected)
 	h := timeline.NewHeatmap(timeline.NewGrid(from, to))
-	notes, err := p.eachTimed(r.Context(), (*query.Source).Each, sel, h.Add)
-	if err != nil {
-		return err
-	}
 	answer := &heatmapResponse{
-		From: strconv.FormatUint(h.From, 10), Column: h.Column, Columns: h.Columns, Rows: h.Rows, Type: kindOf(&of.Key).selector(), Unit: of.Unit,
-		Cells: []int64{}, Untimed: h.Untimed, Notes: notes,
+		From: strconv.FormatUint(h.From, 10), Column: h.Column, Columns: h.Columns, Rows: h.Rows, Cells: []int64{}, Notes: missed.Notes(),
 	}
+	if len(timed) > 0 {
+		answer.Type, answer.Unit = timed[0].name(), timed[0].Unit
+		sel := *params.selected
+		sel.Types = []string{timed[0].ID}
+		if answer.Notes, err = p.eachTimed(r.Context(), (*query.Source).Each, &sel, h.Add); err != nil {
+			return err
+		}
+	}
+	answer.Untimed = h.Untimed
 	for i, n := range h.Counts {
 		if n > 0 {
 			answer.Cells = append(answer.Cells, int64(i), n, h.Values[i])
 		}
 	}
 	return writeJSON(w, answer)
-}
-
-// selectTimed returns the selection of the sample type with timestamps that has most samples.
-func (p *Page) selectTimed(ctx context.Context, sel *query.Selection) (*query.Selection, *timedType, error) {
-	timed, _, missed, err := p.timedTypes(ctx, sel)
-	switch {
-	case err != nil:
-		return nil, nil, err
-	case len(timed) == 0 && len(missed.Failed) > 0:
-		return nil, nil, fmt.Errorf("no profile could be read: %s", missed.Notes()[0])
-	case len(timed) == 0:
-		return nil, nil, fmt.Errorf("%w: none of them has timestamps", query.ErrEmpty)
-	}
-	only := *sel
-	only.Types = []string{timed[0].ID}
-	return &only, timed[0], nil
 }
 
 // eachReader is a method of a Source.

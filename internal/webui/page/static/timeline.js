@@ -11,7 +11,8 @@
 const main = document.getElementById('timeline');
 if (!main || !main.dataset.from) return;
 const byID = id => document.getElementById(id);
-const selection = new URLSearchParams(location.search);
+let selection = new URLSearchParams(location.search);
+const firstCells = selection.get('cells');
 const range = { from: BigInt(main.dataset.from), to: BigInt(main.dataset.to) };
 const length = () => Number(range.to - range.from);
 
@@ -163,7 +164,7 @@ async function loadHeat() {
 		heat.cells = chosen ? { c1: +chosen[1], c2: +chosen[2], r1: +chosen[3], r2: +chosen[4] } : null;
 		heat.anchor = null;
 		const untimed = data.untimed ? `, and ${counted(data.untimed, 'sample')} without a timestamp, which are in no cell` : '';
-		byID('heat-sum').textContent = `${counted(heat.counts.reduce((a, b) => a + b, 0), 'sample')} of ${data.type}${untimed}. A column is ${duration(data.column)}, a row ${duration(data.column / data.rows)}. ${(data.notes || []).join(' ')}`;
+		byID('heat-sum').textContent = !data.type ? `No sample of this range has a timestamp. ${(data.notes || []).join(' ')}` : `${counted(heat.counts.reduce((a, b) => a + b, 0), 'sample')} of ${data.type}${untimed}. A column is ${duration(data.column)}, a row ${duration(data.column / data.rows)}. The darkest cell has ${data.unit === 'nanoseconds' ? duration(heat.most) : heat.most.toLocaleString('en')}. ${(data.notes || []).join(' ')}`;
 		drawHeat();
 		describeCells();
 	} catch (error) {
@@ -229,10 +230,8 @@ function describeCells() {
 	for (let c = cells.c1; c <= cells.c2; c++) for (let r = cells.r1; r <= cells.r2; r++) count += heat.counts[c * data.rows + r];
 	const row = data.column / data.rows, at = column => clock(heat.from + BigInt(column) * BigInt(data.column), data.column);
 	byID('heat-status').textContent = `${at(cells.c1)} to ${at(cells.c2 + 1)}, offset ${duration(cells.r1 * row)} to ${duration((cells.r2 + 1) * row)}: ${counted(count, 'sample')}`;
-	const grid = times(heat.from, heat.from + BigInt(data.columns) * BigInt(data.column));
 	for (const [id, compare] of [['cells-flame', null], ['cells-rest', 'rest']]) byID(id).href = addressOf({ ...times(range.from, range.to), cells: textOf(cells), compare });
 	byID('cells-zoom').href = addressOf({ from: iso(heat.from + BigInt(cells.c1) * BigInt(data.column)), to: iso(heat.from + BigInt(cells.c2 + 1) * BigInt(data.column)), cells: null, compare: null });
-	heat.canvas.setAttribute('aria-valuetext', `${grid.from}: ${textOf(cells)}`);
 }
 
 function selectCells(cells) {
@@ -291,9 +290,9 @@ async function loadLanes() {
 		lanes.selected = Math.min(lanes.selected, Math.max(0, data.lanes.length - 1));
 		const last = data.first + data.lanes.length;
 		byID('lanes-count').textContent = data.all ? `${data.first + 1} to ${last} of ${counted(data.all, 'lane')}, those with most events first` : '';
-		byID('lanes-previous').disabled = data.first === 0;
-		byID('lanes-next').disabled = last >= data.all;
-		byID('legend').replaceChildren(...data.states.map(state => {
+		byID('lanes-previous').hidden = data.first === 0;
+		byID('lanes-next').hidden = last >= data.all;
+		byID('states').replaceChildren(...data.states.map(state => {
 			const item = document.createElement('li'), swatch = document.createElement('span');
 			swatch.className = 'swatch';
 			swatch.style.background = colorOf(state);
@@ -302,7 +301,7 @@ async function loadLanes() {
 		}));
 		const left = data.left ? ` ${counted(data.left, 'event')} of further lanes are not shown.` : '';
 		byID('lanes-status').textContent = data.all ? `Move over a lane to see its stack.${left} ${(data.notes || []).join(' ')}` : 'No events of threads, goroutines or processes in this range.';
-		drawLanes();
+		paintLanes();
 		await loadChart();
 	} catch (error) {
 		byID('lanes-status').textContent = error.message;
@@ -311,7 +310,8 @@ async function loadLanes() {
 
 const pixelsOfLanes = () => (lanes.right - gutter()) / length();
 
-function drawLanes() {
+// paintLanes draws all lanes into a picture, over which the cursor moves.
+function paintLanes() {
 	const data = lanes.data;
 	if (!data) return;
 	const { context, width } = prepare(lanes.canvas, axisHeight + Math.max(1, data.lanes.length) * rowHeight()), left = gutter();
@@ -320,10 +320,6 @@ function drawLanes() {
 	drawTimes(context, left, lanes.right, 8, axisHeight + data.lanes.length * rowHeight() + 8, range.from, length());
 	data.lanes.forEach((lane, i) => {
 		const top = axisHeight + i * rowHeight(), bar = top + rowHeight() - barHeight - 3;
-		if (i === lanes.selected) {
-			context.fillStyle = colors.soft;
-			context.fillRect(0, top, width, rowHeight());
-		}
 		context.fillStyle = colors.fg;
 		context.textAlign = 'left';
 		drawText(context, lane.of ? `${lane.name} · ${lane.of}` : lane.name, 4, left ? bar + barHeight / 2 : top + 9, (left || width) - 12);
@@ -332,22 +328,45 @@ function drawLanes() {
 				context.fillStyle = fill[lane.exact[k + 2]];
 				context.fillRect(left + lane.exact[k] * pixels, bar, Math.max(1, lane.exact[k + 1] * pixels), barHeight);
 			}
-		} else {
-			for (let k = 0; k < (lane.runs || []).length; k += 4) {
-				const isInstant = lane.runs[k + 2] < 0;
-				context.globalAlpha = isInstant ? 1 : 0.35 + 0.65 * lane.runs[k + 3] / 100;
-				context.fillStyle = isInstant ? colors.muted : fill[lane.runs[k + 2]];
-				context.fillRect(left + lane.runs[k] * slot, bar + (isInstant ? barHeight - 4 : 0), Math.max(1, lane.runs[k + 1] * slot), isInstant ? 4 : barHeight);
-			}
-			context.globalAlpha = 1;
+			return;
 		}
+		for (let k = 0; k < (lane.runs || []).length; k += 4) {
+			const isInstant = lane.runs[k + 2] < 0;
+			context.globalAlpha = isInstant ? 1 : 0.35 + 0.65 * lane.runs[k + 3] / 100;
+			context.fillStyle = isInstant ? colors.muted : fill[lane.runs[k + 2]];
+			context.fillRect(left + lane.runs[k] * slot, bar + (isInstant ? barHeight - 4 : 0), Math.max(1, lane.runs[k + 1] * slot), isInstant ? 4 : barHeight);
+		}
+		context.globalAlpha = 1;
 	});
-	const x = left + lanes.cursor * pixels;
-	context.fillStyle = colors.link;
-	if (lanes.drag) {
+	lanes.picture = document.createElement('canvas');
+	lanes.picture.width = lanes.canvas.width;
+	lanes.picture.height = lanes.canvas.height;
+	lanes.picture.getContext('2d').drawImage(lanes.canvas, 0, 0);
+	drawLanes();
+}
+
+let frame = 0;
+
+// drawLanes draws the picture, the selected lane and the cursor with the next frame.
+function drawLanes() {
+	cancelAnimationFrame(frame);
+	frame = requestAnimationFrame(() => {
+		if (!lanes.picture) return;
+		const context = lanes.canvas.getContext('2d'), left = gutter(), pixels = pixelsOfLanes(), bottom = lanes.canvas.clientHeight;
+		context.save();
+		context.setTransform(1, 0, 0, 1, 0, 0);
+		context.clearRect(0, 0, lanes.canvas.width, lanes.canvas.height);
+		context.drawImage(lanes.picture, 0, 0);
+		context.restore();
 		context.fillStyle = colors.shade;
-		context.fillRect(left + Math.min(lanes.drag.first, lanes.drag.last) * pixels, axisHeight, Math.abs(lanes.drag.first - lanes.drag.last) * pixels, lanes.canvas.clientHeight);
-	} else context.fillRect(Math.round(x), axisHeight, 1, lanes.canvas.clientHeight);
+		context.fillRect(0, axisHeight + lanes.selected * rowHeight(), left || lanes.right, left ? rowHeight() : rowHeight() - barHeight - 4);
+		if (lanes.drag) {
+			context.fillRect(left + Math.min(lanes.drag.first, lanes.drag.last) * pixels, axisHeight, Math.abs(lanes.drag.first - lanes.drag.last) * pixels, bottom);
+			return;
+		}
+		context.fillStyle = colors.link;
+		context.fillRect(Math.round(left + lanes.cursor * pixels), axisHeight, 1, bottom);
+	});
 }
 
 // drawText draws as much of a text as fits.
@@ -587,17 +606,18 @@ function zoom(first, last) {
 	for (const [key, value] of Object.entries(times(from < 0n ? 0n : from, to))) selection.set(key, value);
 	selection.delete('cells');
 	selection.delete('compare');
-	history.pushState(null, '', `${location.pathname}?${selection}`);
-	show(from < 0n ? 0n : from, to);
+	const shown = { from: from < 0n ? 0n : from, to };
+	history.pushState(shown, '', `${location.pathname}?${selection}`);
+	show(shown);
 }
 
-function show(from, to) {
+function show({ from, to }) {
 	const cursor = range.from + BigInt(Math.floor(lanes.cursor));
 	range.from = from;
 	range.to = to;
 	lanes.cursor = Math.max(0, Math.min(length() - 1, Number(cursor - from)));
 	const flame = byID('selected');
-	if (flame) flame.hidden = true; // it is of other cells
+	if (flame) flame.hidden = selection.get('cells') !== firstCells;
 	heat.cells = heat.cursor = null;
 	const step = length() / 1000;
 	byID('shown').textContent = `${new Date(Number(from / 1000000n)).toLocaleDateString()} ${clock(from, step)} to ${clock(to, step)} (${duration(length())})`;
@@ -608,7 +628,11 @@ function show(from, to) {
 for (const [id, first, last] of [['zoom-in', 0.25, 0.75], ['zoom-out', -0.5, 1.5], ['earlier', -0.5, 0.5], ['later', 0.5, 1.5]]) {
 	byID(id).addEventListener('click', () => zoom(first * length(), last * length()));
 }
-addEventListener('popstate', () => location.reload());
+addEventListener('popstate', event => {
+	if (!event.state) return; // a zoom in the flame graph
+	selection = new URLSearchParams(location.search);
+	show(event.state);
+});
 byID('lanes-form').addEventListener('submit', event => {
 	event.preventDefault();
 	lanes.q = byID('lanes-q').value;
@@ -634,7 +658,7 @@ function redraw() {
 	drawing = requestAnimationFrame(() => {
 		readColors();
 		drawHeat();
-		drawLanes();
+		paintLanes();
 		if (chart.key) drawChart();
 	});
 }
@@ -643,7 +667,6 @@ new ResizeObserver(redraw).observe(main);
 
 for (const e of main.querySelectorAll('.scripted')) e.hidden = false;
 readColors();
-const flame = byID('selected');
-show(range.from, range.to);
-if (flame) flame.hidden = false;
+history.replaceState({ ...range }, '');
+show(range);
 })();
