@@ -8,11 +8,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -71,7 +73,7 @@ func TestCorpusRoundTrip(t *testing.T) {
 			}
 
 			source := profiletest.WriteFile(t, "original.pb.gz", file.Data)
-			assert.Equal(t, withoutHeader(goToolTop(t, source)), withoutHeader(succeed(t, append([]string{"top"}, selection...)...)), "top")
+			assertSameTop(t, goToolTop(t, source), succeed(t, append([]string{"top", "-n=1000000"}, selection...)...))
 		})
 	}
 }
@@ -139,18 +141,60 @@ func folded(p *profile.Profile, sampleType int) string {
 // pprofProgram returns the path of go tool pprof.
 var pprofProgram = sync.OnceValues(func() ([]byte, error) { return exec.Command("go", "tool", "-n", "pprof").Output() })
 
-// goToolTop is the output of go tool pprof -top.
+// goToolTop is the output of go tool pprof -top, with all functions.
 func goToolTop(t *testing.T, path string) string {
 	t.Helper()
 	program, err := pprofProgram()
 	require.NoError(t, err)
-	out, err := exec.CommandContext(t.Context(), strings.TrimSpace(string(program)), "-symbolize=none", "-top", path).Output()
+	out, err := exec.CommandContext(t.Context(), strings.TrimSpace(string(program)), "-symbolize=none", "-nodefraction=0", "-top", path).Output()
 	require.NoError(t, err)
 	return string(out)
 }
 
-// header are the first lines that may differ: profiles without a time got one, and a first
-// mapping without a sample is not there. The rate is ours.
-var header = regexp.MustCompile(`(?m)^(File|Build ID|Time|Doc|Rate|Living): .*\n`)
+// topRow is a function in the output of otelprof top or go tool pprof -top.
+type topRow struct {
+	flat, cum         float64 // in the smallest unit
+	unit              float64 // of both, of which go tool pprof writes hundredths
+	flatPart, cumPart string  // in percent
+}
 
-func withoutHeader(top string) string { return header.ReplaceAllString(top, "") }
+// topLine has flat, its unit, flat %, sum %, cum, its unit, cum % and the function.
+var topLine = regexp.MustCompile(`(?m)^ *(-?[\d.]+) ?([A-Za-zµ]*) +(-?[\d.]+) ?% +-?[\d.]+ ?% +(-?[\d.]+) ?([A-Za-zµ]*) +(-?[\d.]+) ?%  +(.*)$`)
+
+// names has what only one of the programs writes in the names of functions.
+var names = strings.NewReplacer(" (inline)", "", " (partial-inline)", "", "\t", `\t`)
+
+func topRows(output string) map[string]topRow {
+	sizes := map[string]float64{
+		"": 1, "ns": 1, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9, "mins": 60e9, "h": 3600e9, "hrs": 3600e9,
+		"B": 1, "kB": 1 << 10, "KiB": 1 << 10, "MB": 1 << 20, "MiB": 1 << 20, "GB": 1 << 30, "GiB": 1 << 30, "k": 1e3, "M": 1e6,
+	}
+	rows := map[string]topRow{}
+	for _, found := range topLine.FindAllStringSubmatch(output, -1) {
+		number := func(i int) float64 {
+			v, _ := strconv.ParseFloat(found[i], 64)
+			return v
+		}
+		rows[names.Replace(found[7])] = topRow{number(1) * sizes[found[2]], number(4) * sizes[found[5]], max(sizes[found[2]], sizes[found[5]]), found[3], found[6]}
+	}
+	return rows
+}
+
+// assertSameTop compares the functions and their values, which both programs round.
+func assertSameTop(t *testing.T, want, got string) {
+	t.Helper()
+	wanted, rows := topRows(want), topRows(got)
+	require.NotEmpty(t, wanted, want)
+	for name, row := range wanted {
+		found, ok := rows[name]
+		if !assert.True(t, ok, name) {
+			continue
+		}
+		assert.InDelta(t, row.flat, found.flat, 0.01*(math.Abs(row.flat)+row.unit), name)
+		assert.InDelta(t, row.cum, found.cum, 0.01*(math.Abs(row.cum)+row.unit), name)
+	}
+	maps.DeleteFunc(rows, func(_ string, row topRow) bool { return row.flat == 0 && row.cum == 0 }) // some of them
+	for name := range rows {
+		assert.Contains(t, wanted, name)
+	}
+}

@@ -148,10 +148,10 @@ func TestDiffSharesAreThoseOfTop(t *testing.T) {
 		assert.Zero(t, c.Difference)
 		shares[c.Function] = fmt.Sprintf("%.2f%% %.2f%%", c.Base.Flat*100, c.Base.Cumulative*100)
 	}
-	for line := range strings.Lines(succeed(t, "top", path)) {
-		if fields := strings.Fields(line); len(fields) >= 6 && strings.HasPrefix(fields[5], "main.") {
-			assert.Equal(t, fields[1]+" "+fields[4], shares[fields[5]], line)
-			delete(shares, fields[5])
+	for name, row := range topRows(succeed(t, "top", path)) {
+		if strings.HasPrefix(name, "main.") {
+			assert.Equal(t, row.flatPart+"% "+row.cumPart+"%", shares[name], name)
+			delete(shares, name)
 		}
 	}
 	assert.Len(t, shares, 1, "%v", shares) // without a name

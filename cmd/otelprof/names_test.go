@@ -5,10 +5,10 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -54,10 +54,9 @@ func TestFunctionsAreShownAsGoToolPprofShowsThem(t *testing.T) {
 	require.NoError(t, err)
 	oracle, err := exec.CommandContext(t.Context(), strings.TrimSpace(string(program)), "-top", "-nodecount=99", path).Output()
 	require.NoError(t, err)
-	row := regexp.MustCompile(`(?m)^ *(\d+)ns .*%  +\d+ns .*%  (.*)$`)
 	listed := func(top string) (rows []string) {
-		for _, found := range row.FindAllStringSubmatch(top, -1) {
-			rows = append(rows, strings.TrimSuffix(found[2], " (inline)")+" "+found[1])
+		for name, row := range topRows(top) {
+			rows = append(rows, fmt.Sprint(name, " ", row.flat))
 		}
 		return rows
 	}

@@ -121,10 +121,10 @@ func TestLsShowsTheRateOfTheSeries(t *testing.T) {
 func TestTopShowsTheRateOfTheSeries(t *testing.T) {
 	dir := written(t, services().payloads)
 	for service, want := range map[string][]string{
-		"replicas":  {"Rate: 1.20 cores, of 3 processes, 0.40 cores each (profiled 17 % of 19 min 50 s)\n", "Duration: 600s, Total samples = 240s (40.00%)"},
-		"restarted": {"Rate: 0.50 cores, of 1 process at a time of 4, 0.50 cores each (", "Duration: 200s, Total samples = 100s (50.00%)"},
-		"sometimes": {"Rate: 0.20 cores, of 1 process (", "Duration: 600s, Total samples = 120s (20.00%)"},
-		"idle":      {"Rate: 0 cores, of 1 process (", "Duration: 200s, Total samples = 0"},
+		"replicas":  {"Rate: 1.20 cores, of 3 processes, 0.40 cores each (profiled 17 % of 19 min 50 s)\n", "Total: 4 min in 10 min of profiled time\n"},
+		"restarted": {"Rate: 0.50 cores, of 1 process at a time of 4, 0.50 cores each (", "Total: 1.67 min in 3 min 20 s of profiled time\n"},
+		"sometimes": {"Rate: 0.20 cores, of 1 process (", "Total: 2 min in 10 min of profiled time\n"},
+		"idle":      {"Rate: 0 cores, of 1 process (", "Total: 0 ns in 3 min 20 s of profiled time\n"},
 	} {
 		top := succeed(t, "top", "--service", service, dir)
 		for _, text := range want {
@@ -134,7 +134,7 @@ func TestTopShowsTheRateOfTheSeries(t *testing.T) {
 	_, top, notes := otelprof(t, "top", "--service", "checkout", dir)
 	assert.Regexp(t, `^Living: 400 ns now, of 4 processes \(\d+ s ago\)\n`, top)
 	assert.Contains(t, notes, "Only snapshots of living processes count; those of ended ones skipped: 12\n")
-	assert.Contains(t, top, " of 400ns total\n")
+	assert.Contains(t, top, "\nTotal: 400 ns\n")
 	together := succeed(t, "top", "--service", "replicas", "--service", "restarted", dir)
 	assert.Contains(t, together, "Rate: 1.70 cores, of 4 processes at a time of 7, ")
 }
@@ -156,5 +156,44 @@ func TestTopComparesRates(t *testing.T) {
 		"--base-from", l.end.Add(-40*time.Minute).Format(time.RFC3339), "--base-to", l.end.Add(-10*time.Minute).Format(time.RFC3339), dir)
 	require.Equal(t, exitOK, code, notes)
 	assert.Regexp(t, `(?m)^Rate: 1\.26 cores, of 3 processes, .*\nBase: 1\.20 cores, of 3 processes, .*\nChange: \+(4\.9\d|5) %\n`, top)
-	assert.Regexp(t, ` of (5\.9\d|6)s total`, top) // 126 s - 120 s
+}
+
+// TestTopComparesACanary: one pod uses half as much again as each of three stable ones, and another service uses less.
+func TestTopComparesACanary(t *testing.T) {
+	l := newTimeline()
+	for minute := range 20 {
+		ago := time.Duration(20-minute) * time.Minute
+		for pod := range 3 {
+			l.cpu("shop", fmt.Sprint("stable-", pod), ago-time.Duration(pod)*15*time.Second, 10*time.Second, 0.4)
+		}
+		l.cpu("shop", "canary", ago, 30*time.Second, 0.6)
+		l.cpu("cart", "cart", ago, 10*time.Second, 0.1)
+	}
+	dir := written(t, l.payloads)
+	for _, test := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"--service", "shop", "--label", "k8s.pod.name=canary", "--base-label", `{k8s_pod_name=~"stable-.*"}`},
+			`^Rate: 0\.60 cores, of 1 process .*\nBase: 1\.20 cores, of 3 processes, 0\.40 cores each .*\nChange: \+50 % for each process\n`},
+		{[]string{"--service", "shop", "--label", `{k8s_pod_name=~"stable-.*"}`, "--base-service", "cart", "--base-label", "k8s.pod.name=cart"},
+			`^Rate: 1\.20 cores, .*\nBase: 0\.10 cores, .*\nChange: \+300 % for each process\n`},
+		{[]string{"--service", "cart", "--base-service", "cart", "--base-to", "-15m"}, `^Rate: 0\.10 cores, .*\nBase: 0\.10 cores, .*\nChange: [+-]\S+ %\n`},
+	} {
+		code, top, notes := otelprof(t, append([]string{"top", dir}, test.args...)...)
+		require.Equal(t, exitOK, code, notes)
+		assert.Regexp(t, test.says, top)
+	}
+}
+
+func TestTopMarksNoise(t *testing.T) {
+	run := func(encode int64, start int64) string {
+		p := cpuRun(map[string]int64{"main.encode": encode, "main.rest": 3000, "main.rare": 2 + encode%7})
+		p.TimeNanos = start
+		return savePprof(t, p)
+	}
+	top := succeed(t, "top", "--base", run(1000, 1e18), run(2000, 2e18))
+	assert.Regexp(t, `(?m)^ +\+10\.0 cores +10\.0 cores +20\.0 cores +\+10\.0 cores +10\.0 cores +20\.0 cores +  main.encode$`, top)
+	assert.NotRegexp(t, `noise +main.encode`, top)
+	assert.Regexp(t, `noise +main.rest`, top)
 }

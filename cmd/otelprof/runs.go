@@ -89,12 +89,12 @@ func (r *runs) add(p *profile.Profile, key string) error {
 
 // runOf sums the values of one sample type by function.
 func runOf(p *profile.Profile, column int) (*regression.Run, error) {
-	functions, err := query.SumFunctions(p, column)
-	if err != nil {
-		return nil, err
-	}
+	functions := query.SumFunctions(p, column)
 	run := &regression.Run{Samples: max(1, query.SamplesOf(p, column)), Functions: make(map[string]regression.Value, len(functions))}
 	for _, s := range p.Sample {
+		if s.Value[column] < 0 {
+			return nil, negativeError(s.Value[column])
+		}
 		run.Total += float64(s.Value[column])
 	}
 	for name, f := range functions {

@@ -47,9 +47,9 @@ func (a *app) addRange(flags *pflag.FlagSet, prefix, of string, from, to *time.T
 // comparison is a selection, and maybe a base to subtract from it.
 type comparison struct {
 	*query.Selection
-	base             []string // by default the same files
-	symbolize        symbolizer
-	baseFrom, baseTo time.Time
+	base      []string        // by default the same files
+	replaced  query.Selection // what the base has in place of the selection
+	symbolize symbolizer
 }
 
 func (a *app) addComparison(flags *pflag.FlagSet) *comparison {
@@ -61,21 +61,20 @@ func (a *app) addComparison(flags *pflag.FlagSet) *comparison {
 // addSides is addComparison without --base.
 func (a *app) addSides(flags *pflag.FlagSet, ofBase string) *comparison {
 	c := &comparison{Selection: a.addSelection(flags)}
-	a.addRange(flags, "base-", ofBase, &c.baseFrom, &c.baseTo)
+	a.addRange(flags, "base-", ofBase, &c.replaced.From, &c.replaced.To)
+	flags.StringArrayVar(&c.replaced.Services, "base-service", nil, "service.name"+ofBase+", a `NAME` (repeat it for several)")
+	flags.Func("base-label", "label"+ofBase+", as --label, such as canary=false; it replaces labels with the same key", func(text string) error { return c.replaced.Set("label", text) })
 	flags.StringArrayVar(&c.symbolize.directories, "symbolize", nil, "`DIR` with debug files or programs, for native frames that have only addresses (repeat it for several)")
 	return c
 }
 
 // ofBase returns the selection of the base, or nil if there is none.
 func (c *comparison) ofBase() *query.Selection {
-	base := *c.Selection
-	switch {
-	case !c.baseFrom.IsZero() || !c.baseTo.IsZero():
-		base.From, base.To = c.baseFrom, c.baseTo
-	case len(c.base) == 0:
+	by := &c.replaced
+	if len(c.base) == 0 && len(by.Services) == 0 && len(by.Labels) == 0 && by.From.IsZero() && by.To.IsZero() {
 		return nil
 	}
-	return &base
+	return c.With(by)
 }
 
 // source is that of paths. It symbolizes what is selected, if that is asked for.

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os/exec"
@@ -19,55 +18,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
-
-func (a *app) top() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "top PATH...",
-		Short: "Print the functions by flat or cumulative value",
-		Long: `Print the functions by flat or cumulative value, as go tool pprof -top does.
-Profiles of all selected services are summed. If they are of several profile
-types, select one with --type.
-
-The first line is the rate of the series, as ls writes it, or of snapshots the
-sum of the living processes. The duration is the profiled time of all processes.`,
-		Example: `  otelprof top --service checkout --type cpu ./profiles
-  otelprof top --type inuse_space --cum ./profiles
-  otelprof top --type cpu --base-from -2h --base-to -1h --from -1h ./profiles
-  otelprof top --type cpu --trace-id 4bf92f3577b34da6a3ce929d0e0e4736 ./profiles`,
-		Args: paths,
-	}
-	compared := a.addComparison(c.Flags())
-	cumulative := c.Flags().Bool("cum", false, "sort by cumulative value")
-	nodes := c.Flags().IntP("nodes", "n", 0, "`NUMBER` of functions to print (default: all that matter)")
-	c.RunE = func(c *cobra.Command, args []string) error {
-		if *nodes < 0 {
-			return fmt.Errorf("--nodes is %d: must be 0 or more", *nodes)
-		}
-		result, err := a.compare(c.Context(), args, compared)
-		if err != nil {
-			return err
-		}
-		headline := a.headline(result)
-		p, err := result.Pprof(false)
-		if err == nil {
-			err = query.CheckTotals(p)
-		}
-		if err != nil {
-			return err
-		}
-		if of := result.Shown(); of.New.Data > 0 && !of.New.Snapshots {
-			p.DurationNanos = int64(of.New.Covered * 1e9)
-		}
-		if size := webui.TopFactor * webui.Size(p); size > a.limit {
-			return fmt.Errorf("the report takes about %d MiB of memory, more than --max-memory: select less, by service, type or time", size>>20)
-		}
-		if _, err := io.WriteString(a.stdout, headline); err != nil {
-			return err
-		}
-		return webui.Top(a.stdout, p, *nodes, *cumulative)
-	}
-	return c
-}
 
 func (a *app) view() *cobra.Command {
 	c := &cobra.Command{

@@ -67,9 +67,9 @@ type ComparedType struct {
 type Measure struct {
 	rate.Reading
 
-	// Total is the sum of the values of the pprof, and Samples the number of samples that a profiler has taken for them. The standard error of
-	// the total is its part 1/√Samples.
-	Total, Samples float64
+	// Total is the sum of the values of the pprof, and Size that of the values without their signs. Samples is the number of samples that a
+	// profiler has taken for them: the standard error of the total is its part 1/√Samples.
+	Total, Size, Samples float64
 	// Scale makes of a value of the pprof what is compared: a rate per second, a level or a value.
 	Scale float64
 
@@ -200,6 +200,7 @@ func (s *Side) measure(column int) Measure {
 	m := Measure{Samples: SamplesOf(s.Pprof, column), Scale: 1, column: column}
 	for _, sample := range s.Pprof.Sample {
 		m.Total += float64(sample.Value[column])
+		m.Size += math.Abs(float64(sample.Value[column]))
 	}
 	t := s.Pprof.SampleType[column]
 	for _, of := range s.Result.Series {

@@ -5,7 +5,6 @@ package query
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"path"
 	"slices"
@@ -30,21 +29,15 @@ type FunctionChange struct {
 	// SelfError and TotalError are the standard errors of the changes, by the number of samples.
 	SelfError  float64 `json:"self_error"`
 	TotalError float64 `json:"total_error"`
-	// Noise: the change of the total may be chance.
-	Noise bool `json:"noise"`
+	// Noise: the change of the total may be chance, and SelfNoise that of the function alone.
+	Noise     bool `json:"noise"`
+	SelfNoise bool `json:"self_noise"`
 }
 
 // Functions returns the functions of both sides with what is compared of them: rates per second, levels or values. Those whose totals changed
-// most come first, and those that may be chance after the others. The error says that a value is negative.
-func (c *Comparison) Functions(t *ComparedType) ([]FunctionChange, error) {
-	base, err := functionsOf(c.Base, &t.Base)
-	if err != nil {
-		return nil, fmt.Errorf("the base: %w", err)
-	}
-	after, err := functionsOf(c.New, &t.New)
-	if err != nil {
-		return nil, err
-	}
+// most come first, and those that may be chance after the others.
+func (c *Comparison) Functions(t *ComparedType) []FunctionChange {
+	base, after := functionsOf(c.Base, &t.Base), functionsOf(c.New, &t.New)
 	changes := make([]FunctionChange, 0, max(len(base), len(after)))
 	add := func(name string) {
 		f := FunctionChange{Function: name}
@@ -56,7 +49,7 @@ func (c *Comparison) Functions(t *ComparedType) ([]FunctionChange, error) {
 			side.to.Self, side.to.Total = side.of.Self*side.Scale, side.of.Total*side.Scale
 			f.SelfError, f.TotalError = math.Hypot(f.SelfError, side.errorOf(side.of.Self)), math.Hypot(f.TotalError, side.errorOf(side.of.Total))
 		}
-		f.Noise = isNoise(f.New.Total-f.Base.Total, f.TotalError)
+		f.Noise, f.SelfNoise = isNoise(f.New.Total-f.Base.Total, f.TotalError), isNoise(f.New.Self-f.Base.Self, f.SelfError)
 		changes = append(changes, f)
 	}
 	for name := range base {
@@ -71,7 +64,7 @@ func (c *Comparison) Functions(t *ComparedType) ([]FunctionChange, error) {
 		size := func(f *FunctionChange) float64 { return math.Abs(f.New.Total - f.Base.Total) }
 		return cmp.Or(compareBools(a.Noise, b.Noise), cmp.Compare(size(&b), size(&a)), strings.Compare(a.Function, b.Function))
 	})
-	return changes, nil
+	return changes
 }
 
 func compareBools(a, b bool) int {
@@ -96,15 +89,15 @@ func (m *Measure) errorOf(part float64) float64 {
 }
 
 // functionsOf returns the values of a side by function, in those of its pprof.
-func functionsOf(s *Side, m *Measure) (map[string]FunctionValue, error) {
+func functionsOf(s *Side, m *Measure) map[string]FunctionValue {
 	if s == nil || m.column < 0 {
-		return nil, nil
+		return nil
 	}
 	return SumFunctions(s.Pprof, m.column)
 }
 
 // SumFunctions sums the values of one sample type by function, as pprof's top does: by name, and each once in a stack.
-func SumFunctions(p *profile.Profile, column int) (map[string]FunctionValue, error) {
+func SumFunctions(p *profile.Profile, column int) map[string]FunctionValue {
 	type function struct {
 		FunctionValue
 		last int // sample that it was seen in, from 1
@@ -112,9 +105,6 @@ func SumFunctions(p *profile.Profile, column int) (map[string]FunctionValue, err
 	functions := map[string]*function{}
 	for i, s := range p.Sample {
 		v := float64(s.Value[column])
-		if v < 0 {
-			return nil, fmt.Errorf("a sample has the value %d: must not be negative, as in a difference of profiles", s.Value[column])
-		}
 		leaf := true
 		for _, l := range s.Location {
 			for _, name := range namesOf(l) {
@@ -138,7 +128,7 @@ func SumFunctions(p *profile.Profile, column int) (map[string]FunctionValue, err
 	for name, f := range functions {
 		sums[name] = f.FunctionValue
 	}
-	return sums, nil
+	return sums
 }
 
 // namesOf returns the functions of a location, the innermost first. Without any, it is the file of its mapping.

@@ -26,14 +26,14 @@ func (w *Words) Value() string {
 	case !w.HasValue():
 		return "-"
 	case w.Snapshots && w.Sum == math.MaxInt64:
-		return "≥ " + w.write(w.Reading.Value())
+		return "≥ " + w.Write(w.Reading.Value())
 	default:
-		return w.write(w.Reading.Value())
+		return w.Write(w.Reading.Value())
 	}
 }
 
-// write writes a rate, or a level of snapshots.
-func (w *Words) write(v float64) string {
+// Write writes a rate, or a level of snapshots.
+func (w *Words) Write(v float64) string {
 	if w.Snapshots {
 		return Quantity(w.Unit, v)
 	}
@@ -43,9 +43,9 @@ func (w *Words) write(v float64) string {
 // Change writes the change from another value, with its sign.
 func (w *Words) Change(v float64) string {
 	if v < 0 {
-		return "−" + w.write(-v)
+		return "−" + w.Write(-v)
 	}
-	return "+" + w.write(v)
+	return "+" + w.Write(v)
 }
 
 // Processes says how many processes the value is of: "3 processes, 0.40 cores each", "now, of 4 processes".
@@ -65,7 +65,7 @@ func (w *Words) Processes() string {
 		text = Processes(mean) + " at a time of " + strconv.Itoa(w.Summary.Processes)
 	}
 	if w.Summary.Processes > 1 {
-		text += ", " + w.write(w.PerProcess) + " each"
+		text += ", " + w.Write(w.PerProcess) + " each"
 	}
 	return text
 }
