@@ -193,8 +193,8 @@ func assertSameTop(t *testing.T, want, got string) {
 		assert.InDelta(t, row.flat, found.flat, 0.01*(math.Abs(row.flat)+row.unit), name)
 		assert.InDelta(t, row.cum, found.cum, 0.01*(math.Abs(row.cum)+row.unit), name)
 	}
-	maps.DeleteFunc(rows, func(_ string, row topRow) bool { return row.flat == 0 && row.cum == 0 }) // some of them
-	for name := range rows {
-		assert.Contains(t, wanted, name)
+	for name, row := range rows {
+		_, found := wanted[name]
+		assert.True(t, found || math.Abs(row.cum) < 1<<10, "%s: go tool pprof leaves out only what is next to nothing", name)
 	}
 }
