@@ -115,7 +115,7 @@ func startView(t *testing.T, args ...string) string {
 	t.Cleanup(func() { _ = command.Wait() })
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	require.NoError(t, err)
-	return strings.Fields(line)[2] + "/flamegraph"
+	return strings.Fields(line)[2]
 }
 
 // flameGraph is a page with a flame graph in a browser.
@@ -210,7 +210,7 @@ func TestFlameGraphOfManyStacks_V3(t *testing.T) {
 	b.check("flamegraph-sandwich", true)
 
 	b.open(startView(t, "--base", writePprof(t, "before.pb.gz", manyStacks(2, 0.7)), file))
-	f.awaitText("#details", "before")
+	f.awaitText("#details", "base")
 	b.requireText("the difference", "gone", "more than double")
 	b.check("flamegraph-difference", true)
 }

@@ -128,7 +128,7 @@ func serving(t *testing.T, args ...string) (url string, stop func()) {
 		ended <- run(ctx, append(args, "--no-browser"), to, &stderr)
 		_ = to.Close()
 	}()
-	first := make([]byte, 200)
+	first := make([]byte, 1000)
 	n, err := from.Read(first)
 	require.NoError(t, err, &stderr)
 	url = regexp.MustCompile(`http://\S+`).FindString(string(first[:n]))
@@ -143,8 +143,9 @@ func serving(t *testing.T, args ...string) (url string, stop func()) {
 func TestViewServesThePagesReadOnly(t *testing.T) {
 	url, stop := serving(t, "view", "--type", "cpu", filepath.Join(exampleDirectory(t), "profiles"))
 	defer stop()
-	request := func(method, path, host string) (int, string) {
-		r, err := http.NewRequestWithContext(t.Context(), method, url+path, nil)
+	site, _, _ := strings.Cut(url, "?")
+	request := func(method, url, host string) (int, string) {
+		r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
 		require.NoError(t, err)
 		r.Host = host
 		response, err := http.DefaultClient.Do(r)
@@ -153,17 +154,33 @@ func TestViewServesThePagesReadOnly(t *testing.T) {
 		require.NoError(t, errors.Join(err, response.Body.Close()))
 		return response.StatusCode, string(body)
 	}
-	for _, path := range []string{"/", "/flamegraph", "/top", "/peek?f=main"} {
-		status, body := request(http.MethodGet, path, "")
-		assert.Equal(t, http.StatusOK, status, path)
-		assert.Contains(t, body, "main.encode", path)
+	for _, page := range []string{url, site} { // the second one redirects
+		status, body := request(http.MethodGet, page, "")
+		assert.Equal(t, http.StatusOK, status, page)
+		assert.Contains(t, body, "main.encode", page)
 	}
-	_, body := request(http.MethodGet, "/download", "")
+	_, body := request(http.MethodGet, strings.Replace(url, "/?", "/api/profile?", 1), "")
 	assert.Equal(t, int64(6e9), profiletest.Sums(parse(t, []byte(body)))["cpu/nanoseconds"])
-	status, _ := request(http.MethodPost, "/top", "")
+	status, _ := request(http.MethodPost, site, "")
 	assert.Equal(t, http.StatusMethodNotAllowed, status)
-	status, _ = request(http.MethodGet, "/top", "attacker.example:80")
+	status, _ = request(http.MethodGet, site, "attacker.example:80")
 	assert.Equal(t, http.StatusMisdirectedRequest, status)
+}
+
+// TestViewComparesFilesOfAnyTime: files of other programs may state no time, and a base is another file. Standard input is read for each page.
+func TestViewComparesFilesOfAnyTime(t *testing.T) {
+	before := profiletest.WriteFile(t, "before.folded", []byte("main;work 100\nmain;gone 50\n"))
+	after := profiletest.WriteFile(t, "after.folded", []byte("main;work 300\n"))
+	url, stop := serving(t, "view", "--base", before, after)
+	defer stop()
+	for range 2 {
+		response, err := http.Get(url) //nolint:noctx // the test ends it
+		require.NoError(t, err)
+		body, err := io.ReadAll(response.Body)
+		require.NoError(t, errors.Join(err, response.Body.Close()))
+		assert.Contains(t, string(body), `"gone"`)
+		assert.Regexp(t, `"self":\[\[[0,]*300[0,]*\],\[[0,]*(100|50),(100|50)[0,]*\]\]`, string(body))
+	}
 }
 
 func TestExitCodes(t *testing.T) {
@@ -306,12 +323,6 @@ func TestReportsStayWithinMaxMemory_V2(t *testing.T) {
 	}
 	path := profiletest.WriteFile(t, "deep", []byte(stack.String()+"leaf 1\n"))
 	succeed(t, "top", "--max-memory=64MiB", path)
-	for _, command := range []string{"view --no-browser --http localhost:99999"} {
-		code, stdout, stderr := otelprof(t, append(strings.Fields(command), "--max-memory=64MiB", path)...)
-		assert.Equal(t, exitWrong, code, command)
-		assert.Empty(t, stdout, command)
-		assert.Contains(t, stderr, "--max-memory: select less, by service, type or time", command)
-	}
 }
 
 func TestSumsThatOverflowAreRejectedOrMarked(t *testing.T) {
@@ -319,7 +330,7 @@ func TestSumsThatOverflowAreRejectedOrMarked(t *testing.T) {
 	one, two, other := profiletest.WriteFile(t, "one", []byte(most)), profiletest.WriteFile(t, "two", []byte(most)), profiletest.WriteFile(t, "other", []byte("g 1\n"))
 	for _, command := range []string{
 		"convert --format pprof " + one + " " + two, "convert --format folded " + one + " " + two, "top " + one + " " + two,
-		"top " + one + " " + other, "view --no-browser --http localhost:99999 " + one + " " + other,
+		"top " + one + " " + other,
 	} {
 		code, stdout, stderr := otelprof(t, strings.Fields(command)...)
 		assert.Equal(t, exitWrong, code, command)

@@ -175,7 +175,7 @@ func TestOnlyReadingRequestsOfItsOwnHostAreAnswered_V4(t *testing.T) {
 		assert.Equal(t, want, got.status, host)
 	}
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodOptions, "MOVE"} {
-		for _, path := range []string{"/", "/api/profile", "/p/x/saveconfig"} {
+		for _, path := range []string{"/", "/api/profile", "/saveconfig"} {
 			got := s.do(method, path, nil)
 			assert.Equal(t, http.StatusMethodNotAllowed, got.status, method)
 			assert.Equal(t, "GET, HEAD", got.header.Get("Allow"))
@@ -266,7 +266,7 @@ func TestRequestsAreCounted(t *testing.T) {
 	}
 	want := map[string]int64{"other 4xx": 0}
 	for _, path := range []string{
-		"/", "/api/services", "/api/profile", "/flamegraph", "/select", "/static", "/trace", "/p",
+		"/", "/api/services", "/api/profile", "/select", "/static", "/trace",
 		"ProfileTypes", "LabelNames", "LabelValues", "Series", "SelectMergeStacktraces", "SelectMergeSpanProfile", "SelectMergeProfile", "SelectSeries", "Diff", "GetProfileStats",
 	} {
 		want[path+" 2xx"] = 0
@@ -274,10 +274,10 @@ func TestRequestsAreCounted(t *testing.T) {
 	assert.Equal(t, want, counts())
 	s.do(http.MethodPost, "/querier.v1.QuerierService/Diff", nil)
 	want["Diff 4xx"] = 1
-	for _, path := range []string{"/", "/", "/api/profile", "/trace?id=x", "/p/x/top", "/none"} {
+	for _, path := range []string{"/", "/", "/api/profile", "/trace?id=x", "/none"} {
 		s.do(http.MethodGet, path, nil)
 	}
-	want["/ 2xx"], want["/api/profile 4xx"], want["/trace 3xx"], want["/p 4xx"], want["other 4xx"] = 2, 1, 1, 1, 1
+	want["/ 2xx"], want["/api/profile 4xx"], want["/trace 3xx"], want["other 4xx"] = 2, 1, 1, 1
 	assert.Eventually(t, func() bool { return assert.ObjectsAreEqual(want, counts()) }, time.Minute, time.Millisecond) // they are counted after the response
 	metadatatest.AssertEqualExtensionProfilesViewRejectedRequests(t, s.telemetry, []metricdata.DataPoint[int64]{{Attributes: attribute.NewSet(attribute.String("extension", "profiles_view"))}}, metricdatatest.IgnoreTimestamp())
 	for _, metric := range []string{"memory", "request_duration"} {
@@ -317,7 +317,7 @@ func TestShutdownDuringQueries_V8(t *testing.T) {
 	for range profiletest.Rounds(t, 5, 200) {
 		s := start(t, "{endpoint: 'localhost:0', directory: '"+filepath.ToSlash(dir)+"'}", componenttest.NewNopHost())
 		var clients sync.WaitGroup
-		for i, path := range []string{"/api/profile", "/flamegraph", "/", "/api/services", "/api/profile", "/api/profile"} {
+		for i, path := range []string{"/api/profile", "/?type=cpu", "/", "/api/services", "/api/profile", "/api/profile"} {
 			clients.Go(func() {
 				ctx, leave := context.WithTimeout(t.Context(), time.Duration(i)*10*time.Millisecond)
 				defer leave()
@@ -351,12 +351,12 @@ func TestForeignPagesReadNothing_A6(t *testing.T) {
 		}
 	}
 	const rpc = "/querier.v1.QuerierService/ProfileTypes"
-	for _, path := range []string{"/", "/flamegraph", "/trace/00000000000000000000000000000001", "/api/services", "/api/profile", rpc, "/static/x/page.js"} {
+	for _, path := range []string{"/", "/?type=cpu", "/trace/00000000000000000000000000000001", "/api/services", "/api/profile", rpc, "/static/x/page.js"} {
 		assert.Equal(t, http.StatusForbidden, s.do(http.MethodGet, path, header("cross-site", "no-cors", "image")).status, path)
 		assert.Equal(t, http.StatusForbidden, s.do(http.MethodGet, path, header("cross-site", "navigate", "iframe")).status, path)
 	}
 	assert.Equal(t, http.StatusForbidden, s.do(http.MethodPost, rpc, header("cross-site", "cors", "empty", "https://evil.example")).status)
-	for path, status := range map[string]int{"/": http.StatusOK, "/flamegraph": http.StatusFound, "/api/services": http.StatusForbidden, "/p/x/download": http.StatusForbidden} {
+	for path, status := range map[string]int{"/": http.StatusOK, "/?type=cpu": http.StatusOK, "/api/services": http.StatusForbidden, "/api/profile": http.StatusForbidden} {
 		assert.Equal(t, status, s.do(http.MethodGet, path, header("cross-site", "navigate", "document")).status, path)
 	}
 	assert.Equal(t, http.StatusOK, s.do(http.MethodGet, "/api/services", header("same-origin", "cors", "empty")).status)

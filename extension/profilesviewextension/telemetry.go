@@ -20,13 +20,13 @@ import (
 
 // paths are the values of the attribute path, by the pattern that a request matches. Others are otherPath.
 var paths = map[string]string{
-	"/{$}": "/", "/api/services": "/api/services", "/api/profile": "/api/profile", "/flamegraph": "/flamegraph",
+	"/{$}": "/", "/api/services": "/api/services", "/api/profile": "/api/profile",
 	"/querier.v1.QuerierService/ProfileTypes": "ProfileTypes", "/querier.v1.QuerierService/LabelNames": "LabelNames",
 	"/querier.v1.QuerierService/LabelValues": "LabelValues", "/querier.v1.QuerierService/Series": "Series",
 	"/querier.v1.QuerierService/SelectMergeStacktraces": "SelectMergeStacktraces", "/querier.v1.QuerierService/SelectMergeSpanProfile": "SelectMergeSpanProfile",
 	"/querier.v1.QuerierService/SelectMergeProfile": "SelectMergeProfile", "/querier.v1.QuerierService/SelectSeries": "SelectSeries",
 	"/querier.v1.QuerierService/Diff": "Diff", "/querier.v1.QuerierService/GetProfileStats": "GetProfileStats",
-	"/select": "/select", "/static/{hash}/{name}": "/static", "/trace": "/trace", "/trace/{id}": "/trace", "/p/{selection}/{$}": "/p", "/p/{selection}/{page}": "/p",
+	"/select": "/select", "/static/{hash}/{name}": "/static", "/trace": "/trace", "/trace/{id}": "/trace",
 }
 
 const otherPath = "other"

@@ -1,12 +1,10 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package webui shows a profile with pprof's own views: [Handler] is its web UI, [Top] its
-// table of functions. Two pages are ours. The graph limits the time of Graphviz and gives it no names
-// with a meaning in its language. The flame graph draws 100,000 boxes without a pause, and differences with both sides.
-// [Tree] is the call tree of that flame graph and of the query API's. [Prune] bounds the memory that the pages take. The file
-// text.go writes numbers, durations and times for people.
+// Package webui has what the web page and otelprof write for people: flame graphs, numbers, durations and times.
 //
-// Nothing but the profile is read. The pages that open source files or binaries and those that
-// save settings are not mounted: a profile may name any path of the host.
+// [Tree] is the call tree of flame graphs, also of those of the query API. [Prune] bounds the memory that a flame graph takes.
+// [Protect] guards an HTTP server that a browser on this computer reaches. The page itself is in the package page.
+//
+// Nothing but the profile is read: it may name any path of the host.
 package webui

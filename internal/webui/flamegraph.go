@@ -4,32 +4,15 @@
 package webui
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	_ "embed"
 	"encoding/json"
 	"html/template"
 	"math"
-	"net/http"
-	"net/url"
 	"slices"
 
 	"github.com/google/pprof/profile"
 )
-
-//go:embed flamegraph.html
-var flamegraphText string
-
-//go:embed flamegraph.css
-var flamegraphStyle string
-
-//go:embed flamegraph.js
-var flamegraphScript string
-
-var flamegraphPage = template.Must(template.New("").Parse(flamegraphText))
-
-var flamegraphPolicy = pagePolicy(flamegraphStyle, flamegraphScript)
 
 const (
 	// maxNodes bounds the boxes of a flame graph. Each is about 20 bytes of the page.
@@ -85,66 +68,40 @@ func newDrawing(t *stacks, scales []scale, few float64, difference bool) *drawin
 	return d
 }
 
-// tableRow is a function in the table of the page.
-type tableRow struct{ Name, Place, Self, SelfShare, Total, TotalShare, Before, After, Change, Relative string }
-
-// flamegraph returns the page of the flame graph of p.
-func flamegraph(p *profile.Profile, options Options) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		shown, index, err := filtered(p, r.URL.Query())
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		page, err := flamegraphOf(r.Context(), shown, index, r.URL.Query(), options)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
-		}
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.Header().Set("Content-Security-Policy", flamegraphPolicy)
-		// #nosec G705 -- html/template and Marshal have escaped it
-		_, _ = w.Write(page) // an error is that of the client's connection
-	}
+// FlameGraph is what a page shows of the stacks of a profile.
+type FlameGraph struct {
+	// Data is for the script.
+	Data template.JS
+	// Functions are those with the largest values of their own, or of a difference the largest changes.
+	Functions []Function
+	// Difference: there is a base. Few is the value of both sides together below which a change is grey.
+	Difference bool
+	Few        string
 }
 
-func flamegraphOf(ctx context.Context, p *profile.Profile, index int, query url.Values, options Options) ([]byte, error) {
+// Function is one in the table of a page.
+type Function struct{ Name, Place, Self, SelfShare, Total, TotalShare, Before, After, Change, Relative string }
+
+// NewFlameGraph returns the flame graph of a sample type of p, whose functions it gives the names by which they are shown.
+func NewFlameGraph(ctx context.Context, p *profile.Profile, index int) (*FlameGraph, error) {
+	NameFunctions(p)
 	t, err := newStacks(ctx, p, index)
 	if err != nil {
 		return nil, err
 	}
 	sampleType, total := p.SampleType[index], t.functions[Root].total
-	difference := total[1] > 0 || slices.ContainsFunc(p.Sample, (*profile.Sample).DiffBaseSample)
+	g := &FlameGraph{Difference: total[1] > 0 || slices.ContainsFunc(p.Sample, (*profile.Sample).DiffBaseSample)}
 	scales := scalesOf(sampleType.Unit)
-	table := t.table(scales, difference)
+	g.Functions = t.table(scales, g.Difference)
 	t.Fold(maxNodes-1, "(other)")
 	few := fewPart * float64(max(total[0], total[1]))
 	if value := valueOfSample(p, sampleType); value > 0 {
 		few = fewSamples * float64(value)
 	}
-	data, err := json.Marshal(newDrawing(t, scales, few, difference))
-	if err != nil {
-		return nil, err
-	}
-	var page bytes.Buffer
-	err = flamegraphPage.Execute(&page, map[string]any{
-		"Title": cmp.Or(options.Title, sampleType.Type), "Banner": options.Banner,
-		"Views": views(), "Query": template.URL(query.Encode()), // #nosec G203 -- Encode escapes keys and values
-		"SampleTypes": p.SampleType, "SampleType": sampleType.Type, "Filters": filtersOf(query),
-		"Total": totalRow(total, total, scales), "Difference": difference, "Few": quantity(few, scales), "Table": table,
-		"Style":  template.CSS(flamegraphStyle), // #nosec G203 -- it is ours
-		"Data":   template.JS(data),             // #nosec G203 -- Marshal escapes what ends a script
-		"Script": template.JS(flamegraphScript), // #nosec G203 -- it is ours
-	})
-	return page.Bytes(), err
-}
-
-// views are the other pages. That of the graph is hidden without Graphviz.
-func views() []string {
-	if hasGraphviz() {
-		return []string{"top", "peek", "graph"}
-	}
-	return []string{"top", "peek"}
+	g.Few = quantity(few, scales)
+	data, err := json.Marshal(newDrawing(t, scales, few, g.Difference))
+	g.Data = template.JS(data) // #nosec G203 -- Marshal escapes what ends a script
+	return g, err
 }
 
 // valueOfSample returns the value of one sample, 0 if it is not known.
@@ -159,7 +116,7 @@ func valueOfSample(p *profile.Profile, t *profile.ValueType) int64 {
 }
 
 // table returns the functions with the largest values of their own, or with the largest changes.
-func (t *stacks) table(scales []scale, difference bool) (rows []tableRow) {
+func (t *stacks) table(scales []scale, difference bool) (rows []Function) {
 	order := make([]int, 0, len(t.functions))
 	for i := 1; i < len(t.functions); i++ {
 		order = append(order, i)
@@ -183,9 +140,9 @@ func (t *stacks) table(scales []scale, difference bool) (rows []tableRow) {
 }
 
 // totalRow writes the total of a function.
-func totalRow(total, all Sides, scales []scale) tableRow {
+func totalRow(total, all Sides, scales []scale) Function {
 	change := float64(total[0]) - float64(total[1])
-	row := tableRow{
+	row := Function{
 		Total: quantity(total.weight(), scales), TotalShare: percentage(total.weight(), all.weight()),
 		Before: quantity(float64(total[1]), scales), After: quantity(float64(total[0]), scales),
 		Change: quantity(change, scales), Relative: "new",
@@ -197,15 +154,4 @@ func totalRow(total, all Sides, scales []scale) tableRow {
 		row.Relative = percentage(change, float64(total[1]))
 	}
 	return row
-}
-
-// filter is a parameter of pprof's menu Refine.
-type filter struct{ Key, Name, Value string }
-
-func filtersOf(query url.Values) (filters []filter) {
-	for _, f := range []filter{{Key: "f", Name: "Focus"}, {Key: "i", Name: "Ignore"}, {Key: "h", Name: "Hide"}, {Key: "s", Name: "Show"}, {Key: "sf", Name: "Show from"}} {
-		f.Value = query.Get(f.Key)
-		filters = append(filters, f)
-	}
-	return filters
 }

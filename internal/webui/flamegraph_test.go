@@ -7,11 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
-	"net/http/httptest"
-	"net/url"
-	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/google/pprof/profile"
@@ -29,18 +24,12 @@ type drawing struct {
 	Self            [][]int64
 }
 
-func flameGraph(t *testing.T, p *profile.Profile, query string) (page string, d drawing) {
+func flameGraph(t *testing.T, p *profile.Profile) (g *webui.FlameGraph, d drawing) {
 	t.Helper()
-	handler, err := webui.Handler(p, webui.Options{})
+	g, err := webui.NewFlameGraph(t.Context(), p, len(p.SampleType)-1)
 	require.NoError(t, err)
-	w := httptest.NewRecorder()
-	webui.Protect(handler, func(*http.Request) bool { return false }).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/flamegraph"+query, nil))
-	require.Equal(t, http.StatusOK, w.Code, w.Body)
-	assert.NotContains(t, w.Header().Get("Content-Security-Policy"), "unsafe")
-	_, text, _ := strings.Cut(w.Body.String(), `id="data">`)
-	text, _, _ = strings.Cut(text, "</script>")
-	require.NoError(t, json.Unmarshal([]byte(text), &d))
-	return w.Body.String(), d
+	require.NoError(t, json.Unmarshal([]byte(g.Data), &d))
+	return g, d
 }
 
 // sums returns the values of all paths.
@@ -80,7 +69,7 @@ func TestFlameGraphHasTheValuesOfAllStacks(t *testing.T) {
 				want[1][path] -= v
 			}
 		}
-		_, d := flameGraph(t, p, "")
+		_, d := flameGraph(t, p)
 		for side := range want {
 			if side < len(d.Self) {
 				assert.Equal(t, want[side], d.sums(side))
@@ -103,7 +92,7 @@ func TestFlameGraphFoldsTheSmallestBoxes(t *testing.T) {
 		p.Sample = append(p.Sample, &profile.Sample{Location: []*profile.Location{l, top}, Value: []int64{int64(i + 1)}})
 		total += int64(i + 1)
 	}
-	page, d := flameGraph(t, p, "")
+	g, d := flameGraph(t, p)
 	assert.LessOrEqual(t, len(d.Frames), 200_001)
 	sum, sums := int64(0), d.sums(0)
 	for _, v := range sums {
@@ -111,36 +100,5 @@ func TestFlameGraphFoldsTheSmallestBoxes(t *testing.T) {
 	}
 	assert.Equal(t, total, sum)
 	assert.Positive(t, sums[fmt.Sprintf("\n0x%x\n(other)", leaves+1)])
-	assert.Contains(t, page, fmt.Sprintf(`<bdi class="name">0x%x</bdi>`, leaves), "the table without a script")
-}
-
-func TestFlameGraphIsFiltered(t *testing.T) {
-	p := profiletest.Workloads()[0].Pprof(1)
-	_, all := flameGraph(t, p, "")
-	name := all.Names[len(all.Names)-1]
-	_, focused := flameGraph(t, p, "?f="+url.QueryEscape(regexp.QuoteMeta(name)))
-	assert.Less(t, len(focused.Frames), len(all.Frames))
-	assert.Contains(t, focused.Names, name)
-}
-
-// TestHostilePatternsOfAPageAreRejected_A2: pprof compiles each part of tf and ti alone.
-func TestHostilePatternsOfAPageAreRejected_A2(t *testing.T) {
-	handler, err := webui.Handler(profiletest.HeapPprof(1, 2, 3, 4), webui.Options{})
-	require.NoError(t, err)
-	hostile := strings.Repeat("(x?){1000}", 10)
-	for key, expression := range map[string]string{
-		"f": hostile, "i": hostile, "h": hostile, "s": hostile, "sf": hostile, "prunefrom": hostile, "ts": hostile, "th": hostile,
-		"tf": hostile, "ti": `key=\Q,` + hostile + `,\E`,
-	} {
-		for _, page := range []string{"top", "peek", "flamegraph", "graph", ""} {
-			w := httptest.NewRecorder()
-			handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/"+page+"?"+url.Values{key: {expression}}.Encode(), nil))
-			assert.Equal(t, http.StatusBadRequest, w.Code, key)
-			assert.Contains(t, w.Body.String(), key+": ")
-			assert.Contains(t, w.Body.String(), "must have at most 10000 instructions in total")
-		}
-	}
-	w := httptest.NewRecorder()
-	handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/top?f=main.*&tf=key=a,b|c", nil))
-	assert.Equal(t, http.StatusOK, w.Code)
+	assert.Equal(t, fmt.Sprintf("0x%x", leaves), g.Functions[0].Name, "the table has what is folded")
 }

@@ -11,12 +11,9 @@ import (
 )
 
 // RenderingFactor is how many times the Size of a profile a page of it takes at most, while it is made.
-const RenderingFactor = 10
+const RenderingFactor = 12
 
-// TopFactor is how many times the Size of a profile Top takes at most.
-const TopFactor = 3
-
-// Size estimates the bytes that Handler keeps of p.
+// Size estimates the bytes of p.
 func Size(p *profile.Profile) int64 {
 	size := int64(0)
 	for _, s := range p.Sample {
@@ -28,7 +25,7 @@ func Size(p *profile.Profile) int64 {
 	for _, f := range p.Function {
 		size += 240 + int64(len(f.Name)+len(f.SystemName)+len(f.Filename))*2
 	}
-	return 2 * size // pprof keeps a copy in its encoding, and the graph another one
+	return size
 }
 
 func sampleSize(s *profile.Sample) int64 {

@@ -92,3 +92,10 @@ func address(l *profile.Location) string {
 	}
 	return sampletypes.AddressName(l.Mapping.File, l.Address)
 }
+
+// NameFunctions gives the functions of p the names by which they are shown.
+func NameFunctions(p *profile.Profile) {
+	for _, f := range p.Function {
+		f.Name = sampletypes.FunctionName(f.Name, f.SystemName)
+	}
+}

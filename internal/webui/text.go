@@ -42,15 +42,18 @@ func Cores(v float64) string {
 	return strconv.FormatFloat(v, 'f', decimals, 64) + " " + prefixes[i] + "cores"
 }
 
+// leastRate is the least number per second, minute or hour that Rate writes as such.
+const leastRate = 0.1
+
 // Rate writes what values with a unit are per second: CPU time as cores, and little by minute or hour.
 func Rate(sampleType, unit string, perSecond float64) string {
-	const seconds, least = 60, 0.1
+	const seconds = 60
 	switch v := math.Abs(perSecond); {
 	case sampleType == "cpu" && IsNanoseconds(unit):
 		return Cores(perSecond / 1e9)
-	case v == 0 || v >= least:
+	case v == 0 || v >= leastRate:
 		return Quantity(unit, perSecond) + "/s"
-	case v*seconds >= least:
+	case v*seconds >= leastRate:
 		return Quantity(unit, perSecond*seconds) + "/min"
 	default:
 		return Quantity(unit, perSecond*seconds*seconds) + "/h"
@@ -111,3 +114,12 @@ func Ago(d time.Duration) string {
 		return fmt.Sprintf("%d d ago", int(d.Hours()/24))
 	}
 }
+
+// Printable returns text as a terminal can show it: control characters other than tabs, which symbols of the kernel have,
+// and invalid bytes are escaped as in Go.
+func Printable(text string) string {
+	quoted := strconv.Quote(text)
+	return unquote.Replace(quoted[1 : len(quoted)-1])
+}
+
+var unquote = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\t`, "\t")

@@ -6,6 +6,7 @@ package webui
 import (
 	"math"
 	"strconv"
+	"strings"
 )
 
 // scale is a unit as readers write it, with the space before it. The script of the flame graph has the scales of a
@@ -39,13 +40,19 @@ func scalesOf(unit string) []scale {
 
 // quantity writes a value with three digits, and its unit.
 func quantity(v float64, scales []scale) string {
+	chosen := scaleFor(v, scales)
+	return digits(v/chosen.Size) + chosen.Name
+}
+
+// scaleFor returns the largest unit that is not above a value.
+func scaleFor(v float64, scales []scale) scale {
 	chosen := scales[0]
 	for _, s := range scales {
 		if s.Size <= math.Abs(v) {
 			chosen = s
 		}
 	}
-	return digits(v/chosen.Size) + chosen.Name
+	return chosen
 }
 
 // percentage writes the share of a value.
@@ -63,4 +70,54 @@ func digits(v float64) string {
 		return strconv.FormatFloat(v, 'f', 0, 64)
 	}
 	return strconv.FormatFloat(v, 'g', 3, 64)
+}
+
+// Tick is a value of an axis.
+type Tick struct {
+	Value float64
+	Text  string
+}
+
+// Ticks returns round values from 0 up to the first that is not below highest, all in one unit. Those of a rate are of Rate.
+func Ticks(sampleType, unit string, isRate bool, highest float64) []Tick {
+	const most = 4 // above 0
+	size, name := axisUnit(sampleType, unit, isRate, highest)
+	if highest <= 0 {
+		return []Tick{{0, "0"}, {size, "1" + name}}
+	}
+	step := math.Pow(10, math.Floor(math.Log10(highest/size/most)))
+	for _, factor := range []float64{1, 2, 5, 10} {
+		if step*factor*most >= highest/size*(1-1e-9) {
+			step *= factor
+			break
+		}
+	}
+	ticks := []Tick{{0, "0"}}
+	for i := 1.0; ticks[len(ticks)-1].Value < highest*(1-1e-9); i++ {
+		ticks = append(ticks, Tick{i * step * size, digits(i*step) + name})
+	}
+	return ticks
+}
+
+// axisUnit returns the unit in which Rate or Quantity writes a value, with its size.
+func axisUnit(sampleType, unit string, isRate bool, v float64) (size float64, name string) {
+	if !isRate {
+		chosen := scaleFor(v, scalesOf(unit))
+		return chosen.Size, chosen.Name
+	}
+	if sampleType == "cpu" && IsNanoseconds(unit) {
+		text := Cores(v / 1e9)
+		_, name, _ = strings.Cut(text, " ")
+		return map[string]float64{"cores": 1e9, "mcores": 1e6, "µcores": 1e3, "ncores": 1}[name], " " + name
+	}
+	per, factor := "/s", 1.0
+	switch {
+	case v == 0 || v >= leastRate:
+	case v*60 >= leastRate:
+		per, factor = "/min", 60
+	default:
+		per, factor = "/h", 3600
+	}
+	chosen := scaleFor(v*factor, scalesOf(unit))
+	return chosen.Size / factor, chosen.Name + per
 }

@@ -37,6 +37,9 @@ type Catalog struct {
 
 	mu    sync.Mutex
 	lists *simplelru.LRU[reach, *lister]
+
+	given  *query.Source // unless it is nil, it is what is shown, in place of a store
+	extent Extent        // of given
 }
 
 // reach is how far a list goes back: log2 of hours.
@@ -84,10 +87,21 @@ func New(directory string, memory Memory, options archive.Options) (*Catalog, er
 	return c, nil
 }
 
+// Given returns the catalog of a source, which is read for each query. extent is that of its Profiles.
+func Given(source *query.Source, extent Extent) *Catalog {
+	c := &Catalog{given: source, extent: extent, options: source.Options}
+	c.listing, c.close = context.WithCancel(context.Background())
+	c.lists, _ = simplelru.NewLRU[reach, *lister](1, nil) // an error would be of the number
+	return c
+}
+
 // Memory returns the bytes that lists, indexes and blocks take.
 func (c *Catalog) Memory() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.given != nil { // its memory is its owner's
+		return 0
+	}
 	return c.sizeOfLists() + c.store.Memory()
 }
 
@@ -103,7 +117,9 @@ func (c *Catalog) sizeOfLists() (size int64) {
 func (c *Catalog) Close() {
 	c.close()
 	c.working.Wait()
-	c.store.Close()
+	if c.store != nil {
+		c.store.Close()
+	}
 }
 
 // lister returns the one of a reach. Others are dropped if their lists take too much memory.
@@ -177,6 +193,9 @@ func (e *Extent) add(first, last time.Time) {
 
 // Extent is that of all Profiles, by the names of files: it is to the second, and Last is an end. It lists all files.
 func (c *Catalog) Extent(ctx context.Context) (all Extent, err error) {
+	if c.given != nil {
+		return c.extent, nil
+	}
 	segments, err := c.Live(ctx, &query.Selection{})
 	if err != nil && ctx.Err() != nil {
 		return all, err
@@ -269,6 +288,11 @@ func (m *Missing) add(err error) error {
 
 // Source is for queries. missed gets what cannot be read.
 func (c *Catalog) Source(missed *Missing) *query.Source {
+	if c.given != nil {
+		source := *c.given
+		source.Failed = missed.add
+		return &source
+	}
 	return &query.Source{Stores: []query.Lister{c}, Options: c.options, Failed: missed.add}
 }
 
@@ -277,7 +301,10 @@ const maxLabelFiles = 20
 
 // Labels returns attributes of the files that may have selected Profiles, not all of many files.
 func (c *Catalog) Labels(ctx context.Context, sel *query.Selection) (*labels.Set, error) {
-	segments, _ := c.Live(ctx, sel) // other parts of the page say the error
+	if c.given != nil {
+		return c.Source(&Missing{}).Labels(ctx, sel) // other parts of the page say the errors
+	}
+	segments, _ := c.Live(ctx, sel)
 	end := func(s *store.Segment) int64 {
 		if s.Partial {
 			return math.MaxInt64

@@ -4,6 +4,7 @@
 package page
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +12,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/pprof/profile"
 	"github.com/klauspost/compress/gzhttp"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
@@ -73,16 +73,16 @@ func (p *Page) apiServices(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	totals, missed, err := p.totals(r.Context(), scopeOf(r.Context(), params.selected), p.room())
+	found, err := totalsOf(r.Context(), p.catalog, scopeOf(r.Context(), params.selected), p.room())
 	if err != nil {
 		return err
 	}
-	rows := make([]apiRow, len(totals))
-	for i, t := range totals {
+	rows := make([]apiRow, len(found.groups))
+	for i, t := range found.groups {
 		rows[i] = rowOf(t, params.selected)
 	}
 	unread := []unreadPart{}
-	for _, err := range missed.Failed {
+	for _, err := range found.missed.Failed {
 		part := unreadPart{Error: err.Error()}
 		if of, ok := errors.AsType[*archive.Error](err); ok {
 			part = unreadPart{of.File, of.Record, of.Services, of.InFile()}
@@ -103,9 +103,21 @@ func (p *Page) apiProfile(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	merged, notes, err := p.pprof(r, params, false)
+	compared, notes, err := p.compare(r.Context(), params.selected, params.base)
 	if err != nil {
 		return err
+	}
+	merged, err := compared.Pprof(false)
+	if err != nil {
+		return err
+	}
+	if of := compared.Shown(); params.base != nil {
+		notes = append(notes, fmt.Sprintf("Difference to the base, %s, multiplied by %.4g: they differ as their rates", spanText(params.base), of.Factor()))
+		if of.Basis == query.Rates {
+			write := kind{SampleType: of.Type, Unit: of.Unit}.value
+			notes = append(notes, fmt.Sprintf("%s: %s, profiled %s of the time of the processes; base: %s, profiled %s", of.Type,
+				write(of.New.Rate), webui.Percent(of.New.Coverage()), write(of.Base.Rate), webui.Percent(of.Base.Coverage())))
+		}
 	}
 	merged.Comments = append(merged.Comments, notes...)
 	w.Header().Set("Content-Type", "application/octet-stream")
@@ -115,12 +127,10 @@ func (p *Page) apiProfile(w http.ResponseWriter, r *http.Request) error {
 	return query.WritePprof(w, merged)
 }
 
-// pprof returns the selected profiles as one, minus those of the base, and notes for the reader. apart is
-// that of query.Difference.
-func (p *Page) pprof(r *http.Request, params *params, apart bool) (merged *profile.Profile, notes []string, err error) {
+// compare compares the selected profiles with those of the base, unless that is nil, with notes for the reader.
+func (p *Page) compare(ctx context.Context, selected, base *query.Selection) (compared *query.Comparison, notes []string, err error) {
 	var missed catalog.Missing
-	source := p.catalog.Source(&missed)
-	compared, err := query.Compare(r.Context(), source, params.selected, source, params.base)
+	compared, err = query.Compare(ctx, p.catalog.Source(&missed), selected, p.base.Source(&missed), base)
 	notes = missed.Notes()
 	switch {
 	case errors.Is(err, query.ErrEmpty) && len(missed.Failed) > 0:
@@ -128,16 +138,5 @@ func (p *Page) pprof(r *http.Request, params *params, apart bool) (merged *profi
 	case err != nil:
 		return nil, nil, err
 	}
-	notes = append(notes, compared.Notes...)
-	if params.base != nil {
-		of := compared.Shown()
-		notes = append(notes, fmt.Sprintf("Difference to the base, %s, multiplied by %.4g: they differ as their rates", spanText(params.base), of.Factor()))
-		if of.Basis == query.Rates {
-			write := kind{SampleType: of.Type, Unit: of.Unit}.value
-			notes = append(notes, fmt.Sprintf("%s: %s, profiled %s of the time of the processes; base: %s, profiled %s", of.Type,
-				write(of.New.Rate), webui.Percent(of.New.Coverage()), write(of.Base.Rate), webui.Percent(of.Base.Coverage())))
-		}
-	}
-	merged, err = compared.Pprof(apart)
-	return merged, notes, err
+	return compared, append(notes, compared.Notes...), nil
 }

@@ -6,11 +6,13 @@ package page
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -36,10 +38,35 @@ func (o *offered) add(k *contents.Key) {
 	o.types[k.Service][kindOf(k).selector()] = true
 }
 
-// names returns the names of labels.
+// names returns the names of labels, those first by which a person is likely to group: they have a few values that are no numbers.
 func (o *offered) names() []string {
 	all, _ := o.labels.Names()
-	return slices.DeleteFunc(all, func(name string) bool { return query.IsKeyLabel(name) || len(name) > maxOptionName })
+	all = slices.DeleteFunc(all, func(name string) bool { return query.IsKeyLabel(name) || len(name) > maxOptionName })
+	rank := make(map[string]int, len(all))
+	for _, name := range all {
+		values, complete := o.labels.Values(name)
+		switch {
+		case !slices.ContainsFunc(values, func(value string) bool { _, err := strconv.ParseFloat(value, 64); return err != nil }):
+			rank[name] = 3
+		case !complete || len(values) > maxValues:
+			rank[name] = 2
+		case len(values) == 1:
+			rank[name] = 1
+		}
+	}
+	slices.SortStableFunc(all, func(a, b string) int { return cmp.Compare(rank[a], rank[b]) })
+	return all
+}
+
+// typesOf returns selectors of the types of services, or of all.
+func (o *offered) typesOf(services []string) []string {
+	types := map[string]bool{}
+	for service, its := range o.types {
+		if len(services) == 0 || slices.Contains(services, service) {
+			maps.Copy(types, its)
+		}
+	}
+	return slices.Sorted(maps.Keys(types))
 }
 
 // filters returns labels with values, as the parameter label has them: not all of many.
@@ -71,14 +98,15 @@ func (p *Page) offer(ctx context.Context, params *params) (*offered, error) {
 
 // bar is the form at the top of a page: it says what the page shows, and of which time.
 type bar struct {
-	View    string // the page that shows the choices
-	Keep    string // the parameters that it does not change, as a query
-	Selects []dropdown
-	Labels  []string // that exist, as the parameter label has them
-	Path    string   // of the links of Filters
-	Filters []link   // labels that select profiles, each with the query without it
-	Search  bool
-	Param   func(string) string
+	View     string // the page that shows the choices
+	Keep     string // the parameters that it does not change, as a query
+	Selects  []dropdown
+	Labels   []string // that exist, as the parameter label has them
+	Path     string   // of the links of Filters
+	Filters  []link   // labels that select profiles, each with the query without it
+	Search   bool
+	From, To time.Time
+	Param    func(string) string
 }
 
 // dropdown is a list of options, one of which is the current one.
@@ -97,9 +125,8 @@ type option struct {
 
 // views are the pages with a bar.
 const (
-	viewOverview   = "overview"
-	viewFlamegraph = "flamegraph"
-	viewTrace      = "trace"
+	viewExplore = "explore"
+	viewTrace   = "trace"
 )
 
 // ofBar are the parameters that the bar sets.
@@ -110,26 +137,25 @@ func (p *params) bar(view string, found *offered) *bar {
 	for _, key := range ofBar {
 		kept.Del(key)
 	}
-	b := &bar{View: view, Keep: kept.Encode(), Search: view == viewOverview, Param: p.Param, Labels: found.filters(), Path: p.pathOf(view), Filters: p.filters()}
-	types := map[string]bool{}
-	for service, its := range found.types {
-		if len(p.selected.Services) == 0 || slices.Contains(p.selected.Services, service) {
-			maps.Copy(types, its)
-		}
-	}
+	b := &bar{View: view, Keep: kept.Encode(), Param: p.Param, Labels: found.filters(), Path: p.pathOf(view), Filters: p.filters(), From: p.selected.From, To: p.selected.To}
 	b.Selects = []dropdown{
 		{Label: "Service", Options: p.names("service", "All services", slices.Sorted(maps.Keys(found.types)))},
-		{Label: "Type", Options: p.names("type", "All types", slices.Sorted(maps.Keys(types)))},
-		{Label: "Range", Options: p.ranges()},
+		{Label: "Type", Options: p.names("type", "All types", found.typesOf(p.selected.Services))},
 	}
-	if view != viewTrace {
-		b.Selects = append(b.Selects, dropdown{Label: "Compare with", Options: p.comparisons()})
-	}
-	if view == viewOverview {
+	if view == viewExplore {
 		b.Selects = append(b.Selects, dropdown{Label: "Group by", Options: p.names("by", "Service", found.names())})
-		b.Selects = append(b.Selects, dropdown{Label: "Refresh", Options: p.refreshes(), Scripted: true})
+	}
+	b.Selects = append(b.Selects, dropdown{Label: "Range", Options: p.ranges()})
+	if view == viewExplore {
+		b.Selects = append(b.Selects, dropdown{Label: "Compare with", Options: p.comparisons()}, dropdown{Label: "Refresh", Options: p.refreshes(), Scripted: true})
 	}
 	return b
+}
+
+// types replaces the options of the type.
+func (b *bar) types(options []option) {
+	i := slices.IndexFunc(b.Selects, func(d dropdown) bool { return d.Label == "Type" })
+	b.Selects[i].Options = options
 }
 
 // Bounds of the options of a page. Others are found by the search.
@@ -193,6 +219,7 @@ const (
 
 // comparisons are with earlier ranges, and with the current base.
 func (p *params) comparisons() []option {
+	isRange := p.values.Has("base_from") || p.values.Has("base_to")
 	options := []option{{Text: "nothing", Current: p.base == nil}}
 	length, found := p.selected.To.Sub(p.selected.From), p.base == nil
 	for _, c := range []struct {
@@ -206,11 +233,24 @@ func (p *params) comparisons() []option {
 		found = found || current
 	}
 	if !found {
-		set := url.Values{}
+		set, o := url.Values{}, option{Current: true}
+		var parts []string
 		for _, key := range selectingBase {
-			set.Set(key, p.values.Get(key))
+			if values := p.values[key]; len(values) > 0 {
+				set[key] = values
+				if key == "base_service" || key == "base_label" {
+					parts = append(parts, values...)
+				}
+			}
 		}
-		options = append(options, option{Text: spanText(p.base), Set: set.Encode(), Current: true, From: p.base.From, To: p.base.To})
+		if o.Set = set.Encode(); isRange && len(parts) == 0 {
+			o.From, o.To = p.base.From, p.base.To
+		}
+		if isRange {
+			parts = append(parts, spanText(p.base))
+		}
+		o.Text = strings.Join(parts, ", ")
+		options = append(options, o)
 	}
 	return options
 }
@@ -228,13 +268,11 @@ func (p *params) refreshes() (options []option) {
 }
 
 // ofSelect are the parameters of the bar's form.
-var ofSelect = []string{"view", "keep", "set", "q", "label", "from", "to", "base_from", "base_to"}
+var ofSelect = slices.Concat([]string{"view", "keep", "set", "q", "label", "last", "from_at", "to_at", "base_from_at", "base_to_at"}, []string{"from", "to"}, selectingBase)
 
 // pathOf returns the path of a page.
 func (p *params) pathOf(view string) string {
 	switch view {
-	case viewFlamegraph:
-		return "/flamegraph"
 	case viewTrace:
 		return "/trace/" + url.PathEscape(cmp.Or(p.Param("trace_id"), "none"))
 	default:
@@ -245,6 +283,9 @@ func (p *params) pathOf(view string) string {
 // choose redirects from the bar to the page of its choices.
 func (p *Page) choose(w http.ResponseWriter, r *http.Request) error {
 	form, chosen := r.URL.Query(), url.Values{}
+	if err := readTimes(form); err != nil {
+		return err
+	}
 	for _, query := range append(form["set"], form.Get("keep")) {
 		values, err := url.ParseQuery(query)
 		if err != nil {
@@ -258,7 +299,7 @@ func (p *Page) choose(w http.ResponseWriter, r *http.Request) error {
 		if !slices.ContainsFunc(keys, func(key string) bool { return form.Get(key) != "" }) {
 			continue
 		}
-		for _, key := range keys { // times that are written count more than the options
+		for _, key := range keys { // what is written counts more than the options
 			chosen.Del(key)
 			if text := strings.TrimSpace(form.Get(key)); text != "" {
 				chosen.Set(key, text)
@@ -289,5 +330,31 @@ func (p *Page) choose(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Cache-Control", "no-store")
 	// #nosec G710 -- the path is one of ours
 	http.Redirect(w, r, path+"?"+chosen.Encode(), http.StatusFound)
+	return nil
+}
+
+// readTimes replaces the times of date pickers, which are in UTC unless the script has replaced them, and the length of a range up to now.
+func readTimes(form url.Values) error {
+	for _, key := range []string{"from", "to", "base_from", "base_to"} {
+		text := form.Get(key + "_at")
+		if text == "" {
+			continue
+		}
+		var at time.Time
+		var err error
+		for _, layout := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05"} { // fractions of seconds are accepted, too
+			if at, err = time.Parse(layout, text); err == nil {
+				break
+			}
+		}
+		if err != nil {
+			return wrong(key+"_at", text, errors.New("must be a time such as 2006-01-02T15:04"))
+		}
+		form.Set(key, at.Format(time.RFC3339Nano))
+	}
+	if last := strings.TrimPrefix(strings.TrimSpace(form.Get("last")), "-"); last != "" {
+		form.Set("from", "-"+last)
+		form.Del("to")
+	}
 	return nil
 }

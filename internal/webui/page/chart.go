@@ -4,9 +4,11 @@
 package page
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
+	"html/template"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,48 +16,79 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
 
-// A chart has at most maxBuckets bars.
+// A chart has about maxBars slots, and maxLines lines of values.
 const (
-	maxBuckets  = 60
-	chartHeight = 28
-	maxTicks    = 4
+	maxBars  = 60
+	maxTicks = 5
+	maxLines = 8
+	// chartWidth and chartHeight are the coordinates of a chart. The page stretches it.
+	chartWidth  = 1000
+	chartHeight = 100
 )
 
-var bucketLengths = []time.Duration{
+var slotLengths = []time.Duration{
 	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
 	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
 	time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
 }
 
-// roundUp returns the least length of a bucket that is not below least.
+// roundUp returns the least length of a slot that is not below least.
 func roundUp(least time.Duration) time.Duration {
-	for _, bucket := range bucketLengths {
-		if bucket >= least {
-			return bucket
+	for _, length := range slotLengths {
+		if length >= least {
+			return length
 		}
 	}
 	days := (least + 24*time.Hour - 1) / (24 * time.Hour)
 	return days * 24 * time.Hour //nolint:durationcheck // a number of days
 }
 
-// barSize estimates the bytes of a bar with its part of the path.
-const barSize = 128
+// slotSize estimates the bytes of a slot of a line, with its part of the path and its text.
+const slotSize = 192
 
-// bars returns how long a bar of a range is, and how many there are.
-func bars(sel *query.Selection) (length time.Duration, n int) {
-	all := sel.To.Sub(sel.From)
-	length = roundUp(all / maxBuckets)
-	return length, int((all + length - 1) / length)
+// axis divides a range into slots that start at round times. The first and the last one may be in it in part.
+type axis struct {
+	from, to time.Time
+	steps    query.Steps
 }
 
-// steps returns the bars of a total in a range, NaN for a gap.
-func (t *total) steps(sel *query.Selection) []float64 {
-	length, n := bars(sel)
-	values := slices.Repeat([]float64{math.NaN()}, n)
+func axisOf(sel *query.Selection) *axis {
+	length := roundUp(sel.To.Sub(sel.From) / maxBars)
+	first := sel.From.Truncate(length)
+	count := int((sel.To.Sub(first) + length - 1) / length)
+	return &axis{sel.From, sel.To, query.Steps{From: first, Length: length, Count: count}}
+}
+
+// like returns the axis of another range with the same slots, counted from its start.
+func (a *axis) like(sel *query.Selection) *axis {
+	shifted := *a
+	shifted.from, shifted.to = sel.From, sel.To
+	shifted.steps.From = sel.From.Add(a.steps.From.Sub(a.from))
+	return &shifted
+}
+
+// place returns where a time is, from 0 to chartWidth.
+func (a *axis) place(t time.Time) float64 {
+	share := float64(t.Sub(a.from)) / float64(a.to.Sub(a.from))
+	return chartWidth * min(1, max(0, share))
+}
+
+// slot returns the places of the start and the end of a slot.
+func (a *axis) slot(i int) (start, end float64) {
+	at := a.steps.From.Add(time.Duration(i) * a.steps.Length)
+	return a.place(at), a.place(at.Add(a.steps.Length))
+}
+
+// values returns the rate or level of each slot, NaN for one without data.
+func (a *axis) values(t *total) []float64 {
+	values := make([]float64, a.steps.Count)
+	for i := range values {
+		values[i] = math.NaN()
+	}
 	if t.series == nil {
 		return values
 	}
-	for i, step := range t.series.Steps(uint64(sel.From.UnixNano()), uint64(length), n) {
+	for i, step := range t.series.Steps(uint64(max(0, a.steps.From.UnixNano())), uint64(a.steps.Length), a.steps.Count) {
 		if step.Data > 0 {
 			values[i] = step.Rate
 		}
@@ -63,54 +96,122 @@ func (t *total) steps(sel *query.Selection) []float64 {
 	return values
 }
 
-// drawing is a chart as a page shows it.
-type drawing struct {
+// chart is rates or levels over time, as a page shows them.
+type chart struct {
 	Label, Highest string
-	Bars           int    // how many there may be
-	Path           string // of SVG, in which a bar is 1 wide
-	Ticks          []tick
-	// From is the start, and Step the length of a bar, in milliseconds, as in JavaScript.
-	From, To, Step int64
+	Lines          []*line
+	YTicks, XTicks []tick
+	// First is the start of the first slot, and Step the length of one, in milliseconds, as in JavaScript.
+	From, To, First, Step int64
+	Query                 template.URL // of the profiles, without a range
+	Texts                 template.JS  // of each line, with the text of each slot
 }
 
-// tick is a place on the axis of time, in percent.
+// line is one of a chart.
+type line struct {
+	Name, Class string
+	Path        string // of SVG
+	Bars        bool
+	values      []float64
+}
+
+// tick is a place on an axis, in percent.
 type tick struct {
 	At   float64
 	Time time.Time
 	Text string
 }
 
-// draw draws the rate, or the level, over time.
-func (t *total) draw(sel *query.Selection) *drawing {
-	values := t.steps(sel)
-	bar, _ := bars(sel)
+// newChart draws lines whose values are of a kind.
+func newChart(a *axis, of kind, lines ...*line) *chart {
 	highest := 0.0
-	for _, v := range values {
-		if !math.IsNaN(v) {
-			highest = max(highest, v)
+	for _, l := range lines {
+		for _, v := range l.values {
+			if !math.IsNaN(v) {
+				highest = max(highest, v)
+			}
 		}
 	}
+	ticks := webui.Ticks(of.SampleType, of.Unit, !of.Snapshot, highest)
+	top := ticks[len(ticks)-1].Value
+	text := of.value(highest)
+	c := &chart{
+		Label:   fmt.Sprintf("%s by %s, highest %s", of.SampleType, webui.Length(a.steps.Length), text),
+		Highest: text, Lines: lines, XTicks: timeTicks(a.from, a.to),
+		From: a.from.UnixMilli(), To: a.to.UnixMilli(), First: a.steps.From.UnixMilli(), Step: a.steps.Length.Milliseconds(),
+	}
+	for _, t := range ticks {
+		c.YTicks = append(c.YTicks, tick{At: 100 - 100*t.Value/top, Text: t.Text})
+	}
+	for _, l := range lines {
+		if l.Bars {
+			l.Path = a.bars(l.values, top)
+		} else {
+			l.Path = a.steppedPath(l.values, top)
+		}
+	}
+	c.Texts = textsOf(of, lines)
+	return c
+}
+
+// textsOf writes the values of lines for the script.
+func textsOf(k kind, lines []*line) template.JS {
+	type texts struct {
+		Name   string   `json:"name"`
+		Values []string `json:"values"`
+	}
+	var all []texts
+	for _, l := range lines {
+		of := texts{Name: l.Name}
+		for _, v := range l.values {
+			text := ""
+			if !math.IsNaN(v) {
+				text = k.value(v)
+			}
+			of.Values = append(of.Values, text)
+		}
+		all = append(all, of)
+	}
+	data, _ := json.Marshal(all)
+	return template.JS(data) // #nosec G203 -- Marshal escapes what ends a script
+}
+
+// bars draws a bar of each value. 0 is a line, and a gap is nothing.
+func (a *axis) bars(values []float64, top float64) string {
 	var path strings.Builder
 	for i, v := range values {
 		if math.IsNaN(v) {
 			continue
 		}
-		height := 1.0 // 0 is a line, and a gap is nothing
-		if highest > 0 {
-			height = max(height, v/highest*chartHeight)
-		}
-		fmt.Fprintf(&path, "M%d %dv-%.3gh.8v%.3gz", i, chartHeight, height, height)
+		start, end := a.slot(i)
+		fmt.Fprintf(&path, "M%.5g %dv-%.4gH%.5gV%dz", start, chartHeight, max(1, v/top*chartHeight), end, chartHeight)
 	}
-	text := t.kind.value(highest)
-	return &drawing{
-		Label:   fmt.Sprintf("%s by %s, highest %s", t.SampleType, webui.Length(bar), text),
-		Highest: text, Bars: len(values), Path: path.String(), Ticks: ticks(sel.From, sel.From.Add(time.Duration(len(values))*bar)),
-		From: sel.From.UnixMilli(), To: sel.To.UnixMilli(), Step: bar.Milliseconds(),
-	}
+	return path.String()
 }
 
-// ticks returns round times between from and to.
-func ticks(from, to time.Time) (found []tick) {
+// steppedPath draws a line, which a gap interrupts.
+func (a *axis) steppedPath(values []float64, top float64) string {
+	var path strings.Builder
+	drawn := false
+	for i, v := range values {
+		if math.IsNaN(v) {
+			drawn = false
+			continue
+		}
+		start, end := a.slot(i)
+		height := chartHeight - v/top*chartHeight
+		if drawn {
+			fmt.Fprintf(&path, "V%.4gH%.5g", height, end)
+		} else {
+			fmt.Fprintf(&path, "M%.5g %.4gH%.5g", start, height, end)
+		}
+		drawn = true
+	}
+	return path.String()
+}
+
+// timeTicks returns round times between from and to.
+func timeTicks(from, to time.Time) (found []tick) {
 	step := roundUp(to.Sub(from) / (maxTicks + 1))
 	layout := "15:04"
 	switch {
@@ -123,4 +224,17 @@ func ticks(from, to time.Time) (found []tick) {
 		found = append(found, tick{100 * float64(at.Sub(from)) / float64(to.Sub(from)), at, at.UTC().Format(layout)})
 	}
 	return found
+}
+
+// bars returns the line of a total that is drawn as bars.
+func (t *total) bars(a *axis) *line {
+	return &line{Name: t.SampleType, Class: "total", Bars: true, values: a.values(t)}
+}
+
+// groupLines returns the lines of the groups with the highest values.
+func groupLines(a *axis, groups []*total) (lines []*line) {
+	for i, g := range groups[:min(len(groups), maxLines)] {
+		lines = append(lines, &line{Name: cmp.Or(g.Service, "(none)"), Class: fmt.Sprint("l", i), values: a.values(g)})
+	}
+	return lines
 }

@@ -29,5 +29,5 @@ func TestOverviewTakesMemoryByBarsNotByProfiles_V2(t *testing.T) {
 	w := s.get("/?from=-7d")
 	assert.Equal(t, http.StatusUnprocessableEntity, w.Code)
 	assert.Contains(t, w.Body.String(), "select less, by service, type or time")
-	assert.Contains(t, s.page("/?from=-7d&type=cpu"), "3.00 cores")
+	assert.Contains(t, s.page("/?from=-7d&q=cpu"), "3.00 cores")
 }

@@ -43,7 +43,7 @@ func TestObjectStoreAnswersAsDirectory(t *testing.T) {
 		remote := local.remote(url)
 		for _, path := range []string{
 			"/api/services", "/api/services?service=cart", "/api/services?from=-3m", "/api/profile?service=checkout&type=cpu",
-			"/api/profile?service=plain&from=-2h", "/flamegraph?service=cart&type=cpu", "/",
+			"/api/profile?service=plain&from=-2h", "/?service=cart&type=cpu", "/",
 		} {
 			want, got := local.get(path), remote.get(path)
 			assert.Equal(t, want.Code, got.Code, path)
@@ -59,10 +59,10 @@ func TestObjectStoreAnswersAsDirectory(t *testing.T) {
 		check(t, s.Path("p"))
 		remote := local.remote(s.Path("p"))
 		first := s.Requests()
-		remote.get("/flamegraph?service=cart&type=cpu")
+		remote.get("/?service=cart&type=cpu")
 		second := s.Requests()
 		assert.LessOrEqual(t, second-first, 1+5+6, "a listing, the indexes, and the files")
-		remote.get("/flamegraph?service=cart&type=cpu")
+		remote.get("/?service=cart&type=cpu")
 		assert.Equal(t, second, s.Requests(), "the cache has all")
 	})
 	t.Run("MinIO", func(t *testing.T) {

@@ -28,7 +28,9 @@ import (
 // Settings are those of a Page.
 type Settings struct {
 	Directory string // or the URL of one in an object store
-	MaxMemory int64
+	// Given, unless it is nil, is what the page shows in place of the directory, whose name says so. Base, unless it is nil, is compared with it.
+	Given, Base *catalog.Catalog
+	MaxMemory   int64
 	// Timeout is the longest time of a request, 0 for none.
 	Timeout time.Duration
 	// TraceURL is the template of the URL of a trace, with TraceIDInURL in it, or "".
@@ -39,11 +41,11 @@ type Settings struct {
 type Page struct {
 	settings Settings
 	catalog  *catalog.Catalog
+	base     *catalog.Catalog // of bases, by default the same
 	queries  *slots
-	// rendering bounds how many of pprof's pages are made at once.
+	// rendering bounds how many flame graphs are made at once.
 	rendering *slots
 	responses *slots // bytes
-	mounts    *mounts
 	mux       *http.ServeMux
 	now       func() time.Time
 	requests  *semaphore.Weighted
@@ -56,24 +58,24 @@ func New(settings Settings) (*Page, error) {
 		queries:   newSlots(running),
 		rendering: newSlots(1),
 		responses: newSlots(settings.MaxMemory / 8 * responsesEighths),
-		mounts:    newMounts(settings.MaxMemory / 8 * mountsEighths),
 		mux:       http.NewServeMux(),
 		now:       time.Now,
 		requests:  semaphore.NewWeighted(maxRequests),
 	}
-	lists := settings.MaxMemory / 8 * filesEighths / 4
-	var err error
-	if p.catalog, err = catalog.New(settings.Directory, catalog.Memory{
-		Lists: lists, Indexes: settings.MaxMemory/8*filesEighths - lists, Blocks: settings.MaxMemory / 8 * objectsEighths,
-	}, p.options()); err != nil {
-		return nil, err
+	if p.catalog = settings.Given; p.catalog == nil {
+		lists := settings.MaxMemory / 8 * filesEighths / 4
+		var err error
+		if p.catalog, err = catalog.New(settings.Directory, catalog.Memory{
+			Lists: lists, Indexes: settings.MaxMemory/8*filesEighths - lists, Blocks: settings.MaxMemory / 8 * objectsEighths,
+		}, p.options()); err != nil {
+			return nil, err
+		}
 	}
-	pages := accepting(nil, p.query(p.mounted, p.rendering, p.queries)) // with parameters of pprof
+	p.base = cmp.Or(settings.Base, p.catalog)
 	for pattern, serve := range map[string]handler{
-		"/{$}":                  accepting(ofOverview, p.query(p.overview, p.queries)),
+		"/{$}":                  accepting(ofExplore, p.query(p.explore, p.queries)),
 		"/api/services":         accepting(ofServices, p.query(p.apiServices, p.queries)),
 		"/api/profile":          accepting(selecting, p.query(p.apiProfile, p.queries)),
-		"/flamegraph":           accepting(ofFlamegraph, p.flamegraph),
 		"/select":               accepting(ofSelect, p.choose),
 		"/static/{hash}/{name}": accepting([]string{}, static),
 		"/timeline":             accepting(ofTimeline, p.query(p.timeline, p.queries)),
@@ -81,9 +83,6 @@ func New(settings Settings) (*Page, error) {
 		"/api/timeline/lanes":   accepting(ofLanes, p.query(p.apiLanes, p.queries)),
 		"/trace":                accepting(slices.Concat(ofTrace, []string{"id"}), p.findTrace),
 		"/trace/{id}":           accepting(ofTrace, p.query(p.trace, p.queries)),
-		"/p/{selection}":        notFound, // not the redirect of ServeMux
-		"/p/{selection}/{$}":    pages,
-		"/p/{selection}/{page}": pages,
 		"/favicon.ico":          func(w http.ResponseWriter, _ *http.Request) error { w.WriteHeader(http.StatusNoContent); return nil },
 		"/":                     notFound,
 	} {
@@ -98,6 +97,11 @@ func New(settings Settings) (*Page, error) {
 
 // Close closes connections to object stores.
 func (p *Page) Close() { p.catalog.Close() }
+
+// Options are those of the queries of a page of a given source, with this memory.
+func Options(maxMemory int64, setting string) archive.Options {
+	return archive.Options{MaxMemory: maxMemory / 8 * queryEighths, Setting: setting}
+}
 
 // options are those of a query.
 func (p *Page) options() archive.Options {
@@ -123,7 +127,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Memory returns the bytes of MaxMemory that are in use, with the whole share of each query that runs.
 func (p *Page) Memory() int64 {
-	return p.catalog.Memory() + p.mounts.memory.Load() + p.responses.used.Load() + p.queries.used.Load()*p.options().MaxMemory
+	return p.catalog.Memory() + p.responses.used.Load() + p.queries.used.Load()*p.options().MaxMemory
 }
 
 // Wait waits until no request runs, or until ctx ends, whose error it then returns. Further requests are rejected.
@@ -203,62 +207,45 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// choicesError is a selection of profiles that cannot be summed. Each of the links selects some that can.
-type choicesError struct {
-	error
-	links []link
-}
-
-func (e *choicesError) Unwrap() error { return e.error }
-
-// withChoices adds links to an error that names valid choices.
-func withChoices(err error, params *params) error {
-	types, ok := errors.AsType[*query.TypesError](err)
-	if !ok {
-		return err
-	}
-	e := &choicesError{error: err}
-	for _, choice := range types.Choices {
-		e.links = append(e.links, link{Text: strings.TrimPrefix(choice, ":"), Query: params.with(map[string]string{types.Parameter: choice})})
-	}
-	return e
-}
-
 var (
 	errTimeout  = errors.New("the query takes too long: select less, by service, type or time")
 	errNotFound = errors.New("no such page")
 )
 
+// statusOf returns the status of a response that is an error.
+func statusOf(err error) int {
+	_, isTypes := errors.AsType[*query.TypesError](err)
+	_, isUsage := errors.AsType[usageError](err)
+	switch {
+	case isUsage, isTypes:
+		return http.StatusBadRequest
+	case errors.Is(err, query.ErrEmpty), errors.Is(err, errNotFound):
+		return http.StatusNotFound
+	case errors.Is(err, errBusy):
+		return http.StatusTooManyRequests
+	case errors.Is(err, errTimeout):
+		return http.StatusServiceUnavailable
+	case bucket.IsStorageError(err):
+		return http.StatusBadGateway
+	default:
+		return http.StatusUnprocessableEntity
+	}
+}
+
 // writeError writes the status and the text of an error, and how to select less or other profiles.
 func writeError(w http.ResponseWriter, r *http.Request, err error) {
-	status, hint := http.StatusUnprocessableEntity, ""
+	status, hint := statusOf(err), ""
 	types, isTypes := errors.AsType[*query.TypesError](err)
-	_, isUsage := errors.AsType[usageError](err)
-	var links []link
-	if choices, ok := errors.AsType[*choicesError](err); ok {
-		links = choices.links
-	}
 	switch {
-	case isUsage:
-		status = http.StatusBadRequest
 	case isTypes:
-		status = http.StatusBadRequest
 		hint = "select one with the parameter " + types.Parameter
 	case errors.Is(err, query.ErrEmpty):
-		status = http.StatusNotFound
-		hint = "the overview and /api/services list the services and types of a range, by default of the last 15 minutes"
-	case errors.Is(err, errNotFound):
-		status = http.StatusNotFound
+		hint = "/api/services lists the services and types of a range, by default of the last 15 minutes"
 	case errors.Is(err, errBusy):
-		status = http.StatusTooManyRequests
 		w.Header().Set("Retry-After", "5")
-	case errors.Is(err, errTimeout):
-		status = http.StatusServiceUnavailable
-	case bucket.IsStorageError(err):
-		status = http.StatusBadGateway
 	}
 	if !strings.HasPrefix(r.URL.Path, "/api/") {
-		writePage(w, status, "error", map[string]any{"Title": http.StatusText(status), "Error": err.Error(), "Hint": hint, "Links": links})
+		writePage(w, status, "error", map[string]any{"Title": http.StatusText(status), "Error": err.Error(), "Hint": hint})
 		return
 	}
 	text := err.Error()

@@ -294,19 +294,15 @@ func TestRequestsThatCannotBeAnsweredAreRejected(t *testing.T) {
 		"/api/profile?label=x":                            {400, `label is "x": must be KEY=VALUE`},
 		"/api/profile?type=cpu&base_from=-2h&base_to=-1h": {404, "the base: no profiles match the selection"},
 
-		"/?typo=" + long:                                       {400, unknown},
-		"/api/services?typo=x":                                 {400, unknown},
-		"/api/profile?typo=x":                                  {400, unknown},
-		"/flamegraph?typo=x":                                   {400, unknown},
-		"/trace?typo=x":                                        {400, unknown},
-		"/trace/" + exampleTrace + "?typo=x":                   {400, unknown},
-		s.mount("service=none") + "/flamegraph":                {404, "no profiles match the selection"},
-		s.mount("type=cpu") + "/flamegraph?typo=x":             {200, ""}, // pprof has parameters of its own
-		s.mount("type=cpu") + "/flamegraph?type=" + long + "x": {400, `the parameter "type" has 8193 bytes: must have at most 8192`},
-		"/?type=" + strings.Repeat(long+"&type=", 4):           {400, "bytes: must have at most 32768 in total"},
+		"/?typo=" + long:                             {400, unknown},
+		"/api/services?typo=x":                       {400, unknown},
+		"/api/profile?typo=x":                        {400, unknown},
+		"/trace?typo=x":                              {400, unknown},
+		"/trace/" + exampleTrace + "?typo=x":         {400, unknown},
+		"/?service=none":                             {200, "Services: <a href=\"/?service=checkout\">"},
+		"/?type=" + long + "x":                       {400, `the parameter "type" has 8193 bytes: must have at most 8192`},
+		"/?type=" + strings.Repeat(long+"&type=", 4): {400, "bytes: must have at most 32768 in total"},
 
-		"/?trace_id=" + exampleTrace:             {400, "trace_id does not select totals"},
-		"/?span_id=00f067aa0ba902b7":             {400, "span_id does not select totals"},
 		"/?by=service.name":                      {400, "by is"},
 		"/?label=thread":                         {400, "label is"},
 		"/api/services?trace_id=" + exampleTrace: {400, `unknown parameter "trace_id": must be one of service, type, from, to, label`},
@@ -329,7 +325,7 @@ func TestEveryLinkIsAccepted(t *testing.T) {
 	wall := cpu("checkout", p.at, 3e9)
 	wall.typ = "wall" // with the same sample type
 	s.write(payload(t, p, wall, cpu("cart", s.now.Add(-20*time.Minute), 2e9)))
-	for _, path := range []string{"/", "/?q=c&sort=name&page=1&base_from=-30m&base_to=-15m&from=-15m&to=now", "/trace/" + exampleTrace, s.mount("service=cart&from=-1h") + "/flamegraph"} {
+	for _, path := range []string{"/", "/?q=c&sort=name&page=1&base_from=-30m&base_to=-15m&from=-15m&to=now", "/trace/" + exampleTrace, "/?service=cart&from=-1h", "/?type=cpu&base_from=-1h&base_to=now", "/?service=none"} {
 		directory, _, _ := strings.Cut(path, "?")
 		for _, link := range regexp.MustCompile(`href="([^"#:]*)"`).FindAllStringSubmatch(s.page(path), -1) {
 			to := html.UnescapeString(link[1])
@@ -363,7 +359,7 @@ func TestOverviewSelectsAndGroupsByLabel(t *testing.T) {
 	main, worker, none := labeled("checkout", "main", time.Minute, 10e9), labeled("checkout", "worker", time.Minute, 4e9), cpu("cart", s.now.Add(-time.Minute), 1e9)
 	s.write(payload(t, main, worker, none, labeled("checkout", "main", 40*time.Minute, 2e9)))
 	defer s.open(payload(t, labeled("cart", "<late>", 30*time.Second, 3e9)))()
-	const toProfiles = `href="(/(?:flamegraph|api/profile)\?[^"]*)"`
+	const toProfiles = `<td class="type"><a href="(/\?[^"]*)"`
 
 	page := s.page("/?label=thread%3Dmain&base_from=-45m&base_to=-35m")
 	assert.Equal(t, 1, strings.Count(page, `<th scope="rowgroup"`), "cart has no such label")
@@ -375,21 +371,21 @@ func TestOverviewSelectsAndGroupsByLabel(t *testing.T) {
 	assert.NotContains(t, page, `<option value="service_name=`)
 	assert.Contains(t, page, `<a href="/?base_from=-45m&amp;base_to=-35m" title="Remove this filter"><bdi>thread=main</bdi>`)
 	links := s.follow(page, toProfiles)
-	require.Len(t, links, 3)
+	require.Len(t, links, 1)
 	for _, link := range links {
 		assert.Contains(t, link, "label=thread%3Dmain")
 	}
-	banner := s.page(s.mount("service=checkout&label=thread%3Dmain") + "/flamegraph")
+	banner := s.page("/?service=checkout&label=thread%3Dmain")
 	assert.Contains(t, banner, `" title="Remove this filter"><bdi>thread=main</bdi>`)
 	assert.NotContains(t, banner, `<option value="thread=&lt;late&gt;">`, "of another service")
-	assert.Equal(t, "/flamegraph?label=thread%3Dmain&label=pod%3Da&service=checkout",
-		s.get("/select?view=flamegraph&keep=label%3Dthread%253Dmain&set=service%3Dcheckout&label=+pod%3Da").Header().Get("Location"))
+	assert.Equal(t, "/?label=thread%3Dmain&label=pod%3Da&service=checkout",
+		s.get("/select?view=explore&keep=label%3Dthread%253Dmain&set=service%3Dcheckout&label=+pod%3Da").Header().Get("Location"))
 
 	page = s.page("/?by=thread")
 	assert.Equal(t, []string{"main", "worker", "&lt;late&gt;"}, rowGroups(page)[:3], "by CPU time")
 	assert.Len(t, rowGroups(page), 4, "cart has profiles without the label")
 	assert.Contains(t, page, `<a href="/?label=thread%3D"><span class="small">(no such label)</span>`)
-	require.Len(t, s.follow(page, toProfiles), 8)
+	require.Len(t, s.follow(page, toProfiles), 4)
 	assert.Contains(t, page, `href="/?label=thread%3Dworker"`)
 	assert.Contains(t, s.page("/?by=thread&label=thread%3Dworker"), `<td class="number value">0.40 cores<`)
 
@@ -413,7 +409,7 @@ func TestSumsThatOverflowAreRejected(t *testing.T) {
 	most, other := cpu("checkout", s.now.Add(-time.Minute), math.MaxInt64), cpu("checkout", s.now.Add(-time.Minute), 1)
 	other.function = "other"
 	s.write(payload(t, most, other)) // whose total does not fit
-	w := s.get(s.mount("") + "/flamegraph")
+	w := s.get("/?service=checkout")
 	assert.Equal(t, http.StatusUnprocessableEntity, w.Code)
 	assert.Contains(t, w.Body.String(), "the sum of cpu/nanoseconds does not fit into 64 bits; select less, by service, type or time")
 	assert.Equal(t, http.StatusOK, s.get("/api/profile").Code, "each value fits")
@@ -497,19 +493,19 @@ func TestOverviewOfAServiceCountsNoProfilesOfOthers(t *testing.T) {
 	old := s.now.Add(-2 * time.Hour)
 	s.write(payload(t, cpu("checkout", old, 1e9), cpu("cart", s.now.Add(-time.Minute), 1e9)))
 	assert.Contains(t, s.page("/"), "far from it")
-	for _, restricted := range []string{"/?service=cart", "/?q=cart", "/?service=cart&type=cpu"} {
+	for restricted, shown := range map[string]string{"/?service=cart": "1 profile, 1 sample,", "/?q=cart": "1 service, 1 profile,", "/?service=cart&type=cpu": "1 profile, 1 sample,"} {
 		page := s.page(restricted)
-		assert.Contains(t, page, "1 service, 1 profile,")
+		assert.Contains(t, page, shown)
 		assert.NotContains(t, page, "far from it")
 	}
-	assert.Contains(t, s.get("/?service=cart").Body.String(), "<title>Profiles of cart</title>")
+	assert.Contains(t, s.get("/?service=cart").Body.String(), "<title>cart · Profiles</title>")
 	page := s.page("/?service=checkout")
 	assert.Contains(t, page, "No profiles in this range")
 	assert.Contains(t, page, "Search all times")
-	assert.Contains(t, s.page("/?service=none&from=-3h"), `Nothing matches at any time. <a href="/?from=-3h">Show all services</a>`)
+	assert.Contains(t, s.page("/?service=none&from=-3h"), "Nothing matches at any time.")
 	from := url.QueryEscape(old.UTC().Format(time.RFC3339Nano))
 	page = s.page("/?service=checkout&from=" + from)
-	assert.Contains(t, page, "1 service, 1 profile,")
+	assert.Contains(t, page, "1 profile, 1 sample,")
 }
 
 func TestOverviewCountsProfilesOfSeveralSampleTypesOnce(t *testing.T) {
@@ -520,9 +516,7 @@ func TestOverviewCountsProfilesOfSeveralSampleTypesOnce(t *testing.T) {
 	}
 	s := newSite(t)
 	s.write(payload(t, of(s, "heap", "inuse_space", "bytes"), of(s, "heap", "inuse_objects", "count"), of(s, "heap", "alloc_space", "bytes")))
-	for _, path := range []string{"/", "/?service=checkout"} {
-		assert.Contains(t, s.page(path), "1 service, 1 profile,")
-	}
+	assert.Contains(t, s.page("/"), "1 service, 1 profile,")
 	s = newSite(t)
 	s.write(payload(t, of(s, "", "time", "nanoseconds"), of(s, "", "samples", "count")))
 	assert.Contains(t, s.page("/"), "1 service, 1 profile,", "samples are those of time")
@@ -539,8 +533,8 @@ func TestRowsAndErrorsTellProfilersOfOneTypeApart(t *testing.T) {
 	s.write(payload(t, first, second))
 	page := s.page("/")
 	var tops []string
-	for _, link := range regexp.MustCompile(`href="/flamegraph\?([^"]*)&amp;si=cpu"`).FindAllStringSubmatch(page, -1) {
-		tops = append(tops, s.get(s.mount(html.UnescapeString(link[1]))+"/top").Body.String())
+	for _, link := range regexp.MustCompile(`<td class="type"><a href="([^"]*)"`).FindAllStringSubmatch(page, -1) {
+		tops = append(tops, s.page(html.UnescapeString(link[1])))
 	}
 	require.Len(t, tops, 2, page)
 	for _, top := range tops {
@@ -552,11 +546,12 @@ func TestRowsAndErrorsTellProfilersOfOneTypeApart(t *testing.T) {
 
 	first.service, first.trace, second.trace = "cart", exampleTrace, exampleTrace
 	s.write(payload(t, first, second))
-	require.Len(t, s.follow(s.page("/trace/"+exampleTrace), `href="(/flamegraph\?[^"]*)"`), 6, "of all services, of each, and of its span")
+	require.Len(t, s.follow(s.page("/trace/"+exampleTrace), `href="(/\?[^"]*type=[^"]*)">`), 6, "of all services, of each, and of its span")
 
-	w := s.get(s.mount("type=cpu") + "/flamegraph")
-	assert.Equal(t, http.StatusBadRequest, w.Code)
-	require.Len(t, s.follow(w.Body.String(), `<li><a href="(/flamegraph\?[^"]*)">`), 2, w.Body)
+	page = s.page("/?service=checkout&type=cpu")
+	assert.Contains(t, page, "of.Go", "the first one is shown")
+	assert.NotContains(t, page, "of.Java")
+	assert.Contains(t, page, "cpu (itimer/count)</option>", "and the other one is offered")
 }
 
 func TestOverviewComparesRanges(t *testing.T) {
@@ -577,9 +572,9 @@ func TestOverviewComparesRanges(t *testing.T) {
 	assert.Equal(t, int64(2e9), p.Sample[0].Value[0], "0.6 and 0.4 cores: 6 s and 4 s in 10 s")
 	assert.Contains(t, p.Comments, "cpu: 0.60 cores, profiled 17 % of the time of the processes; base: 0.40 cores, profiled 50 %")
 
-	page = s.page("/?service=checkout&from=-10m&to=-5m&base_from=-45m&base_to=-30m")
+	page = s.page("/?q=checkout&from=-10m&to=-5m&base_from=-45m&base_to=-30m")
 	assert.Regexp(t, `>–</td>\s*<td class="small of"></td>\s*<td class="number base">0\.40 cores<br><span class="small">1 process</span></td><td class="small of">profiled 17 % of 1 min in 15 min</td><td class="number change "><`, page, "nothing was measured")
-	assert.NotContains(t, page, "Flame graph", "there is nothing to show")
+	assert.NotContains(t, page, "href=\"/?type", "there is nothing to show")
 }
 
 // chosen returns the page that the bar leads to.
@@ -599,10 +594,10 @@ func TestBarOffersWhatTheRangeHas(t *testing.T) {
 	assert.Contains(t, page, `<option value="service=cart">cart</option>`)
 	assert.Contains(t, page, `<option value="service=checkout" selected>checkout</option>`)
 	assert.Contains(t, page, `<option value="service=">(no name)</option>`)
-	assert.Contains(t, page, `<option value="type=cpu">cpu</option>`)
+	assert.Contains(t, page, `<option value="type=cpu" selected>cpu</option>`)
 	assert.NotContains(t, page, `type=heap">heap`, "no type of the service")
 	assert.Contains(t, page, `<option value="from=-15m" selected>Last 15 min</option>`)
-	pages := s.get(s.mount("service=checkout&from=-1h") + "/flamegraph").Body.String()
+	pages := s.page("/?service=checkout&from=2000-01-01T00:00:00Z")
 	assert.Contains(t, pages, `<option value="service=cart">cart</option>`)
 	assert.Regexp(t, `<option value="from=[^"]*" selected data-from="[^"]*Z" data-to="[^"]*Z">`, pages)
 }
@@ -610,13 +605,13 @@ func TestBarOffersWhatTheRangeHas(t *testing.T) {
 func TestBarLeadsToThePageOfItsChoices(t *testing.T) {
 	s := newSite(t)
 	for want, form := range map[string]url.Values{
-		"/?":                                   {"view": {"overview"}, "set": {"", ""}},
+		"/?":                                   {"view": {"explore"}, "set": {"", ""}},
 		"/?from=-1h&service=a&b":               {"set": {"service=a%26b", "from=-1h"}},
 		"/?from=-2h&q=che":                     {"set": {"from=-1h"}, "from": {" -2h"}, "q": {"che"}, "to": {""}},
 		"/?base_from=-2h&base_to=-1h&from=-1h": {"set": {"ago=previous", "from=-1h"}},
 		"/?base_from=-1h15m&base_to=-1h":       {"set": {"ago=1h"}},
 		"/?base_from=-3h&base_to=-2h":          {"set": {"ago=1h"}, "base_from": {"-3h"}, "base_to": {"-2h"}},
-		"/flamegraph?attribute=x=y&service=":   {"view": {"flamegraph"}, "keep": {"attribute=x%3Dy"}, "set": {"service="}},
+		"/?attribute=x=y&service=":             {"view": {"explore"}, "keep": {"attribute=x%3Dy"}, "set": {"service="}},
 		"/trace/" + exampleTrace + "?from=-6h": {"view": {"trace"}, "keep": {"trace_id=" + exampleTrace}, "set": {"from=-6h"}},
 		"/trace/none?":                         {"view": {"trace"}},
 		"/?from=yesterday":                     {"set": {"ago=1h", "from=yesterday"}}, // the page says the error
@@ -716,7 +711,7 @@ func TestThousandRequestsWaitOrAreRejected_V4(t *testing.T) {
 	serve := s.query(func(w http.ResponseWriter, r *http.Request) error {
 		assert.LessOrEqual(t, now.Add(1), int64(running))
 		defer now.Add(-1)
-		return s.overview(w, r)
+		return s.explore(w, r)
 	}, s.queries)
 	statuses := make([]int, 1000)
 	var group sync.WaitGroup
@@ -775,7 +770,7 @@ func TestPagesOfManySampleTypesShowTheFirst_V9(t *testing.T) {
 		profiles = append(profiles, p)
 	}
 	s.write(payload(t, profiles...))
-	for path, rows := range map[string]int{"/": 100, "/?service=checkout": 100, "/trace/" + exampleTrace: 200} { // of the trace and of its span
+	for path, rows := range map[string]int{"/": 100, "/trace/" + exampleTrace: 200} { // of the trace and of its span
 		page := s.page(path)
 		assert.Equal(t, rows, strings.Count(page, `class="number value"`), path)
 		assert.Contains(t, page, "50 more sample types of this service: select less", path)

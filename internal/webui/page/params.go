@@ -37,18 +37,26 @@ type params struct {
 // The parameters that select profiles. Those of totals are all but the base and the IDs.
 var (
 	selectingTotals  = []string{"service", "type", "from", "to"}
-	selectingBase    = []string{"base_from", "base_to"}
-	selectingSamples = []string{"trace_id", "span_id", "label"}
+	selectingBase    = []string{"base_from", "base_to", "base_service", "base_label"}
+	selectingSamples = []string{"trace_id", "span_id", "profile_id", "label"}
 
 	selecting = slices.Concat(selectingTotals, selectingBase, selectingSamples)
 
-	ofOverview   = slices.Concat(selecting, []string{"q", "sort", "page", "refresh", "by"}) // it says itself which of these it rejects
-	ofServices   = slices.Concat(selectingTotals, []string{"label"})
-	ofFlamegraph = slices.Concat(selecting, []string{"si"})
-	ofTrace      = slices.Concat(selectingTotals, selectingSamples)
+	ofExplore  = slices.Concat(selecting, ownOfExplore)
+	ofServices = slices.Concat(selectingTotals, []string{"label"})
+	ofTrace    = slices.Concat(selectingTotals, selectingSamples)
+
+	// ownOfExplore are parameters that no other page has.
+	ownOfExplore = []string{"by", "refresh", "q", "sort", "page"}
+	// ownOfLanding are those that mean nothing on the page of a service, and ofRange those of a range.
+	ownOfLanding = []string{"by", "q", "sort", "page"}
+	ofRange      = []string{"from", "to", "base_from", "base_to"}
 )
 
-// Pages that are kept, links and errors repeat parameters, so these are bounded. Names of services and types fit.
+// Parameters are those that select profiles.
+var Parameters = selecting
+
+// Links and errors repeat parameters, so these are bounded. Names of services and types fit.
 const (
 	maxParameter  = 8 << 10 // bytes of a value
 	maxParameters = 4 * maxParameter
@@ -80,7 +88,7 @@ func parseParams(values url.Values, byDefault time.Duration, now time.Time) (*pa
 	p := &params{values: url.Values{}, now: now, byDefault: byDefault}
 	for _, key := range selecting {
 		for _, value := range values[key] {
-			if value != "" || key == "service" || key == "type" { // a service may have no name
+			if value != "" || key == "service" || key == "base_service" || key == "type" { // a service may have no name
 				p.values.Add(key, value)
 			}
 		}
@@ -96,14 +104,27 @@ func parseParams(values url.Values, byDefault time.Duration, now time.Time) (*pa
 	if err := p.setRange(p.selected, "", byDefault); err != nil {
 		return nil, err
 	}
-	if p.values.Has("base_from") || p.values.Has("base_to") {
-		base := *p.selected
-		p.base = &base
-		if err := p.setRange(p.base, "base_", p.selected.To.Sub(p.selected.From)); err != nil {
-			return nil, err
-		}
+	if slices.ContainsFunc(selectingBase, p.values.Has) {
+		return p, p.setBase()
 	}
 	return p, nil
+}
+
+// setBase sets the base, which is the selection apart from what base_ parameters state.
+func (p *params) setBase() error {
+	other := &query.Selection{Services: p.values["base_service"]}
+	for _, text := range p.values["base_label"] {
+		if err := other.Set("label", text); err != nil {
+			return wrong("base_label", text, err)
+		}
+	}
+	if p.values.Has("base_from") || p.values.Has("base_to") {
+		if err := p.setRange(other, "base_", p.selected.To.Sub(p.selected.From)); err != nil {
+			return err
+		}
+	}
+	p.base = p.selected.With(other)
+	return nil
 }
 
 // wrong is the error of a parameter. err states the valid values.
@@ -179,9 +200,9 @@ func (p *params) Selected() *query.Selection { return p.selected }
 // Span is the range, for people.
 func (p *params) Span() string { return spanText(p.selected) }
 
-// Overview returns the query of the overview of the same range.
-func (p *params) Overview() template.URL {
-	return p.with(nil, "service", "type", "trace_id", "span_id", "label")
+// Landing returns the query of the list of services of the same range.
+func (p *params) Landing() template.URL {
+	return p.with(nil, slices.Concat([]string{"service", "type", "by"}, selectingSamples, selectingBase)...)
 }
 
 // narrowed are the parameters of a part of the profiles: of a service, or of a value of the label by which they are grouped.

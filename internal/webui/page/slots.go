@@ -16,13 +16,12 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Shares of the memory limit, in eighths: each of the queries that run at once, the catalog of
-// files, and the profiles that pprof's pages show. The cache of an object store takes its share from the queries. Beyond the limit, responses that clients have not read take a share.
+// Shares of the memory limit, in eighths: each of the queries that run at once, the catalog of files, and responses that clients have not
+// read. The cache of an object store takes its share from the queries.
 const (
 	running          = 2
 	queryEighths     = 3
 	filesEighths     = 1
-	mountsEighths    = 1
 	responsesEighths = 1
 	objectsEighths   = 2
 )

@@ -4,6 +4,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -24,6 +25,9 @@ import (
 type kind query.Kind
 
 func kindOf(s *contents.Key) kind { return kind(query.KindOf(s)) }
+
+// TypeName is the profile type, or without one the sample type.
+func (k kind) TypeName() string { return cmp.Or(k.Type, k.SampleType) }
 
 // isCPU reports whether the values are CPU time.
 func (k kind) isCPU() bool { return k.SampleType == "cpu" && webui.IsNanoseconds(k.Unit) }
@@ -178,6 +182,8 @@ type scope struct {
 	by string
 	// offers: selects must get the series of all services of the range.
 	offers bool
+	// joined: there are also totals of all groups together.
+	joined bool
 }
 
 // scopeOf is the scope of a selection.
@@ -185,9 +191,53 @@ func scopeOf(ctx context.Context, sel *query.Selection) *scope {
 	return &scope{Selection: sel, selects: func(k *contents.Key) bool { return sel.MatchesKey(ctx, k) }}
 }
 
-// totals returns those of all kinds, by service, type and sample type. They take room.
-func (p *Page) totals(ctx context.Context, s *scope, room *room) ([]*total, *catalog.Missing, error) {
-	missed := &catalog.Missing{}
+// tally sums the Profiles of a scope, each of which is in one group.
+type tally struct {
+	*totals
+
+	series *query.SeriesCollector
+}
+
+func newTally(sel *query.Selection, room *room, share int64) *tally {
+	return &tally{newTotals(room), query.NewSeriesCollector(sel, (room.limit-room.size)/share)}
+}
+
+// add adds a summary to a group. in is what of it is in the range, or nil if nothing is.
+func (t *tally) add(group string, of *contents.Summary, in *contents.Total) error {
+	renamed := *of
+	renamed.Key.Service = group
+	if in != nil {
+		if err := t.totals.add(&renamed.Key, in); err != nil {
+			return err
+		}
+	}
+	before := t.series.Size()
+	if err := t.series.Add(nil, &renamed); err != nil {
+		return err
+	}
+	return t.room.take(t.series.Size() - before)
+}
+
+// finished returns the totals by group, type and sample type.
+func (t *tally) finished(sel *query.Selection) []*total {
+	for _, series := range t.series.Series() {
+		if of := t.of[kind(series.Kind)]; of != nil {
+			of.series = series
+		}
+	}
+	return t.sorted(sel)
+}
+
+// summed are the totals of a scope. They take room.
+type summed struct {
+	groups []*total // by service or value, type and sample type
+	joined []*total // of all groups together, without a service
+	missed *catalog.Missing
+}
+
+// totalsOf sums the Profiles of a scope.
+func totalsOf(ctx context.Context, of *catalog.Catalog, s *scope, room *room) (*summed, error) {
+	found := &summed{missed: &catalog.Missing{}}
 	var by []string
 	ofSamples := s.by != "" || s.SelectsSamples()
 	scanned := s.Selection
@@ -195,45 +245,42 @@ func (p *Page) totals(ctx context.Context, s *scope, room *room) ([]*total, *cat
 		scanned = &query.Selection{From: s.From, To: s.To}
 	}
 	if s.offers && ofSamples { // of what is not selected, the index says enough
-		err := p.catalog.Scan(ctx, scanned, nil, s.selects, missed, func([]string, *contents.Summary, *contents.Total) error { return nil })
+		err := of.Scan(ctx, scanned, nil, s.selects, found.missed, func([]string, *contents.Summary, *contents.Total) error { return nil })
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		scanned = s.Selection
 	}
 	if s.by != "" {
 		by = []string{s.by}
 	}
-	byKind, collector := newTotals(room), query.NewSeriesCollector(s.Selection, (room.limit-room.size)/seriesShare)
-	err := p.catalog.Scan(ctx, scanned, by, s.selects, missed, func(values []string, of *contents.Summary, in *contents.Total) error {
-		key := of.Key
-		if s.by != "" {
-			key.Service = values[0]
-		}
-		if in != nil {
-			if err := byKind.add(&key, in); err != nil {
-				return err
-			}
-		} else if !s.MatchesKey(ctx, &of.Key) {
+	share := int64(seriesShare)
+	if s.joined {
+		share *= 2
+	}
+	groups, joined := newTally(s.Selection, room, share), newTally(s.Selection, room, share)
+	err := of.Scan(ctx, scanned, by, s.selects, found.missed, func(values []string, of *contents.Summary, in *contents.Total) error {
+		if in == nil && !s.MatchesKey(ctx, &of.Key) {
 			return nil
 		}
-		renamed := *of
-		renamed.Key = key
-		before := collector.Size()
-		if err := collector.Add(nil, &renamed); err != nil {
-			return err
+		group := of.Key.Service
+		if s.by != "" {
+			group = values[0]
 		}
-		return room.take(collector.Size() - before)
+		err := groups.add(group, of, in)
+		if err == nil && s.joined {
+			err = joined.add("", of, in)
+		}
+		return err
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	for _, series := range collector.Series() {
-		if t := byKind.of[kind(series.Kind)]; t != nil {
-			t.series = series
-		}
+	found.groups = groups.finished(s.Selection)
+	if s.joined {
+		found.joined = joined.finished(s.Selection)
 	}
-	return byKind.sorted(s.Selection), missed, nil
+	return found, nil
 }
 
 // seriesShare is the part of the memory of a query that the times of processes take at most.

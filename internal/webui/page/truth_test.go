@@ -258,11 +258,11 @@ func (s *site) requireTruthOfThePage(begin, end time.Time) {
 	t := s.t
 	params, err := parseParams(url.Values{"from": {begin.Format(time.RFC3339)}, "to": {end.Format(time.RFC3339)}}, defaultRange, s.now)
 	require.NoError(t, err)
-	totals, missed, err := s.totals(t.Context(), scopeOf(t.Context(), params.selected), s.room())
+	found, err := totalsOf(t.Context(), s.catalog, scopeOf(t.Context(), params.selected), s.room())
 	require.NoError(t, err)
-	require.Empty(t, missed.Failed)
-	for _, of := range totals {
-		steps, highest := of.steps(params.selected), 0.0
+	require.Empty(t, found.missed.Failed)
+	for _, of := range found.groups {
+		steps, highest := axisOf(params.selected).values(of), 0.0
 		for _, v := range steps {
 			if !math.IsNaN(v) {
 				highest = max(highest, v)

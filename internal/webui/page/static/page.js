@@ -25,8 +25,7 @@
 
   // Hours and days of the server's ticks are those of UTC: they move to those of the zone.
   function moveTicks(chart) {
-    const from = Number(chart.dataset.from), bars = chart.querySelector('.bars').viewBox.baseVal.width;
-    const length = bars * chart.dataset.step, ticks = [...chart.querySelectorAll('.ticks text')];
+    const from = Number(chart.dataset.from), length = chart.dataset.to - from, ticks = [...chart.querySelectorAll('.ticks text')];
     const step = ticks.length > 1 ? ticks[1].dataset.time - ticks[0].dataset.time : 0;
     for (const tick of ticks) {
       const utc = new Date(Number(tick.dataset.time));
@@ -47,78 +46,156 @@
     if (!byKeyboard && event.target.matches('.bar select')) event.target.form.requestSubmit();
   });
 
-  // The value of a bar is a share of the highest one, in the same unit.
-  function readout(chart, bars, i) {
-    const highest = /^([\d.]+)(.*)$/.exec(chart.querySelector('.highest').textContent);
-    const heights = bars.dataset.heights || (bars.dataset.heights = JSON.stringify(Object.fromEntries(
-      [...bars.querySelector('path').getAttribute('d').matchAll(/M(\d+) \d+v-([\d.e-]+)/g)].map(m => [m[1], Number(m[2])]))));
-    const height = JSON.parse(heights)[i], time = clock(new Date(Number(chart.dataset.from) + i * chart.dataset.step));
-    if (height === undefined || !highest) return `${time} no profiles`;
-    return `${time} ${height <= 1 ? 'about 0' : (highest[1] * height / 28).toPrecision(3)}${highest[2]}`;
+  // ---- Charts
+
+  // A slot is a number, counted from the first one. The first and the last may be in the range in part.
+  const slotCount = chart => Math.ceil((chart.dataset.to - chart.dataset.first) / chart.dataset.step);
+  function slotAt(chart, event) {
+    const box = chart.querySelector('.plot').getBoundingClientRect(), {from, to, first, step} = chart.dataset;
+    const time = Number(from) + (event.clientX - box.left) / box.width * (to - from);
+    return Math.max(0, Math.min(slotCount(chart) - 1, Math.floor((time - first) / step)));
   }
 
-  let drag = null;
-  function barAt(bars, event) {
-    const box = bars.getBoundingClientRect(), count = bars.viewBox.baseVal.width;
-    return Math.max(0, Math.min(count - 1, Math.floor((event.clientX - box.left) / box.width * count)));
+  function rangeOf(chart, a, b) {
+    const {from, to, first, step} = chart.dataset;
+    const start = Math.max(Number(from), Number(first) + Math.min(a, b) * step), end = Math.min(Number(to), Number(first) + (Math.max(a, b) + 1) * step);
+    return [new Date(start), new Date(end)];
   }
 
-  function shade(bars, first, last) {
-    let rect = bars.querySelector('rect');
-    if (!rect) {
-      rect = bars.appendChild(document.createElementNS('http://www.w3.org/2000/svg', 'rect'));
-      rect.setAttribute('height', '28');
+  // mark shades slots and says what is in them.
+  function mark(chart, a, b) {
+    const plot = chart.querySelector('.plot'), {from, to} = chart.dataset, [start, end] = rangeOf(chart, a, b), place = t => 1000 * (t - from) / (to - from);
+    const rect = plot.querySelector('rect') || plot.appendChild(document.createElementNS('http://www.w3.org/2000/svg', 'rect'));
+    for (const [key, value] of Object.entries({x: place(start), width: Math.max(1, place(end) - place(start)), y: 0, height: 100})) rect.setAttribute(key, value);
+    const label = chart.querySelector('.readout') || chart.appendChild(Object.assign(document.createElement('div'), {className: 'readout'}));
+    if (chart.matches('.main')) label.setAttribute('role', 'status');
+    const lines = [short(start, end)], texts = chart.querySelector('.texts');
+    if (a === b && texts) {
+      for (const {name, values} of JSON.parse(texts.textContent)) if (values[a]) lines.push(`${name}: ${values[a]}`);
+      if (lines.length === 1) lines.push('no profiles');
     }
-    rect.setAttribute('x', Math.min(first, last));
-    rect.setAttribute('width', Math.abs(first - last) + 1);
+    label.replaceChildren(...lines.map(text => Object.assign(document.createElement('div'), {textContent: text})));
   }
 
   function clear() {
-    for (const e of document.querySelectorAll('.bars rect, .readout')) e.remove();
+    for (const e of document.querySelectorAll('.plot rect, .readout')) e.remove();
   }
 
+  // open shows what is in slots.
+  function open(chart, a, b) {
+    const [from, to] = rangeOf(chart, a, b), query = new URLSearchParams(chart.dataset.query);
+    query.set('from', from.toISOString());
+    query.set('to', to.toISOString());
+    location.href = `/?${query}${location.hash}`;
+  }
+
+  const chartOf = event => {
+    const plot = event.target.closest && event.target.closest('.plot');
+    return plot && plot.closest('.chart');
+  };
+  let drag = null; // over slots of a chart
+  let cursor = null; // that the keyboard moves
   addEventListener('pointerdown', event => {
-    const bars = event.target.closest && event.target.closest('.bars');
-    if (!bars || event.button) return;
+    const chart = chartOf(event);
+    if (!chart || event.button) return;
     event.preventDefault();
-    drag = {bars, first: barAt(bars, event)};
-    bars.setPointerCapture(event.pointerId);
+    drag = {chart, first: slotAt(chart, event)};
+    chart.setPointerCapture(event.pointerId);
   });
   addEventListener('pointermove', event => {
-    const bars = drag ? drag.bars : event.target.closest && event.target.closest('.bars');
-    if (!bars) { clear(); return; }
-    const at = barAt(bars, event), chart = bars.parentElement, first = drag ? drag.first : at;
-    if (!bars.querySelector('rect')) clear();
-    shade(bars, first, at);
-    const label = chart.querySelector('.readout') || chart.appendChild(Object.assign(document.createElement('span'), {className: 'readout'}));
-    label.textContent = drag && first !== at ? short(...range(chart, first, at)) : readout(chart, bars, at);
+    const chart = drag ? drag.chart : chartOf(event);
+    if (!chart) {
+      if (!cursor) clear();
+      return;
+    }
+    clear();
+    const at = slotAt(chart, event);
+    mark(chart, drag ? drag.first : at, at);
   });
   addEventListener('pointerup', event => {
     if (!drag) return;
-    const {bars, first} = drag, last = barAt(bars, event);
+    const {chart, first} = drag;
     drag = null;
-    if (first === last) return;
-    const [from, to] = range(bars.parentElement, first, last), query = new URLSearchParams(location.search);
-    for (const key of ['page', 'base_from', 'base_to', 'refresh']) query.delete(key);
-    query.set('from', from.toISOString());
-    query.set('to', to.toISOString());
-    location.search = query;
+    open(chart, first, slotAt(chart, event));
   });
   addEventListener('pointercancel', () => { drag = null; clear(); });
+  addEventListener('keydown', event => {
+    const chart = event.target;
+    if (!chart.matches || !chart.matches('.chart.main') || event.ctrlKey || event.altKey || event.metaKey) return;
+    if (!cursor || cursor.chart !== chart) cursor = {chart, first: slotCount(chart) - 1, last: slotCount(chart) - 1};
+    else if (event.key === 'ArrowLeft') cursor.last = Math.max(0, cursor.last - 1);
+    else if (event.key === 'ArrowRight') cursor.last = Math.min(slotCount(chart) - 1, cursor.last + 1);
+    if (event.key === 'Escape') {
+      cursor = null;
+      clear();
+    } else if (event.key === 'Enter') {
+      open(chart, cursor.first, cursor.last);
+    } else if (/^Arrow(Left|Right)$/.test(event.key)) {
+      if (!event.shiftKey) cursor.first = cursor.last;
+      mark(chart, cursor.first, cursor.last);
+    } else {
+      return;
+    }
+    event.preventDefault();
+  });
+  addEventListener('focusout', event => {
+    if (cursor && event.target === cursor.chart) { cursor = null; clear(); }
+  });
 
-  function range(chart, first, last) {
-    const from = Number(chart.dataset.from), step = Number(chart.dataset.step);
-    return [new Date(from + Math.min(first, last) * step), new Date(Math.min(Number(chart.dataset.to), from + (Math.max(first, last) + 1) * step))];
-  }
+  // ---- Form
+
+  // What is chosen in the flame graph stays when other profiles are shown.
+  addEventListener('click', event => {
+    const link = event.target.closest && event.target.closest('a[href]');
+    if (link && link.pathname === location.pathname && !link.hash && link.origin === location.origin) link.hash = location.hash;
+  });
+  addEventListener('submit', event => {
+    const form = event.target;
+    if (!form.matches('.bar')) return;
+    form.action = '/select' + location.hash;
+    // Times are those of the zone here, and those of UTC in the address. If one end is changed, both count.
+    for (const field of form.querySelectorAll('fieldset')) {
+      const pickers = [...field.querySelectorAll('input[type=datetime-local]')], isChanged = pickers.some(at => at.dataset.changed);
+      for (const at of pickers) {
+        const name = at.name.replace(/_at$/, '');
+        at.disabled = true;
+        if (isChanged && at.value) form.append(Object.assign(document.createElement('input'), {type: 'hidden', name, value: new Date(at.value).toISOString()}));
+      }
+    }
+  });
+  addEventListener('input', event => {
+    if (event.target.matches('input[type=datetime-local]')) event.target.dataset.changed = 'yes';
+  });
+  // The pickers begin with the range that is shown.
+  addEventListener('toggle', event => {
+    if (!event.target.matches('.times')) return;
+    const field = event.target.querySelector('fieldset'), local = text => {
+      const t = new Date(text);
+      return new Date(t.getTime() - t.getTimezoneOffset() * 60e3).toISOString().slice(0, 19);
+    };
+    for (const [name, text] of [['from', field.dataset.from], ['to', field.dataset.to]]) {
+      const at = [...field.querySelectorAll('input[type=datetime-local]')].find(e => e.name.startsWith(name));
+      if (!at.value) at.value = local(text);
+    }
+  }, true);
 
   // New content replaces the old one while nobody uses it.
   async function refresh(main) {
-    if (document.hidden || drag || main.contains(document.activeElement)) return;
+    const head = main.querySelector('#head') || main;
+    if (document.hidden || drag || cursor || head.contains(document.activeElement)) return;
     const response = await fetch(location.href);
     if (!response.ok) return;
-    const fresh = new DOMParser().parseFromString(await response.text(), 'text/html').querySelector('main');
+    const fresh = new DOMParser().parseFromString(await response.text(), 'text/html'), data = fresh.getElementById('data');
     localize(fresh);
-    main.replaceChildren(...fresh.childNodes);
+    if (head !== main && (!data || !document.getElementById('data'))) {
+      location.reload();
+      return;
+    }
+    head.replaceChildren(...(fresh.querySelector('#head') || fresh.querySelector('main')).childNodes);
+    if (data) {
+      document.getElementById('data').textContent = data.textContent;
+      document.dispatchEvent(new Event('newdata'));
+    }
   }
 
   function start() {

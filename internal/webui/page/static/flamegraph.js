@@ -2,15 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // This script draws the flame graph. Its data is a tree of stacks: each node has a frame, which is a function, and
-// a parent before it. A value has a side 0, and in a difference a side 1, the base.
+// a parent before it. A value has a side 0, and in a difference a side 1, the base. What a reader chooses is in the fragment of
+// the address: the function f whose callers and callees are shown, the path zoom of the box that is as wide as the page (up
+// among callers), the search, and which of the switches are on.
 'use strict';
 (async () => {
 
-const data = JSON.parse(document.getElementById('data').textContent);
-const sides = data.self.length, difference = sides > 1;
 const byID = id => document.getElementById(id);
 const canvas = byID('canvas'), chart = byID('chart'), search = byID('search'), tip = byID('tip');
+const switches = ['merge', 'collapse', 'beside'].map(byID).filter(e => e);
 const rowHeight = 19, smallest = 0.5, smallBox = 2;
+let raw, data, sides = 1, difference = false, all;
 
 // Long work is cut into tasks, so that the page answers meanwhile.
 const longest = 40; // milliseconds
@@ -26,7 +28,7 @@ async function breathe() {
 
 // layout returns a tree with what drawing needs. Parents stand before children, and node 0 is the root. Levels have
 // their nodes from left to right, and children the heaviest first.
-async function layout(frames, parents, self) {
+async function layout(frames, parents, self, order) {
 	const count = frames.length, totals = self.map(values => Float64Array.from(values));
 	const weights = new Float64Array(count), starts = new Float64Array(count), depths = new Int32Array(count);
 	const heights = new Int32Array(count), first = new Int32Array(count).fill(-1), next = new Int32Array(count);
@@ -49,7 +51,7 @@ async function layout(frames, parents, self) {
 		for (const i of levels[depth]) {
 			const children = [];
 			for (let child = first[i]; child >= 0; child = next[child]) children.push(child);
-			children.sort((a, b) => weights[b] - weights[a] || a - b);
+			children.sort((a, b) => (order || weights)[b] - (order || weights)[a] || a - b);
 			let start = starts[i];
 			for (const child of children) {
 				starts[child] = start;
@@ -127,6 +129,38 @@ async function callersOf(frame) {
 	return layout(grown.frames, grown.parents, grown.self);
 }
 
+// changed returns the data with functions of one name as one, and with calls of a function by itself as one, if that is chosen.
+async function changed(merge, collapse) {
+	if (!merge && !collapse) return raw;
+	const first = new Map(), frameOf = raw.names.map((name, i) => {
+		if (!merge) return i;
+		if (!first.has(name)) first.set(name, i);
+		return first.get(name);
+	});
+	data = raw; // of which grower knows the number of names
+	const grown = grower(0), places = new Int32Array(raw.parents.length);
+	for (let i = 0; i < places.length; i++) {
+		const frame = frameOf[raw.frames[i]], parent = i > 0 ? places[raw.parents[i]] : 0;
+		places[i] = i === 0 || collapse && parent > 0 && grown.frames[parent] === frame ? parent : grown.child(parent, frame);
+		for (let side = 0; side < sides; side++) grown.self[side][places[i]] += raw.self[side][i];
+		if (i % 1000 === 0) await breathe();
+	}
+	const { frames, parents, self } = grown, empty = () => self.map(() => new Array(raw.names.length).fill(0));
+	const totals = self.map(values => Float64Array.from(values)), functionSelf = empty(), functionTotal = empty();
+	for (let i = frames.length - 1; i >= 0; i--) {
+		let caller = parents[i];
+		while (caller >= 0 && frames[caller] !== frames[i]) caller = parents[caller];
+		for (let side = 0; side < sides; side++) {
+			if (i > 0) totals[side][parents[i]] += totals[side][i];
+			functionSelf[side][frames[i]] += self[side][i];
+			if (caller < 0) functionTotal[side][frames[i]] += totals[side][i];
+		}
+		if (i % 1000 === 0) await breathe();
+	}
+	const places_ = raw.places.map((place, i) => merge && raw.names.indexOf(raw.names[i]) !== i ? '' : place);
+	return { ...raw, places: places_, frames, parents, self, functionSelf, functionTotal };
+}
+
 // ---- Texts
 
 // shown makes characters visible that are not, or that change the direction of text.
@@ -153,11 +187,11 @@ const withShare = (v, total) => quantity(v) + (total ? ' (' + percentage(v, tota
 function values(name, now, base) {
 	const [allNow, allBase] = all.totals.map(total => total[0]);
 	if (!difference) return name + ' ' + withShare(now, allNow);
-	return name + ' before ' + withShare(base, allBase) + ', after ' + withShare(now, allNow) + ', change ' + signed(now - base) + ' (' + relative(now, base) + ')';
+	return name + ' base ' + withShare(base, allBase) + ', shown ' + withShare(now, allNow) + ', change ' + signed(now - base) + ' (' + relative(now, base) + ')';
 }
 
 function describe(pane, node) {
-	const tree = pane.tree, frame = tree.frames[node], lines = [shown(data.names[frame])];
+	const tree = isBeside() ? all : pane.tree, frame = tree.frames[node], lines = [shown(data.names[frame])];
 	if (data.places[frame]) lines.push(shown(data.places[frame]));
 	lines.push(values('Total', ...tree.totals.map(total => total[node])));
 	if (pane.direction > 0) lines.push(values('Self', ...tree.self.map(self => self[node])));
@@ -181,26 +215,29 @@ function shortName(frame) {
 
 // ---- State
 
-// A pane is a tree that grows down (direction 1) or up (-1), of which the part below zoom is drawn.
-let panes = [], focus = -1, selected = { pane: 0, node: 0 }, hovered = null, matched = null, covered = 0;
-const all = await layout(data.frames, data.parents, data.self);
-const wholePanes = [{ tree: all, direction: 1, zoom: 0 }];
-panes = wholePanes;
+// A pane is a tree that grows down (direction 1) or up (-1), of which the part below zoom is drawn, from a share of the width to another one.
+let panes = [], focus = -1, selected = { pane: 0, node: 0 }, hovered = null, matched = null;
+const isOn = id => byID(id) !== null && byID(id).checked;
+const isBeside = () => panes.length > 1 && panes[1].direction > 0;
 
-// show draws the whole tree (frame -1), or the callers and callees of a frame.
+// show draws the whole tree (frame -1), or the callers and callees of a frame. zooms are paths of names.
 let showing = 0;
 async function show(frame, zooms) {
 	const current = ++showing;
-	let made = wholePanes;
+	taskStart = performance.now();
+	let made;
 	if (frame >= 0) {
-		taskStart = performance.now();
 		const callees = await calleesOf(frame), callers = await callersOf(frame);
-		if (current !== showing) return; // another one was chosen meanwhile
-		made = [{ tree: callees, direction: 1, zoom: 0 }, { tree: callers, direction: -1, zoom: 0 }];
+		made = [{ tree: callees, direction: 1 }, { tree: callers, direction: -1 }];
+	} else if (isOn('beside')) {
+		const of = side => layout(all.frames, all.parents, [all.self[side]], all.weights);
+		made = [{ tree: await of(1), direction: 1, side: 1, right: 0.5 }, { tree: await of(0), direction: 1, side: 0, left: 0.5 }];
+	} else {
+		made = [{ tree: all, direction: 1 }];
 	}
-	panes = made;
+	if (current !== showing) return; // another one was chosen meanwhile
+	panes = made.map((pane, i) => ({ left: 0, right: 1, ...pane, zoom: nodeOf(pane.tree, zooms[pane.side === undefined ? i : 0] || []) }));
 	focus = frame;
-	panes.forEach((pane, i) => { pane.zoom = zooms[i] < pane.tree.frames.length ? zooms[i] : 0; });
 	hovered = null;
 	tip.hidden = true;
 	select(0, panes[0].zoom);
@@ -209,43 +246,75 @@ async function show(frame, zooms) {
 	if (frame >= 0) chart.scrollTop = (upRows() + 0.5) * rowHeight - chart.clientHeight / 2;
 }
 
+// nodeOf returns the last node on a path of names that the tree has, and pathOf the path of a node.
+function nodeOf(tree, path) {
+	let node = 0;
+	for (const name of path) {
+		const child = (tree.levels[tree.depths[node] + 1] || []).find(i => tree.parents[i] === node && data.names[tree.frames[i]] === name);
+		if (child === undefined) break;
+		node = child;
+	}
+	return node;
+}
+
+function pathOf(tree, node) {
+	const path = [];
+	for (; node > 0; node = tree.parents[node]) path.unshift(data.names[tree.frames[node]]);
+	return path;
+}
+
+// fragment writes what is chosen.
+function fragment(frame, zooms) {
+	const chosen = new URLSearchParams();
+	if (frame >= 0) chosen.set('f', data.names[frame]);
+	(zooms[0] || []).forEach(name => chosen.append('zoom', name));
+	(zooms[1] || []).forEach(name => chosen.append('up', name));
+	if (search.value) chosen.set('search', search.value);
+	for (const e of switches) if (e.checked) chosen.set(e.id, 'on');
+	const text = String(chosen);
+	return location.pathname + location.search + (text && '#' + text);
+}
+
+const currentZooms = () => isBeside() ? [pathOf(panes[0].tree, panes[0].zoom)] : panes.map(pane => pathOf(pane.tree, pane.zoom));
+
 // open shows something else and adds it to the history of the browser.
 function open(frame, zooms) {
-	const hash = frame >= 0 ? '#' + new URLSearchParams({ f: data.names[frame] }) : '';
-	history.pushState({ frame, zooms }, '', location.pathname + location.search + hash);
+	history.pushState(null, '', fragment(frame, zooms));
 	return show(frame, zooms);
 }
 
-function restore() {
-	const name = new URLSearchParams(location.hash.slice(1)).get('f');
-	const state = history.state || { frame: name === null ? -1 : data.names.indexOf(name, 1), zooms: [0, 0] };
-	return show(state.frame, state.zooms);
+// restore shows what the fragment says.
+async function restore() {
+	const chosen = new URLSearchParams(location.hash.slice(1));
+	search.value = chosen.get('search') || '';
+	for (const e of switches) e.checked = chosen.has(e.id);
+	data = await changed(isOn('merge'), isOn('collapse'));
+	all = await layout(data.frames, data.parents, data.self);
+	readColors();
+	await breathe();
+	find(false);
+	await show(chosen.has('f') ? data.names.indexOf(chosen.get('f'), 1) : -1, [chosen.getAll('zoom'), chosen.getAll('up')]);
 }
 
-const zoomTo = (pane, node) => open(focus, panes.map((p, i) => i === pane ? node : p.zoom));
+const zoomTo = (pane, node) => open(focus, isBeside() ? [pathOf(panes[pane].tree, node)] :
+	panes.map((p, i) => pathOf(p.tree, i === pane ? node : p.zoom)));
 
 function select(pane, node) {
 	selected = { pane, node };
-	const frame = panes[pane].tree.frames[node], name = data.names[frame];
 	setLines(byID('details'), describe(panes[pane], node));
-	byID('actions').hidden = frame === 0;
-	for (const [id, key] of [['focus', 'f'], ['ignore', 'i'], ['hide', 'h'], ['peek', 'f']]) {
-		const query = new URLSearchParams(location.search);
-		query.set(key, '^' + name.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&') + '$');
-		byID(id).href = (id === 'peek' ? './peek?' : '?') + query;
-	}
+	byID('actions').hidden = panes[pane].tree.frames[node] === 0;
+	byID('copied').textContent = '';
 }
 
 // showPath shows where the zoom is.
 function showPath() {
-	const steps = [];
-	panes.forEach((pane, p) => {
+	const steps = [['all', () => open(-1, [])]];
+	if (focus >= 0) steps.push(['callers and callees of ' + shortName(focus), () => open(focus, [])]);
+	(isBeside() ? panes.slice(0, 1) : panes).forEach((pane, p) => {
 		const tree = pane.tree, ancestors = [];
 		for (let i = pane.zoom; i > 0; i = tree.parents[i]) ancestors.unshift(i);
-		for (const i of ancestors.slice(-3)) steps.push([shortName(tree.frames[i]), () => zoomTo(p, i)]);
+		for (const i of ancestors) steps.push([shortName(tree.frames[i]), () => zoomTo(p, i)]);
 	});
-	if (focus >= 0) steps.unshift(['callers and callees of ' + shortName(focus), () => open(focus, [0, 0])]);
-	steps.unshift(['all', () => open(-1, [0])]);
 	byID('path').replaceChildren(...steps.map(([text, action]) => button(text, action)));
 }
 
@@ -258,8 +327,9 @@ function button(text, action) {
 }
 
 // find marks the frames that the search matches, and sums their samples, each once.
-function find() {
+function find(isNew) {
 	const text = search.value;
+	if (isNew) history.replaceState(null, '', fragment(focus, currentZooms()));
 	matched = null;
 	let share = '';
 	if (text !== '') {
@@ -291,7 +361,7 @@ let colors = {}, frameColors = [], charWidth = 7;
 
 // readColors takes those of the style, and gives each package one of its own.
 function readColors() {
-	const style = getComputedStyle(document.documentElement), dark = matchMedia('(prefers-color-scheme: dark)').matches;
+	const style = getComputedStyle(document.body), dark = matchMedia('(prefers-color-scheme: dark)').matches;
 	for (const name of ['bg', 'fg', 'muted', 'match', 'small', 'link', 'c0', 'c1', 'c2', 'c3', 'c4', 'c5', 'c6', 'c7']) colors[name] = style.getPropertyValue('--' + name);
 	frameColors = data.names.map(name => {
 		const end = name.search(/[.:(<]/, name.lastIndexOf('/')), start = name.lastIndexOf('/') + 1;
@@ -304,7 +374,8 @@ function readColors() {
 }
 
 // changeClass is the number of a color of the legend.
-function changeClass(tree, node) {
+function changeClass(node, tree) {
+	if (isBeside()) tree = all; // which has the same nodes
 	const [now, base] = tree.totals.map(total => total[node]);
 	if (tree.weights[node] < data.few) return 7;
 	if (now === 0) return 0;
@@ -313,7 +384,7 @@ function changeClass(tree, node) {
 	return ratio < 0.5 ? 1 : ratio < 0.9 ? 2 : ratio <= 1.1 ? 3 : ratio <= 2 ? 4 : 5;
 }
 
-const upRows = () => panes.length > 1 ? rowsOf(panes[1]) - 1 : 0;
+const upRows = () => panes.length > 1 && panes[1].direction < 0 ? rowsOf(panes[1]) - 1 : 0;
 const rowsOf = pane => pane.tree.depths[pane.zoom] + pane.tree.heights[pane.zoom] + 1;
 
 // firstFrom returns the index in a level of the first node that starts at x or later, from an index on.
@@ -361,7 +432,7 @@ function redraw() {
 function draw() {
 	cancelAnimationFrame(drawn);
 	drawn = 0;
-	const rows = upRows() + rowsOf(panes[0]), height = rows * rowHeight;
+	const rows = upRows() + Math.max(...panes.filter(pane => pane.direction > 0).map(rowsOf)), height = rows * rowHeight;
 	byID('rows').style.height = height + 'px';
 	const width = chart.clientWidth, visible = chart.clientHeight, ratio = window.devicePixelRatio || 1;
 	canvas.style.height = visible + 'px';
@@ -377,20 +448,22 @@ function draw() {
 	charWidth = context.measureText('m').width;
 	const lastRow = Math.min(rows - 1, Math.floor((chart.scrollTop + visible) / rowHeight));
 	for (let row = Math.floor(chart.scrollTop / rowHeight); row <= lastRow; row++) {
-		const [pane, depth] = placeOf(row);
-		if (panes[pane].tree.weights[panes[pane].zoom] === 0) continue;
 		const top = row * rowHeight;
-		boxes(panes[pane], depth, width, (node, left, size) => drawBox(context, pane, node, left, top, size), (left, size) => {
-			context.globalAlpha = 1;
-			context.fillStyle = colors.small;
-			context.fillRect(left, top, Math.max(size, smallest), rowHeight - 1);
-		});
+		for (const [pane, depth] of placesOf(row)) {
+			const { tree, zoom, left: share, right } = panes[pane], begin = share * width;
+			if (tree.weights[zoom] === 0) continue;
+			boxes(panes[pane], depth, (right - share) * width - (right < 1 ? 2 : 0), (node, left, size) => drawBox(context, pane, node, begin + left, top, size), (left, size) => {
+				context.globalAlpha = 1;
+				context.fillStyle = colors.small;
+				context.fillRect(begin + left, top, Math.max(size, smallest), rowHeight - 1);
+			});
+		}
 	}
 }
 
 function drawBox(context, pane, node, left, top, size) {
 	const tree = panes[pane].tree, frame = tree.frames[node], isMatch = matched && matched[frame];
-	const change = difference ? changeClass(tree, node) : -1;
+	const change = difference ? changeClass(node, tree) : -1;
 	context.globalAlpha = matched && !isMatch ? 0.45 : 1;
 	context.fillStyle = isMatch ? colors.match : difference ? colors['c' + change] : frame === 0 ? colors.small : frameColors[frame];
 	context.fillRect(left, top, size - (size > 3 ? 1 : 0), rowHeight - 1);
@@ -415,28 +488,31 @@ function fitting(text, room) {
 	return text.length > room ? text.slice(0, Math.max(1, room - 1)) + '…' : text;
 }
 
-// placeOf returns the pane and the depth of a row.
-function placeOf(row) {
+// placesOf returns the panes and depths of a row.
+function placesOf(row) {
 	const up = upRows();
-	return row < up ? [1, up - row] : [0, row - up];
+	if (row < up) return [[1, up - row]];
+	return panes.length > 1 && panes[1].direction > 0 ? [[0, row], [1, row]] : [[0, row - up]];
 }
 
 // nodeAt returns the box at a place of the window.
 function nodeAt(event) {
 	const area = canvas.getBoundingClientRect(), x = event.clientX - area.left, y = event.clientY - area.top + chart.scrollTop;
-	const [pane, depth] = placeOf(Math.floor(y / rowHeight));
 	let found = null;
-	boxes(panes[pane], depth, area.width, (node, left, size) => {
-		if (left <= x && x < left + size) found = { pane, node };
-	}, () => {});
+	for (const [pane, depth] of placesOf(Math.floor(y / rowHeight))) {
+		const { left: share, right } = panes[pane], begin = share * area.width;
+		boxes(panes[pane], depth, (right - share) * area.width, (node, left, size) => {
+			if (begin + left <= x && x < begin + left + size) found = { pane, node };
+		}, () => {});
+	}
 	return found;
 }
 
 // ---- Table
 
-const columns = difference ? [
-	['Before', f => quantity(data.functionTotal[1][f]), f => data.functionTotal[1][f]],
-	['After', f => quantity(data.functionTotal[0][f]), f => data.functionTotal[0][f]],
+const columnsOf = () => difference ? [
+	['Base', f => quantity(data.functionTotal[1][f]), f => data.functionTotal[1][f]],
+	['Shown', f => quantity(data.functionTotal[0][f]), f => data.functionTotal[0][f]],
 	['Change', f => signed(data.functionTotal[0][f] - data.functionTotal[1][f]), f => Math.abs(data.functionTotal[0][f] - data.functionTotal[1][f])],
 	['%', f => relative(data.functionTotal[0][f], data.functionTotal[1][f]), null],
 ] : [
@@ -445,28 +521,35 @@ const columns = difference ? [
 	['Total', f => quantity(data.functionTotal[0][f]), f => data.functionTotal[0][f]],
 	['%', f => percentage(data.functionTotal[0][f], data.functionTotal[0][0]), null],
 ];
-let sorted = difference ? 2 : 0;
+let sorted = -1, descending = true; // by a column; -1 is the name
 
-// showTable shows the functions that the search matches, or all, those with the largest values.
+// showTable shows the functions that the search matches, or all, the first ones by the chosen order.
 function showTable() {
-	const key = columns[sorted][2], table = byID('functions'), most = 50;
-	const found = [];
-	for (let f = 1; f < data.names.length; f++) if ((!matched || matched[f]) && data.names[f] !== '(other)') found.push(f);
-	const total = data.functionTotal[0];
-	found.sort((a, b) => key(b) - key(a) || total[b] - total[a] || a - b);
-	const heads = columns.map(([name, , order], i) => {
-		const head = cell('th', order ? button(name, () => { sorted = i; showTable(); }) : name, name === '%');
-		head.scope = 'col';
-		if (i === sorted) head.setAttribute('aria-sort', 'descending');
-		return head;
-	});
-	table.tHead.rows[0].replaceChildren(cell('th', 'Function'), ...heads);
+	const columns = columnsOf(), table = byID('functions'), most = 100, found = [];
+	const key = sorted >= 0 ? columns[sorted][2] : null, total = data.functionTotal[0], weight = f => data.functionTotal.reduce((sum, side) => sum + side[f], 0);
+	for (let f = 1; f < data.names.length; f++) if ((!matched || matched[f]) && data.names[f] !== '(other)' && weight(f) > 0) found.push(f);
+	const sign = descending ? 1 : -1;
+	found.sort((a, b) => sign * (key ? key(b) - key(a) : data.names[b] < data.names[a] ? -1 : data.names[b] > data.names[a] ? 1 : 0) || total[b] - total[a] || a - b);
+	const head = (name, i, sortable) => {
+		const made = cell('th', sortable ? button(name, () => {
+			descending = sorted === i ? !descending : i >= 0;
+			sorted = i;
+			showTable();
+		}) : name, name === '%');
+		made.scope = 'col';
+		if (i === sorted) made.setAttribute('aria-sort', descending ? 'descending' : 'ascending');
+		return made;
+	};
+	const hadFocus = table.tHead.contains(document.activeElement) && [...table.tHead.rows[0].cells].indexOf(document.activeElement.closest('th'));
+	table.tHead.rows[0].replaceChildren(head('Function', -1, true), ...columns.map(([name, , order], i) => head(name, i, order)));
+	if (hadFocus >= 0 && hadFocus !== false) table.tHead.rows[0].cells[hadFocus].querySelector('button')?.focus();
+	table.caption.textContent = found.length > most ? `Functions: the first ${most} of ${found.length}` : `Functions: ${found.length}`;
 	table.tBodies[0].replaceChildren(...found.slice(0, most).map(f => {
 		const row = document.createElement('tr'), name = document.createElement('bdi'), place = document.createElement('span');
 		name.className = 'name';
 		name.append(button(shown(data.names[f]), () => {
-			open(f, [0, 0]);
-			byID('flame').scrollIntoView();
+			open(f, []);
+			if (byID('flame').getBoundingClientRect().top < 0) byID('flame').scrollIntoView();
 		}));
 		place.className = 'place';
 		place.textContent = shown(data.places[f]);
@@ -511,16 +594,22 @@ canvas.addEventListener('click', event => {
 	if (found) zoomTo(found.pane, found.node);
 });
 chart.addEventListener('scroll', redraw);
-search.addEventListener('input', find);
+search.addEventListener('input', () => find(true));
+for (const e of switches) e.addEventListener('change', () => {
+	history.pushState(null, '', fragment(focus, currentZooms()));
+	restore();
+});
 search.addEventListener('keydown', event => {
 	if (event.key === 'Enter') event.preventDefault();
 	if (event.key === 'Escape') canvas.focus();
 });
 byID('sandwich').addEventListener('click', () => sandwich());
+byID('copy').addEventListener('click', copyName);
 byID('reset').addEventListener('click', () => {
 	search.value = '';
-	find();
-	open(-1, [0]);
+	for (const e of switches) e.checked = false;
+	history.pushState(null, '', fragment(-1, []));
+	restore();
 });
 addEventListener('popstate', restore);
 new ResizeObserver(redraw).observe(chart);
@@ -537,7 +626,21 @@ document.addEventListener('keydown', event => {
 
 function sandwich() {
 	const frame = panes[selected.pane].tree.frames[selected.node];
-	if (frame > 0) open(frame, [0, 0]);
+	if (frame > 0) open(frame, []);
+}
+
+// copyName copies the name of the selected box. A page without HTTPS has no clipboard but the one of a selection.
+async function copyName() {
+	const name = data.names[panes[selected.pane].tree.frames[selected.node]];
+	try {
+		await navigator.clipboard.writeText(name);
+	} catch {
+		const field = document.body.appendChild(Object.assign(document.createElement('textarea'), { value: name }));
+		field.select();
+		document.execCommand('copy');
+		field.remove();
+	}
+	byID('copied').textContent = 'Copied';
 }
 
 // move selects the box in a direction, if there is one.
@@ -550,11 +653,11 @@ function move(key) {
 	else if (key === 'ArrowLeft') target = [pane, level[place - 1]];
 	else if (key === 'ArrowRight') target = [pane, level[place + 1]];
 	else if (key === away) target = [pane, childOf(pane, node)];
-	else if (node > 0) target = [tree.parents[node] === 0 ? 0 : pane, tree.parents[node]];
-	else if (panes.length > 1) target = [1 - pane, childOf(1 - pane, 0)];
+	else if (node > 0) target = [tree.parents[node] === 0 && direction < 0 ? 0 : pane, tree.parents[node]];
+	else if (panes.length > 1) target = [1 - pane, isBeside() ? 0 : childOf(1 - pane, 0)];
 	if (!target || target[1] === undefined) return;
 	select(...target);
-	const row = target[0] === 1 ? upRows() - panes[1].tree.depths[target[1]] : upRows() + panes[0].tree.depths[target[1]];
+	const depth = panes[target[0]].tree.depths[target[1]], row = upRows() + panes[target[0]].direction * depth;
 	if (row * rowHeight < chart.scrollTop) chart.scrollTop = row * rowHeight;
 	if ((row + 1) * rowHeight > chart.scrollTop + chart.clientHeight) chart.scrollTop = (row + 1) * rowHeight - chart.clientHeight;
 	redraw();
@@ -565,15 +668,23 @@ canvas.addEventListener('keydown', event => {
 	if (/^(Arrow|Home)/.test(event.key)) move(event.key);
 	else if (event.key === 'Enter') zoomTo(selected.pane, selected.node);
 	else if (event.key === 's' || event.key === 'S') sandwich();
-	else if (event.key === 'Escape') open(panes.some(pane => pane.zoom > 0) ? focus : -1, [0, 0]);
+	else if (event.key === 'c' || event.key === 'C') copyName();
+	else if (event.key === 'Escape') open(panes.some(pane => pane.zoom > 0) ? focus : -1, []);
 	else return;
 	event.preventDefault();
 });
 
-byID('flame').hidden = false;
-await breathe();
-readColors();
-await breathe();
-showTable();
-await restore();
+// load takes the data of the page.
+async function load() {
+	raw = JSON.parse(byID('data').textContent);
+	sides = raw.self.length;
+	difference = sides > 1;
+	if (sorted < 0 && descending) sorted = difference ? 2 : 0;
+	byID('flame').hidden = false;
+	await breathe();
+	await restore();
+}
+
+document.addEventListener('newdata', load);
+await load();
 })();

@@ -1,0 +1,149 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/rate"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
+)
+
+// preferred are the sample types that stand for their profile type.
+var preferred = []string{"cpu", "inuse_space", "delay", "wall", "live_bytes", "alloc_space", "goroutine", "goroutines"}
+
+// stands returns how well a sample type stands for its profile type; less is better.
+func (k kind) stands() int {
+	if i := slices.Index(preferred, k.SampleType); i >= 0 {
+		return i
+	}
+	switch {
+	case webui.IsNanoseconds(k.Unit):
+		return len(preferred)
+	case webui.IsBytes(k.Unit):
+		return len(preferred) + 1
+	default:
+		return len(preferred) + 2
+	}
+}
+
+// newRow returns the row of a total and that of the base, which is nil if there is none. params select both.
+func newRow(params *params, t, base *total) *row {
+	const none = "–"
+	shown := map[string]string{"type": t.selector()}
+	r := &row{total: t, Query: params.with(shown, ownOfLanding...), Value: none, Base: none}
+	v, was := 0.0, 0.0
+	if t.Profiles > 0 {
+		v = t.shown()
+		words := t.words(params.now, params.selected)
+		r.Value, r.Each = t.written(), words.Processes()
+		r.Coverage, r.Newest = t.coverage(words), webui.Ago(params.now.Sub(query.TimeOf(t.Last)))
+	}
+	if base != nil {
+		was = base.shown()
+		words := base.words(params.now, params.base)
+		r.Base, r.BaseEach, r.Before = base.written(), words.Processes(), base.coverage(words)
+	}
+	if base == nil || t.Profiles == 0 {
+		return r
+	}
+	if !t.hasRate() || !base.hasRate() {
+		return r
+	}
+	r.By, r.Trend = signed(t.value, v-was), "down"
+	if change, ok := rate.Change(was, v); ok {
+		r.Change = signed(func(v float64) string { return fmt.Sprintf("%.3g %%", v) }, change*100)
+	}
+	switch {
+	case min(t.Samples, base.Samples) < fewSamples:
+		r.Trend = "few"
+	case v > was:
+		r.Trend = "up"
+	}
+	return r
+}
+
+// compare takes the change of a comparison, which is that of one process if the selections differ in more than their time.
+func (r *row) compare(compared *query.Comparison) {
+	of := compared.Shown()
+	r.Change, r.By, r.Trend = "", "", "down"
+	before, after := of.Base.Value(), of.New.Value()
+	if change, ok := of.Change(); ok {
+		r.Change = signed(func(v float64) string { return fmt.Sprintf("%.3g %%", v) }, change*100)
+	}
+	write := r.quantity
+	if of.Basis != query.Values {
+		write = r.value
+	}
+	if r.By = signed(write, after-before); compared.PerProcess {
+		r.By += fmt.Sprintf(" for each process: %s, before %s", write(after), write(before))
+	}
+	switch {
+	case of.Noise():
+		r.Trend = "few"
+	case after > before:
+		r.Trend = "up"
+	}
+}
+
+// fewSamples: a change of fewer samples may be chance.
+const fewSamples = 20
+
+// signed writes a value with its sign.
+func signed(write func(float64) string, v float64) string {
+	if v < 0 {
+		return "−" + write(-v)
+	}
+	return "+" + write(v)
+}
+
+// hasRate reports whether the profiles have a rate, or a level.
+func (t *total) hasRate() bool { return t.Snapshot || t.Data > 0 }
+
+// shown is the rate of the series, or the sum of the living snapshots.
+func (t *total) shown() float64 {
+	if t.Snapshot {
+		return float64(t.Sum)
+	}
+	return t.Rate
+}
+
+// written writes what is shown, or the sum of profiles that have no rate.
+func (t *total) written() string {
+	if !t.hasRate() {
+		return t.quantity(float64(t.Sum))
+	}
+	return t.value(t.shown())
+}
+
+// words says what people read of the total.
+func (t *total) words(now time.Time, sel *query.Selection) *webui.Words {
+	return &webui.Words{
+		SampleType: t.SampleType, Unit: t.Unit, From: sel.From, To: sel.To, Now: now,
+		Reading: rate.Reading{Summary: t.Summary, Snapshots: t.Snapshot, Sum: t.Sum, Living: t.Living, At: t.At},
+	}
+}
+
+// coverage says how much of the time of the processes was profiled, and how much of the range has data.
+func (t *total) coverage(words *webui.Words) string {
+	switch {
+	case t.Snapshot:
+		return ""
+	case !t.hasRate():
+		return "the sum: profiles without a duration"
+	default:
+		return "profiled " + words.Coverage()
+	}
+}
+
+// selector selects the profile type, or without one the sample type.
+func (k kind) selector() string {
+	if k.Type == "" {
+		return ":" + k.SampleType
+	}
+	return k.Type
+}
