@@ -30,19 +30,31 @@ profiled at the same time or not. Beside it are the processes, and how much of
 their time was profiled. Of snapshots, such as the heap in use, it is the sum of
 the living processes now, or at the end of the range, with its age.
 
+With --step, there is a row for each step: the rate in it, or of snapshots the
+mean of the sum of the living processes.
+
 A sum that does not fit into 64 bits is marked with >= or <=, and in JSON with
 "saturated".`,
 		Example: `  otelprof ls ./profiles
   otelprof ls --service checkout --from -1h ./profiles
+  otelprof ls --step 1m --type inuse_space --from -1h ./profiles
   otelprof ls --json ./profiles | jq .sum`,
 		Args: paths,
 	}
 	sel := a.addSelection(c.Flags())
 	asJSON := c.Flags().Bool("json", false, "write a line of JSON for each row")
+	var step time.Duration
+	c.Flags().Func("step", "`LENGTH` of the steps to list values by, such as 1m", func(text string) (err error) {
+		step, err = parseStep(text)
+		return err
+	})
 	c.RunE = func(c *cobra.Command, args []string) error {
 		source, err := a.source(args)
 		if err != nil {
 			return err
+		}
+		if step > 0 {
+			return a.listSteps(c.Context(), source, sel, step, *asJSON)
 		}
 		totals, err := source.Totals(c.Context(), sel)
 		rows := make([]*rated, len(totals))

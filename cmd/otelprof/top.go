@@ -95,8 +95,8 @@ func (t *topTable) write(w io.Writer, isComparison bool) error {
 			if t.isNoise(f) {
 				note = "noise"
 			}
-			line(cell(f.Function), cell(words.Change(f.New.Self-f.Base.Self)), cell(words.Write(f.Base.Self)), cell(words.Write(f.New.Self)),
-				cell(words.Change(f.New.Total-f.Base.Total)), cell(words.Write(f.Base.Total)), cell(words.Write(f.New.Total)), note)
+			line(cell(f.Function), cell(words.Change(f.SelfChange())), cell(words.Write(f.Base.Self)), cell(words.Write(f.New.Self)),
+				cell(words.Change(f.TotalChange())), cell(words.Write(f.Base.Total)), cell(words.Write(f.New.Total)), note)
 		}
 	} else {
 		line("FUNCTION", "FLAT", "FLAT %", "SUM %", "CUM", "CUM %")
@@ -155,9 +155,9 @@ func (t *topTable) important() (rows []query.FunctionChange, omitted int) {
 // change is that of a function without its sign; without a base, its value.
 func change(f *query.FunctionChange, cumulative bool) float64 {
 	if cumulative {
-		return math.Abs(f.New.Total - f.Base.Total)
+		return math.Abs(f.TotalChange())
 	}
-	return math.Abs(f.New.Self - f.Base.Self)
+	return math.Abs(f.SelfChange())
 }
 
 // head says what the values of a selection without a base are of.

@@ -34,6 +34,19 @@ type FunctionChange struct {
 	SelfNoise bool `json:"self_noise"`
 }
 
+// SelfChange and TotalChange are those of both values.
+func (f *FunctionChange) SelfChange() float64  { return difference(f.New.Self, f.Base.Self) }
+func (f *FunctionChange) TotalChange() float64 { return difference(f.New.Total, f.Base.Total) }
+
+// difference is a - b, without what scaling both has rounded.
+func difference(a, b float64) float64 {
+	const precision = 1e-12
+	if math.Abs(a-b) <= precision*max(math.Abs(a), math.Abs(b)) {
+		return 0
+	}
+	return a - b
+}
+
 // Functions returns the functions of both sides with what is compared of them: rates per second, levels or values. Those whose totals changed
 // most come first, and those that may be chance after the others.
 func (c *Comparison) Functions(t *ComparedType) []FunctionChange {
@@ -49,7 +62,7 @@ func (c *Comparison) Functions(t *ComparedType) []FunctionChange {
 			side.to.Self, side.to.Total = side.of.Self*side.Scale, side.of.Total*side.Scale
 			f.SelfError, f.TotalError = math.Hypot(f.SelfError, side.errorOf(side.of.Self)), math.Hypot(f.TotalError, side.errorOf(side.of.Total))
 		}
-		f.Noise, f.SelfNoise = isNoise(f.New.Total-f.Base.Total, f.TotalError), isNoise(f.New.Self-f.Base.Self, f.SelfError)
+		f.Noise, f.SelfNoise = isNoise(f.TotalChange(), f.TotalError), isNoise(f.SelfChange(), f.SelfError)
 		changes = append(changes, f)
 	}
 	for name := range base {
@@ -61,7 +74,7 @@ func (c *Comparison) Functions(t *ComparedType) []FunctionChange {
 		}
 	}
 	slices.SortFunc(changes, func(a, b FunctionChange) int {
-		size := func(f *FunctionChange) float64 { return math.Abs(f.New.Total - f.Base.Total) }
+		size := func(f *FunctionChange) float64 { return math.Abs(f.TotalChange()) }
 		return cmp.Or(compareBools(a.Noise, b.Noise), cmp.Compare(size(&b), size(&a)), strings.Compare(a.Function, b.Function))
 	})
 	return changes

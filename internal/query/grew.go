@@ -82,7 +82,7 @@ func boundsOf(all []*Series, sel *Selection) (from, to uint64) {
 	from = math.MaxUint64
 	for _, series := range all {
 		if series.Last > 0 {
-			from, to = min(from, series.First), max(to, series.Last)
+			from, to = min(from, series.First), max(to, series.Last+1)
 		}
 	}
 	if !sel.From.IsZero() {

@@ -32,8 +32,9 @@ const (
 // Growth compares the first and the last third of the time from one nanosecond to another.
 func (s *Series) Growth(from, to uint64) Growth {
 	third := (to - from) / 3
-	if third == 0 {
-		return Growth{Noise: true}
+	if third == 0 { // of a single moment
+		value, _ := s.mean(from, to)
+		return Growth{Before: value, After: value, Noise: true}
 	}
 	var g Growth
 	before, hasBefore := s.mean(from, from+third)
