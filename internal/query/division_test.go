@@ -331,7 +331,7 @@ func TestDivisionIsBounded_V2(t *testing.T) {
 	}
 	path := profiletest.WriteFile(t, "record.pb", profiletest.Proto(t, pd))
 	s := &Source{Files: []archive.File{{Path: path}}, Options: archive.Options{MaxMemory: 1 << 20}, Failed: func(err error) error { return err }}
-	err := s.EachStep(t.Context(), &Selection{From: steps.From, To: steps.To()}, steps, []string{"thread"}, func(int, []string, *contents.Summary) error { return nil })
+	err := s.EachStep(t.Context(), &Selection{From: steps.From, To: steps.To()}, steps, []string{"thread"}, func(int, *Times) error { return nil })
 	require.ErrorContains(t, err, "the sums of a record take more than 0 MiB of memory, a quarter of the memory limit; select less")
 
 	pd = manySpans(1000)

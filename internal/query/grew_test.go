@@ -125,7 +125,7 @@ func BenchmarkGrowths(b *testing.B) {
 						Hash: 1, Start: nano(60 * minute), End: nano(60*minute + 10), Covered: 10e9, Value: int64(service * minute), Profiles: 1, Processes: 1,
 					}}},
 				}
-				if err := c.Add(nil, &of); err != nil {
+				if err := c.Add(&query.Times{Summary: &of}); err != nil {
 					b.Fatal(err)
 				}
 			}

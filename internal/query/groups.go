@@ -115,6 +115,17 @@ func (g *groups) apart() bool { return g.attributes != nil }
 // ofProfile returns the group of a Profile whose samples are not apart.
 func (g *groups) ofProfile() int { return g.of(g.inherited) }
 
+// noSample is a sample without attributes.
+var noSample = pprofile.NewSample()
+
+// ofProfileAlone returns the group of a Profile by its own attributes and those of its resource.
+func (g *groups) ofProfileAlone(p pprofile.Profile) int {
+	if g.attributes == nil {
+		return g.ofProfile()
+	}
+	return g.ofSample(p, noSample)
+}
+
 // ofSample returns the group of a sample.
 func (g *groups) ofSample(p pprofile.Profile, sample pprofile.Sample) int {
 	const none = -1

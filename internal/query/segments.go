@@ -91,6 +91,7 @@ type planned struct {
 	entry    *contents.Entry    // nil if it is malformed
 	selected []contents.Summary // all that is selected, if the record is not read
 	isRead   bool
+	isIdle   bool // selected is there for its time only
 }
 
 // readStore is read for a store.
@@ -157,6 +158,7 @@ func (p *plan) make(ctx context.Context, sel *Selection, r *reading) {
 	}
 	mayMatchLabels, samples := sel.MayMatchLabels(ctx, &p.index.Labels), sel.SelectsSamples()
 	p.allLabels = r.labels != nil && !samples && p.index.Labels.IsComplete()
+	isIdle := !mayMatchLabels && r.idle != nil && !slices.ContainsFunc(r.names, func(name string) bool { return p.index.Labels.MayHave(name) })
 	for i := range p.index.Records {
 		of := planned{number: i}
 		of.entry, _ = p.index.Entry(i)
@@ -170,10 +172,13 @@ func (p *plan) make(ctx context.Context, sel *Selection, r *reading) {
 		}
 		selected, whole := sel.selectedOf(ctx, of.entry.Summaries, r.parts)
 		p.allLabels = p.allLabels && whole && len(selected) == len(of.entry.Summaries)
-		if !mayMatchLabels || whole && len(selected) == 0 {
+		if !mayMatchLabels && r.timed == nil || whole && len(selected) == 0 {
 			continue
 		}
-		of.selected = selected
+		if of.selected, of.isIdle = selected, isIdle && whole; of.isIdle {
+			p.records = append(p.records, of)
+			continue
+		}
 		of.isRead = !whole || samples || r.entry == nil || r.suffices != nil && slices.ContainsFunc(selected, func(s contents.Summary) bool { return !r.suffices(&s) })
 		p.records = append(p.records, of)
 	}
@@ -228,7 +233,11 @@ func (s *Source) readSegment(ctx context.Context, p *plan, sel *Selection, r *re
 			return ctx.Err()
 		}
 		if !of.isRead {
-			if err := r.entry(of.selected); err != nil {
+			take := r.entry
+			if of.isIdle {
+				take = r.idle
+			}
+			if err := take(of.selected); err != nil {
 				return err
 			}
 			continue
@@ -240,7 +249,7 @@ func (s *Source) readSegment(ctx context.Context, p *plan, sel *Selection, r *re
 		if err != nil {
 			err = s.failure(p, of.number+1, err)
 		} else {
-			err = s.visit(ctx, p.record(&of, data, &s.Options), cmp.Or(r.filter, sel), r.record)
+			err = s.visit(ctx, p.record(&of, data, &s.Options), cmp.Or(r.filter, sel), r)
 		}
 		if err := s.report(err, servicesOf(of.entry)); err != nil {
 			return err

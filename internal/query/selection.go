@@ -80,7 +80,10 @@ func (s *Selection) excludes(record []byte, isOTLP bool) bool {
 // filter removes from pd all that is not selected. Indices of pd that lead nowhere match nothing. When ctx ends, the rest of pd
 // means nothing, and the error is that of ctx.
 func (s *Selection) filter(ctx context.Context, pd pprofile.Profiles) error {
-	f := newFilter(ctx, s, pd)
+	return newFilter(ctx, s, pd).apply(pd)
+}
+
+func (f *filter) apply(pd pprofile.Profiles) error {
 	pd.ResourceProfiles().RemoveIf(func(rp pprofile.ResourceProfiles) bool {
 		if !f.startResource(rp.Resource().Attributes()) {
 			return true
@@ -91,7 +94,7 @@ func (s *Selection) filter(ctx context.Context, pd pprofile.Profiles) error {
 		})
 		return rp.ScopeProfiles().Len() == 0
 	})
-	return ctx.Err()
+	return f.ctx.Err()
 }
 
 // contains reports whether the range contains a time in nanoseconds since the epoch.
@@ -107,6 +110,12 @@ type filter struct {
 	requirements []*requirement
 	profiles     map[pprofile.ProfileID]bool // nil for all
 	service      string                      // of the resource
+
+	// times: a Profile stays, without samples, if none of its samples is selected, but others of its process may be: it says when the process was
+	// profiled.
+	times bool
+	// timeOnly says of each Profile that stays, in their order, whether it stays for its time only. It is nil unless times is set.
+	timeOnly []bool
 }
 
 // requirement is met by the link, the attributes or the resource of a sample.
@@ -116,6 +125,7 @@ type requirement struct {
 	attributes []verdict       // by index
 	ofSamples  bool            // samples of one resource may differ
 	ofResource bool            // the resource meets the requirement, for samples without such an attribute
+	inResource bool            // the resource has the label
 }
 
 // verdict says whether an attribute meets a requirement.
@@ -194,8 +204,12 @@ func (f *filter) ofIDs() *requirement {
 func (f *filter) startResource(attributes pcommon.Map) bool {
 	f.service = dictionary.TextOf(attributes, serviceName)
 	for _, r := range f.requirements {
-		r.ofResource = r.label != nil && r.label.Matches(f.ctx, labels.Find(attributes, r.label.Name))
-		if !r.ofResource && !r.ofSamples {
+		value := ""
+		if r.label != nil {
+			value = labels.Find(attributes, r.label.Name)
+		}
+		r.ofResource, r.inResource = r.label != nil && r.label.Matches(f.ctx, value), value != ""
+		if !r.ofResource && !r.ofSamples && (r.inResource || !f.times) {
 			return false
 		}
 	}
@@ -218,8 +232,17 @@ func (f *filter) filterScope(sp pprofile.ScopeProfiles) {
 		i++
 		key.SampleType, key.Unit = profiles[i].Type, profiles[i].Unit
 		key.PeriodType, key.PeriodUnit = f.text(p.PeriodType().TypeStrindex()), f.text(p.PeriodType().UnitStrindex())
-		if !f.MatchesKey(f.ctx, &key) || !f.filterProfile(p) {
+		matches := f.MatchesKey(f.ctx, &key)
+		selected := matches && f.filterProfile(p)
+		timeOnly := matches && !selected && f.times && f.isTimed(p)
+		switch {
+		case timeOnly:
+			p.Samples().RemoveIf(func(pprofile.Sample) bool { return true })
+		case !selected:
 			return true
+		}
+		if f.times {
+			f.timeOnly = append(f.timeOnly, timeOnly)
 		}
 		if all != nil {
 			kept = append(kept, order[i])
@@ -257,7 +280,7 @@ func (f *filter) filterProfile(p pprofile.Profile) bool {
 	if f.profiles != nil && !f.profiles[p.ProfileID()] {
 		return false
 	}
-	if slices.ContainsFunc(f.requirements, func(r *requirement) bool { return r.ofSamples }) {
+	if slices.ContainsFunc(f.requirements, func(r *requirement) bool { return r.ofSamples || !r.ofResource }) {
 		p.Samples().RemoveIf(func(s pprofile.Sample) bool { return !f.matchesSample(p, s) })
 		if p.Samples().Len() == 0 {
 			return false
@@ -283,6 +306,17 @@ func (f *filter) filterProfile(p pprofile.Profile) bool {
 	return inRange
 }
 
+// isTimed reports whether samples of the process of a Profile may be selected, none of whose own is: neither the Profile nor its resource says
+// that they are not.
+func (f *filter) isTimed(p pprofile.Profile) bool {
+	return !f.selectsIDs() && len(f.ProfileIDs) == 0 && !slices.ContainsFunc(f.requirements, func(r *requirement) bool {
+		if is := r.find(p.AttributeIndices()); is != unrelated {
+			return is == unmet
+		}
+		return r.inResource && !r.ofResource
+	})
+}
+
 func (f *filter) matchesSample(p pprofile.Profile, s pprofile.Sample) bool {
 	return !slices.ContainsFunc(f.requirements, func(r *requirement) bool { return !r.isMet(p, s) })
 }
@@ -293,14 +327,22 @@ func (r *requirement) isMet(p pprofile.Profile, s pprofile.Sample) bool {
 		return true
 	}
 	for _, indices := range [...]pcommon.Int32Slice{s.AttributeIndices(), p.AttributeIndices()} {
-		for k := range indices.Len() {
-			i := int(indices.At(k))
-			if i > 0 && i < len(r.attributes) && r.attributes[i] != unrelated {
-				return r.attributes[i] == met
-			}
+		if is := r.find(indices); is != unrelated {
+			return is == met
 		}
 	}
 	return r.ofResource
+}
+
+// find returns the verdict of the first attribute that has one.
+func (r *requirement) find(indices pcommon.Int32Slice) verdict {
+	for k := range indices.Len() {
+		i := int(indices.At(k))
+		if i > 0 && i < len(r.attributes) && r.attributes[i] != unrelated {
+			return r.attributes[i]
+		}
+	}
+	return unrelated
 }
 
 // filterTimestamps removes the timestamps out of range, with their values, and reports

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -53,8 +54,8 @@ func (s *Series) Bounds(sel *Selection) (from, to uint64) {
 // Series returns the time of the processes of the selected Profiles, by kind and values of the labels by, in this order. by are no
 // KeyLabels. It includes what is in Around before and after the range. It takes that from the index of a file if the index has it.
 //
-// With a selection by attributes of samples, or by such labels, values are those of the samples that are selected, and the time is that of the
-// Profiles that have any.
+// With a selection by attributes of samples, or by such labels, values are those of the samples that are selected, and the time is that of all
+// Profiles whose samples may have such attributes: a process without selected samples is idle. See Times.
 func (s *Source) Series(ctx context.Context, sel *Selection, by []string) (all []*Series, err error) {
 	err = Repeat(func() error {
 		c := NewSeriesCollector(sel, s.Options.MaxMemory/windowShare)
@@ -65,30 +66,16 @@ func (s *Source) Series(ctx context.Context, sel *Selection, by []string) (all [
 	return all, err
 }
 
-// EachProcess calls visit with summaries that have the Rows of the selected Profiles, and their values of the labels by. Rows may be of
-// times outside of the range, up to Around before and after it.
-func (s *Source) EachProcess(ctx context.Context, sel *Selection, by []string, visit func(values []string, of *contents.Summary) error) error {
+// EachProcess calls visit with the Times of the selected Profiles, by the values of labels. Rows may be of times outside of the range, up to
+// Around before and after it.
+func (s *Source) EachProcess(ctx context.Context, sel *Selection, by []string, visit func(*Times) error) error {
 	reached, whole := sel.around()
-	reach := func(values []string, of *contents.Summary) error {
-		if _, none := reached.timeOf(of); none {
+	r := s.timesOf(ctx, sel, by, func(t *Times) error {
+		if _, none := reached.timeOf(t.Summary); none {
 			return nil
 		}
-		return visit(values, of)
-	}
-	r := &reading{parts: true}
-	if len(by) > 0 {
-		r = s.division(by, nil, func(_ int, values []string, of *contents.Summary) error { return reach(values, of) })
-	} else {
-		r.entry = func(summaries []contents.Summary) error {
-			for i := range summaries {
-				if err := reach(nil, &summaries[i]); err != nil {
-					return err
-				}
-			}
-			return ctx.Err()
-		}
-		r.record = summarizing(r.entry)
-	}
+		return visit(t)
+	})
 	r.filter = whole
 	return s.read(ctx, reached, r)
 }
@@ -97,41 +84,64 @@ func (s *Source) EachProcess(ctx context.Context, sel *Selection, by []string, v
 // how long processes stand in it; of that, it takes the times from the index of a file if the index has them.
 func (s *Source) EachTimed(ctx context.Context, sel *Selection, times *SeriesCollector, visit func(*archive.Record, pprofile.Profiles) error) error {
 	reached, whole := sel.around()
-	add := func(summaries []contents.Summary) error {
-		for i := range summaries {
-			if _, none := reached.timeOf(&summaries[i]); none {
-				continue
-			}
-			of := summaries[i]
-			of.Service = ""
-			if err := times.Add(nil, &of); err != nil {
-				return err
-			}
+	r := s.timesOf(ctx, sel, nil, func(t *Times) error {
+		if _, none := reached.timeOf(t.Summary); none {
+			return nil
 		}
-		return ctx.Err()
-	}
-	r := &reading{parts: true, filter: whole, entry: add}
+		t.Service = ""
+		return times.Add(t)
+	})
+	r.filter = whole
 	r.suffices = func(of *contents.Summary) bool {
 		_, none := sel.timeOf(of)
 		return none
 	}
-	r.record = func(record *archive.Record, pd pprofile.Profiles) error {
-		summaries, err := contents.Summarize(pd)
-		if err != nil {
-			return record.Fail(err)
-		}
-		if err := add(summaries); err != nil {
-			return err
-		}
-		if err := (&Selection{From: sel.From, To: sel.To}).filter(ctx, pd); err != nil {
-			return err
-		}
-		if pd.ProfileCount() == 0 {
-			return nil
-		}
-		return visit(record, pd)
-	}
+	r.visitSelected(ctx, sel, visit)
 	return s.read(ctx, reached, r)
+}
+
+// visitSelected makes a reading of Times also call visit with what is selected of each payload, in the range of the selection.
+func (r *reading) visitSelected(ctx context.Context, sel *Selection, visit func(*archive.Record, pprofile.Profiles) error) {
+	record, timed := r.record, r.timed
+	r.record = func(of *archive.Record, pd pprofile.Profiles) error {
+		if err := record(of, pd); err != nil {
+			return err
+		}
+		return visitRange(ctx, sel, of, pd, visit)
+	}
+	if timed == nil {
+		return
+	}
+	r.timed = func(of *archive.Record, pd pprofile.Profiles, timeOnly []bool) error {
+		if err := timed(of, pd, timeOnly); err != nil {
+			return err
+		}
+		removeProfiles(pd, timeOnly)
+		return visitRange(ctx, sel, of, pd, visit)
+	}
+}
+
+// visitRange calls visit with what is in the range of a selection, if something is.
+func visitRange(ctx context.Context, sel *Selection, of *archive.Record, pd pprofile.Profiles, visit func(*archive.Record, pprofile.Profiles) error) error {
+	if err := (&Selection{From: sel.From, To: sel.To}).filter(ctx, pd); err != nil || pd.ProfileCount() == 0 {
+		return err
+	}
+	return visit(of, pd)
+}
+
+// removeProfiles removes Profiles by their number.
+func removeProfiles(pd pprofile.Profiles, remove []bool) {
+	i := -1
+	pd.ResourceProfiles().RemoveIf(func(rp pprofile.ResourceProfiles) bool {
+		rp.ScopeProfiles().RemoveIf(func(sp pprofile.ScopeProfiles) bool {
+			sp.Profiles().RemoveIf(func(pprofile.Profile) bool {
+				i++
+				return i < len(remove) && remove[i]
+			})
+			return sp.Profiles().Len() == 0
+		})
+		return rp.ScopeProfiles().Len() == 0
+	})
 }
 
 // around returns the selection with Around before and after the range, which selects records as it does entries, and the one of all times
@@ -155,6 +165,7 @@ func (s *Selection) around() (reached, whole *Selection) {
 type SeriesCollector struct {
 	from, to    uint64
 	all         map[string]*collected // by kind and values
+	wholes      map[string]*collected // see Times
 	size, limit int64                 // in bytes
 	slot        uint64                // in nanoseconds; 0 if nothing is joined
 	key         []byte
@@ -163,7 +174,17 @@ type SeriesCollector struct {
 type collected struct {
 	Series
 
-	rows map[uint64][]processes.Row // by process
+	rows map[uint64][]processes.Row // by process; of a part, those that have a value
+	// whole is that of a part, or what a whole was joined with: a series that has parts of several wholes has the time of all.
+	whole *collected
+}
+
+// root returns the whole that has the time of this one.
+func (s *collected) root() *collected {
+	for s.whole != nil {
+		s = s.whole
+	}
+	return s
 }
 
 const (
@@ -177,7 +198,7 @@ const (
 
 // NewSeriesCollector returns one for the range of a selection, which takes at most limit bytes.
 func NewSeriesCollector(sel *Selection, limit int64) *SeriesCollector {
-	c := &SeriesCollector{from: nanosecondsOf(sel.From), to: math.MaxUint64, all: map[string]*collected{}, limit: limit}
+	c := &SeriesCollector{from: nanosecondsOf(sel.From), to: math.MaxUint64, all: map[string]*collected{}, wholes: map[string]*collected{}, limit: limit}
 	if sel.From.IsZero() {
 		c.from = 0
 	}
@@ -187,18 +208,24 @@ func NewSeriesCollector(sel *Selection, limit int64) *SeriesCollector {
 	return c
 }
 
-// Add adds the Rows of a summary that has these values of labels, which it keeps. An error says what to narrow.
-func (c *SeriesCollector) Add(values []string, of *contents.Summary) error {
-	s := c.seriesOf(values, &of.Key)
-	for i := range of.Rows {
-		row := of.Rows[i]
+// Add adds Times, of which it keeps the Values. An error says what to narrow.
+func (c *SeriesCollector) Add(t *Times) error {
+	s := c.seriesOf(t)
+	isPart := t.Whole != "" && !t.IsWhole
+	if isPart {
+		c.link(s, t.Whole)
+	}
+	for i := range t.Rows {
+		row := t.Rows[i]
 		if row.Start < c.to && (row.End > c.from || row.Start >= c.from) {
 			if first := max(row.Start, c.from); s.First == 0 || first < s.First {
 				s.First = first
 			}
 			s.Last = max(s.Last, row.End)
 		}
-		s.rows[row.Hash] = c.joined(s.rows[row.Hash], row, s.Snapshot)
+		if !isPart || row.Value != 0 {
+			s.rows[row.Hash] = c.joined(s.rows[row.Hash], row, s.Snapshot)
+		}
 	}
 	for c.size > c.limit {
 		if !c.coarsen() {
@@ -208,27 +235,60 @@ func (c *SeriesCollector) Add(values []string, of *contents.Summary) error {
 	return nil
 }
 
-func (c *SeriesCollector) seriesOf(values []string, key *contents.Key) *collected {
-	snapshot := byte('0')
-	if key.Snapshot != 0 {
-		snapshot = '1'
+func (c *SeriesCollector) seriesOf(t *Times) *collected {
+	if t.IsWhole {
+		return c.wholeOf(t.Whole, t.Snapshot != 0)
 	}
-	c.key = append(c.key[:0], snapshot)
-	for _, text := range [...]string{key.Service, key.Type, key.SampleType, key.Unit, key.PeriodType, key.PeriodUnit} {
-		c.key = append(append(c.key, text...), 0)
-	}
-	for _, text := range values {
+	c.key = appendKind(c.key[:0], &t.Key)
+	for _, text := range t.Values {
 		c.key = append(append(c.key, text...), 0)
 	}
 	s := c.all[string(c.key)]
 	if s == nil {
-		const seriesSize = 1 << 10
-		s = &collected{Series: Series{Kind: KindOf(key), Values: values}, rows: map[uint64][]processes.Row{}}
-		s.Snapshots = s.Snapshot
+		s = c.newSeries(&Series{Kind: KindOf(&t.Key), Values: t.Values}, len(c.key))
 		c.all[string(c.key)] = s
-		c.size += seriesSize + 2*int64(len(c.key))
 	}
 	return s
+}
+
+func (c *SeriesCollector) wholeOf(id string, snapshots bool) *collected {
+	w := c.wholes[id]
+	if w == nil {
+		w = c.newSeries(&Series{Kind: Kind{Snapshot: snapshots}}, len(id))
+		c.wholes[id] = w
+	}
+	return w
+}
+
+func (c *SeriesCollector) newSeries(of *Series, keySize int) *collected {
+	const seriesSize = 1 << 10
+	c.size += seriesSize + 2*int64(keySize)
+	of.Snapshots = of.Snapshot
+	return &collected{Series: *of, rows: map[uint64][]processes.Row{}}
+}
+
+// link makes a series a part of a whole.
+func (c *SeriesCollector) link(s *collected, id string) {
+	whole := c.wholeOf(id, s.Snapshot).root()
+	switch {
+	case s.whole == nil:
+		s.whole = whole
+	case s.root() != whole:
+		whole.whole = s.root()
+	}
+}
+
+// appendKind appends what identifies the kind of a key.
+func appendKind(id []byte, key *contents.Key) []byte {
+	snapshot := byte('0')
+	if key.Snapshot != 0 {
+		snapshot = '1'
+	}
+	id = append(id, snapshot)
+	for _, text := range [...]string{key.Service, key.Type, key.SampleType, key.Unit, key.PeriodType, key.PeriodUnit} {
+		id = append(append(id, text...), 0)
+	}
+	return id
 }
 
 // joined returns the rows of a process with one more.
@@ -255,7 +315,8 @@ func (c *SeriesCollector) joined(rows []processes.Row, row processes.Row, snapsh
 // coarsen makes slots longer. It returns false if they would be too long.
 func (c *SeriesCollector) coarsen() bool {
 	slot, first, last := max(leastSlot, 2*c.slot), c.to, c.from
-	for _, s := range c.all {
+	all := slices.AppendSeq(slices.Collect(maps.Values(c.all)), maps.Values(c.wholes))
+	for _, s := range all {
 		if s.Last > 0 {
 			first, last = min(first, s.First), max(last, s.Last)
 		}
@@ -264,7 +325,7 @@ func (c *SeriesCollector) coarsen() bool {
 		return false
 	}
 	c.slot = slot
-	for _, s := range c.all {
+	for _, s := range all {
 		for process, rows := range s.rows {
 			c.size -= processSize + int64(len(rows))*rowSize
 			slices.SortStableFunc(rows, func(a, b processes.Row) int { return cmp.Compare(a.Start, b.Start) })
@@ -283,21 +344,39 @@ func (c *SeriesCollector) Size() int64 { return c.size }
 
 // Series returns what was collected, by kind and values. Nothing can be added after it.
 func (c *SeriesCollector) Series() []*Series {
+	for _, id := range slices.Sorted(maps.Keys(c.wholes)) {
+		w := c.wholes[id]
+		root := w.root()
+		root.addRows(w.rows)
+		if root.First == 0 || w.First > 0 && w.First < root.First {
+			root.First = w.First
+		}
+		root.Last = max(root.Last, w.Last)
+	}
 	all := make([]*Series, 0, len(c.all))
 	for _, s := range c.all {
-		for process, rows := range s.rows {
-			for i := range rows {
-				row := &rows[i]
-				s.Add(rate.Interval{
-					Process: process, Start: row.Start, End: row.End, Covered: row.Covered, Value: row.Value, Profiles: row.Profiles, Processes: row.Processes,
-				})
-			}
+		s.addRows(s.rows)
+		if s.whole != nil {
+			root := s.root()
+			s.Whole, s.First, s.Last = &root.Series.Series, root.First, root.Last
 		}
-		s.rows = nil
 		all = append(all, &s.Series)
 	}
 	slices.SortFunc(all, func(a, b *Series) int {
 		return cmp.Or(a.Compare(b.Kind), slices.CompareFunc(a.Values, b.Values, strings.Compare))
 	})
 	return all
+}
+
+// addRows makes intervals of rows, which it empties.
+func (s *collected) addRows(of map[uint64][]processes.Row) {
+	for process, rows := range of {
+		for i := range rows {
+			row := &rows[i]
+			s.Add(rate.Interval{
+				Process: process, Start: row.Start, End: row.End, Covered: row.Covered, Value: row.Value, Profiles: row.Profiles, Processes: row.Processes,
+			})
+		}
+	}
+	clear(of)
 }

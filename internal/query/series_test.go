@@ -91,7 +91,7 @@ func TestSeriesAreBounded(t *testing.T) {
 			for pod := range pods {
 				row := processes.Row{Hash: uint64(pod + 1), Start: nano(10 * i), End: nano(10*i + 5), Covered: 5e9, Value: 1e9, Profiles: 1, Processes: 1}
 				of := contents.Summary{Key: key, Total: contents.Total{Start: row.Start, Latest: row.Start, End: row.End, Rows: []processes.Row{row}}}
-				if err := c.Add(nil, &of); err != nil {
+				if err := c.Add(&query.Times{Summary: &of}); err != nil {
 					return c, err
 				}
 			}
@@ -150,7 +150,7 @@ func TestStepsOfTimestampsAreNotSpread(t *testing.T) {
 		for _, by := range [][]string{nil, {"k8s.pod.name"}} {
 			got := map[int]int64{}
 			sel := &query.Selection{From: steps.From, To: steps.To()}
-			require.NoError(t, source.EachStep(t.Context(), sel, steps, by, func(step int, _ []string, of *contents.Summary) error {
+			require.NoError(t, source.EachStep(t.Context(), sel, steps, by, func(step int, of *query.Times) error {
 				if step >= 0 {
 					got[step] += of.Sum
 					return nil

@@ -91,6 +91,12 @@ type reading struct {
 	filter *Selection
 	// record gets the selected part of a payload. It may change it.
 	record func(*archive.Record, pprofile.Profiles) error
+	// timed takes the place of record, unless it is nil. Of the Profiles of its payload, timeOnly are there for their time only, see filter.
+	timed func(record *archive.Record, pd pprofile.Profiles, timeOnly []bool) error
+	// idle, unless it is nil, gets the summaries of records that have none of the labels names, of which the selection requires some: all of them
+	// are there for their time only. The record is not read then.
+	idle  func([]contents.Summary) error
+	names []string
 }
 
 // read reads all files in their order, and the records of a file in theirs.
@@ -109,7 +115,7 @@ func (s *Source) read(ctx context.Context, sel *Selection, r *reading) error {
 				return ctx.Err()
 			}
 			if err == nil {
-				err = s.visit(ctx, record, cmp.Or(r.filter, sel), r.record)
+				err = s.visit(ctx, record, cmp.Or(r.filter, sel), r)
 			}
 			if err := s.report(err, nil); err != nil {
 				return err
@@ -132,8 +138,8 @@ func (s *Source) report(err error, services []string) error {
 	return s.Failed(err)
 }
 
-// visit calls do with the selected part of a record, if there is one.
-func (s *Source) visit(ctx context.Context, record *archive.Record, sel *Selection, do func(*archive.Record, pprofile.Profiles) error) error {
+// visit reads the selected part of a record, if there is one.
+func (s *Source) visit(ctx context.Context, record *archive.Record, sel *Selection, r *reading) error {
 	// Recordings have ids as integers, and JSON may have upper-case digits.
 	if record.Encoding != archive.JFR && record.Encoding != archive.OTLPJSON && sel.excludes(record.Data, record.Encoding == archive.OTLPProto) {
 		return nil
@@ -147,7 +153,9 @@ func (s *Source) visit(ctx context.Context, record *archive.Record, sel *Selecti
 			return err
 		}
 	}
-	if err := sel.filter(ctx, pd); err != nil {
+	f := newFilter(ctx, sel, pd)
+	f.times = r.timed != nil
+	if err := f.apply(pd); err != nil {
 		return err
 	}
 	if pd.ProfileCount() == 0 {
@@ -156,7 +164,10 @@ func (s *Source) visit(ctx context.Context, record *archive.Record, sel *Selecti
 	if s.Change != nil {
 		s.Change(pd)
 	}
-	return do(record, pd)
+	if r.timed != nil {
+		return r.timed(record, pd, f.timeOnly)
+	}
+	return r.record(record, pd)
 }
 
 // Resolve checks the payload of a record, and returns it without string references. The error is an *archive.Error.

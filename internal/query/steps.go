@@ -62,21 +62,43 @@ func (s Steps) Spread(start, end uint64, value int64, visit func(step int, part 
 	}
 }
 
-// EachStep calls visit with the summaries of the selected profiles, and their values of the labels by, none of which is a KeyLabel. The range
-// of the selection must be that of the steps. Of profiles with timestamps, they are those in a step. Others have no step but Rows, which may be
-// of times outside of the range: step is -1. It takes summaries from the index of a file if that answers the same as the file.
-func (s *Source) EachStep(ctx context.Context, sel *Selection, steps Steps, by []string, visit func(step int, values []string, of *contents.Summary) error) error {
+// EachStep calls visit with the Times of the selected profiles, by the values of labels, none of which is a KeyLabel. The range of the selection
+// must be that of the steps. Of profiles with timestamps, they are what is in a step. Others have no step but Rows, which may be of times outside of
+// the range: step is -1. Only snapshots have wholes. It takes summaries from the index of a file if that answers the same as the file.
+func (s *Source) EachStep(ctx context.Context, sel *Selection, steps Steps, by []string, visit func(step int, t *Times) error) error {
 	reached, whole := sel.around()
-	r := s.division(by, &steps, func(step int, values []string, of *contents.Summary) error {
-		if step == steps.Count {
-			step = -1
-		}
-		return visit(step, values, of)
-	})
-	r.filter, r.parts = whole, true
-	if len(by) > 0 {
-		return s.read(ctx, reached, r)
+	divided := func(of func(*contents.Summary) bool) *reading {
+		return s.division(by, &steps, func(step int, values []string, summary *contents.Summary) error {
+			if !of(summary) {
+				return nil
+			}
+			if step == steps.Count {
+				step = -1
+			}
+			return visit(step, &Times{Summary: summary, Values: values})
+		})
 	}
+	snapshots := s.timesOf(ctx, sel, by, func(t *Times) error {
+		if t.Snapshot == 0 {
+			return nil
+		}
+		return visit(-1, t)
+	})
+	if snapshots.timed != nil {
+		intervals := divided(func(of *contents.Summary) bool { return of.Snapshot == 0 })
+		snapshots.filter = whole
+		timed := snapshots.timed
+		snapshots.timed = func(record *archive.Record, pd pprofile.Profiles, timeOnly []bool) error {
+			if err := timed(record, pd, timeOnly); err != nil {
+				return err
+			}
+			removeProfiles(pd, timeOnly)
+			return intervals.record(record, pd)
+		}
+		return s.read(ctx, reached, snapshots)
+	}
+	r := divided(func(*contents.Summary) bool { return true })
+	r.filter, r.parts = whole, true
 	outside := func(of *contents.Summary) bool {
 		return of.Latest < nanosecondsOf(steps.From) || of.Start >= nanosecondsOf(steps.To())
 	}
@@ -92,7 +114,7 @@ func (s *Source) EachStep(ctx context.Context, sel *Selection, steps Steps, by [
 				}
 				step = steps.of(of.Start)
 			}
-			if err := visit(step, nil, of); err != nil {
+			if err := visit(step, &Times{Summary: of}); err != nil {
 				return err
 			}
 		}

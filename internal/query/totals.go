@@ -5,6 +5,7 @@ package query
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -33,22 +34,12 @@ func (s *Source) totals(ctx context.Context, sel *Selection) ([]Total, error) {
 	sums := &totals{summaries: map[contents.Key]*contents.Summary{}, limit: s.Options.MaxMemory / windowShare}
 	collector := NewSeriesCollector(sel, s.Options.MaxMemory/windowShare)
 	reached, _ := sel.around()
-	ranged := !sel.From.IsZero() || !sel.To.IsZero()
-	addTimes := func(of *contents.Summary) error {
-		if _, none := reached.timeOf(of); none || !sel.MatchesKey(ctx, &of.Key) {
-			return ctx.Err()
-		}
-		return collector.Add(nil, of)
-	}
-	addSums := func(of *contents.Summary) error {
-		if !sel.MatchesKey(ctx, &of.Key) {
-			return ctx.Err()
-		}
-		return sums.add(of)
-	}
-	each := func(summaries []contents.Summary, add func(*contents.Summary) error) error {
+	addSums := func(summaries []contents.Summary) error {
 		for i := range summaries {
-			if err := add(&summaries[i]); err != nil {
+			if !sel.MatchesKey(ctx, &summaries[i].Key) {
+				continue
+			}
+			if err := sums.add(&summaries[i]); err != nil {
 				return err
 			}
 		}
@@ -56,39 +47,36 @@ func (s *Source) totals(ctx context.Context, sel *Selection) ([]Total, error) {
 	}
 	whole := sel.withoutKeys()
 	whole.From, whole.To = time.Time{}, time.Time{}
-	r := &reading{parts: true, filter: whole}
+	r := s.timesOf(ctx, whole, nil, func(t *Times) error {
+		if _, none := reached.timeOf(t.Summary); none || !sel.MatchesKey(ctx, &t.Key) {
+			return ctx.Err()
+		}
+		return collector.Add(t)
+	})
+	r.filter = whole
 	// A summary of which the range has a part tells the times, but not the sum.
 	r.suffices = func(of *contents.Summary) bool {
 		all, none := sel.timeOf(of)
 		return all || none
 	}
-	r.entry = func(summaries []contents.Summary) error {
-		return each(summaries, func(of *contents.Summary) error {
-			err := addTimes(of)
-			if all, _ := sel.timeOf(of); err == nil && all {
-				err = addSums(of)
+	if addTimes := r.entry; addTimes != nil {
+		r.entry = func(summaries []contents.Summary) error {
+			if err := addTimes(summaries); err != nil {
+				return err
 			}
-			return err
-		})
+			return addSums(slices.DeleteFunc(summaries, func(of contents.Summary) bool {
+				all, _ := sel.timeOf(&of)
+				return !all
+			}))
+		}
 	}
-	r.record = func(record *archive.Record, pd pprofile.Profiles) error {
+	r.visitSelected(ctx, sel, func(record *archive.Record, pd pprofile.Profiles) error {
 		summaries, err := contents.Summarize(pd)
 		if err != nil {
 			return record.Fail(err)
 		}
-		if err = each(summaries, addTimes); err == nil && ranged {
-			if err = (&Selection{From: sel.From, To: sel.To}).filter(ctx, pd); err == nil {
-				summaries, err = contents.Summarize(pd)
-			}
-			if err != nil {
-				return record.Fail(err)
-			}
-		}
-		if err != nil {
-			return err
-		}
-		return each(summaries, addSums)
-	}
+		return addSums(summaries)
+	})
 	if err := s.read(ctx, reached, r); err != nil {
 		return nil, err
 	}

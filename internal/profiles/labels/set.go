@@ -212,6 +212,19 @@ func (s *Set) Values(name string) (found []string, complete bool) {
 	return found, complete
 }
 
+// MayHave reports whether something may have a label.
+func (s *Set) MayHave(name string) bool {
+	if s.incomplete {
+		return true
+	}
+	for key := range s.keys {
+		if Is(key, name) {
+			return true
+		}
+	}
+	return false
+}
+
 // MayMatch reports whether a value of a label may be selected, or that it is missing.
 func (s *Set) MayMatch(ctx context.Context, m *Matcher) bool {
 	found, complete := s.Values(m.Name)

@@ -50,15 +50,15 @@ func (s *Series) Growth(from, to uint64) Growth {
 
 // perProcess returns how many intervals or snapshots a process has on average.
 func (s *Series) perProcess(from, to uint64) int {
-	lines, n := s.lines(), 0
-	for i := range lines {
-		for _, stand := range lines[i].stands {
+	t, n := s.time(), 0
+	for i := range t.lines {
+		for _, stand := range t.lines[i].stands {
 			if stand.overlaps(from, to) {
 				n++
 			}
 		}
 	}
-	whole := sweep(lines, from, to)
+	whole := t.sweep(from, to)
 	return int(float64(n) * seconds(to-from) / max(1, whole.processes))
 }
 

@@ -17,6 +17,9 @@
 // stands. So it does not matter whether processes are profiled at the same time, how often, or which of them are idle.
 //
 // Snapshots stand alike; their values are levels, whose sum over the processes is a level.
+//
+// A series may be a part of another one, its whole: the samples with one value of a label. Then the time is that of the whole, since a
+// process without such samples is idle for the part, but was profiled. So the rates of all parts add up to that of the whole.
 package rate
 
 import (
@@ -52,12 +55,17 @@ func (i *Interval) middles() (first, last uint64) {
 	return i.Start + length/2, i.End - length/2
 }
 
-// Series collects the intervals of one profile type of one group. The zero value is an empty series of intervals.
+// Series collects the intervals of one profile type of one group. The zero value is an empty series of intervals. It is for one goroutine,
+// with all series that have the same Whole.
 type Series struct {
 	// Snapshots says that the values are levels.
 	Snapshots bool
+	// Whole, unless it is nil, has the time of the series: the intervals of the series are parts of its own, of the same processes. It has
+	// no Whole.
+	Whole *Series
 
 	processes map[uint64][]Interval // in any order
+	timeline  *timeline             // of the intervals; nil until it is needed
 }
 
 // defaultDistance is the usual distance if nothing tells it, in nanoseconds.
@@ -75,6 +83,7 @@ func (s *Series) Add(i Interval) {
 	if s.processes == nil {
 		s.processes = map[uint64][]Interval{}
 	}
+	s.timeline = nil
 	s.processes[i.Process] = append(s.processes[i.Process], i)
 }
 
@@ -114,8 +123,8 @@ func (s *Summary) Seconds(sum float64) float64 {
 // Summary returns the rates of the time from one nanosecond to another. What was added of the 15 minutes before tells how far intervals
 // at the start of the range stand.
 func (s *Series) Summary(from, to uint64) (summary Summary) {
-	lines := s.lines()
-	for _, l := range lines {
+	t := s.time()
+	for _, l := range t.lines {
 		alive := false
 		for i := range l.intervals {
 			v := &l.intervals[i]
@@ -126,11 +135,16 @@ func (s *Series) Summary(from, to uint64) (summary Summary) {
 			summary.Processes += l.count
 		}
 	}
-	whole := sweep(lines, from, to)
+	whole := t.sweep(from, to)
 	summary.Data, summary.Alive = whole.data, whole.processes
 	part := whole
-	if first, last, ok := s.settled(lines, from, to); ok {
-		part = sweep(lines, first, last)
+	if first, last, ok := settled(t.lines, from, to); ok {
+		from, to = first, last
+		part = t.sweep(from, to)
+	}
+	if s.Whole != nil {
+		part.value = 0
+		s.eachPart(func(value float64, stands stand) { part.value += value * stands.seconds(from, to) })
 	}
 	if part.data > 0 {
 		summary.Rate, summary.MeanProcesses = part.value/part.data, part.processes/part.data
@@ -143,7 +157,7 @@ func (s *Series) Summary(from, to uint64) (summary Summary) {
 
 // settled returns the part of a range in which all living processes stand, whatever their phases: at the ends of the data, some
 // have been profiled already or still, and others not. ok is false if the data are too short to leave out their ends.
-func (s *Series) settled(lines []line, from, to uint64) (first, last uint64, ok bool) {
+func settled(lines []line, from, to uint64) (first, last uint64, ok bool) {
 	earliest, latest := uint64(math.MaxUint64), uint64(0)
 	for _, l := range lines {
 		for i := range l.intervals {
@@ -172,18 +186,20 @@ type Step struct {
 
 // Steps returns n steps of a length in nanoseconds, the first of which starts at from.
 func (s *Series) Steps(from, length uint64, n int) []Step {
-	steps := make([]Step, n)
-	changes := changesOf(s.lines())
-	at := 0
-	state := state{}
-	for i := range steps {
-		start := from + uint64(i)*length
-		var sum totals
-		sum, at = state.advance(changes, at, start, start+length)
-		if sum.data > 0 {
-			steps[i] = Step{Rate: sum.value / sum.data, Processes: sum.processes / sum.data, Data: sum.data / seconds(length)}
-		}
+	steps := slices.Clone(s.time().steps(from, length, n))
+	if s.Whole == nil || n == 0 {
+		return steps
 	}
+	for i := range steps {
+		steps[i].Rate = 0
+	}
+	s.eachPart(func(value float64, stands stand) {
+		for i := (max(stands.from, from) - from) / length; i < uint64(n) && from+i*length < stands.to; i++ {
+			if start := from + i*length; steps[i].Data > 0 {
+				steps[i].Rate += value * stands.seconds(start, start+length) / (steps[i].Data * seconds(length))
+			}
+		}
+	})
 	return steps
 }
 
@@ -191,7 +207,11 @@ func (s *Series) Steps(from, length uint64, n int) []Step {
 // before the middle of the latest snapshot, which all others follow that are taken as often. at is the time of the latest snapshot, 0 without any.
 func (s *Series) Living(from, to uint64) (sum int64, processes int, at uint64) {
 	at = s.eachLiving(from, to, func(l *line, newest *Interval) {
-		sum = sampletypes.AddSaturated(sum, newest.Value)
+		value := newest.Value
+		if s.Whole != nil {
+			value = s.valueAt(newest)
+		}
+		sum = sampletypes.AddSaturated(sum, value)
 		processes += l.count
 	})
 	return sum, processes, at
@@ -206,7 +226,7 @@ func (s *Series) LivingProcesses(from, to uint64) map[uint64]bool {
 
 // eachLiving calls visit with the newest snapshot of each living process, and returns the time of the latest one.
 func (s *Series) eachLiving(from, to uint64, visit func(*line, *Interval)) (at uint64) {
-	lines := s.lines()
+	lines := s.time().lines
 	newest := make([]int, len(lines))
 	for i, l := range lines {
 		newest[i] = -1
@@ -249,6 +269,14 @@ func share(start, end, from, to uint64) float64 {
 type stand struct{ from, to uint64 }
 
 func (s stand) overlaps(from, to uint64) bool { return s.from < to && s.to > from }
+
+// seconds is how much of a range an interval stands.
+func (s stand) seconds(from, to uint64) float64 {
+	if !s.overlaps(from, to) {
+		return 0
+	}
+	return seconds(min(s.to, to) - max(s.from, from))
+}
 
 // line is a process.
 type line struct {
@@ -400,10 +428,7 @@ func changesOf(lines []line) []change {
 	var changes []change
 	for _, l := range lines {
 		for i, v := range l.intervals {
-			value := float64(v.Value)
-			if !l.snapshots {
-				value /= seconds(v.Covered)
-			}
+			value := l.valueOf(v.Value, i)
 			changes = append(changes, change{l.stands[i].from, value, v.Processes}, change{l.stands[i].to, -value, -v.Processes})
 		}
 	}
@@ -462,13 +487,6 @@ func (s *state) advance(changes []change, at int, from, to uint64) (sum totals, 
 		}
 	}
 	return sum, at
-}
-
-// sweep integrates over a range.
-func sweep(lines []line, from, to uint64) totals {
-	var s state
-	sum, _ := s.advance(changesOf(lines), 0, from, to)
-	return sum
 }
 
 // Change is the relative change from one rate to another, such as 0.05 for 5 % more. ok is false if the first is 0.

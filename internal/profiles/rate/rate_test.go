@@ -304,7 +304,7 @@ func TestStepsAddUpToTheSummary(t *testing.T) {
 			length := 1 + r.Uint64N(minute)
 			s.Add(Interval{Process: r.Uint64N(8), Start: start, End: start + length, Covered: 1 + r.Uint64N(length), Value: r.Int64N(1e12) - 1e11, Profiles: 1 + r.IntN(3)})
 		}
-		whole := sweep(s.lines(), epoch, epoch+hour*second)
+		whole := s.time().sweep(epoch, epoch+hour*second)
 		var value, data float64
 		for _, step := range s.Steps(epoch, minute, 60) {
 			value += step.Rate * step.Data * 60
@@ -324,6 +324,7 @@ func BenchmarkSummary(b *testing.B) {
 		}
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			for b.Loop() {
+				s.timeline = nil
 				s.Summary(epoch, epoch+uint64(n)*minute)
 			}
 		})

@@ -210,8 +210,8 @@ func (c *Catalog) Extent(ctx context.Context) (all Extent, err error) {
 	return all, nil
 }
 
-// Visit gets a summary, with the values of the labels by, and what of it is in the range: nil if nothing is. An error ends the scan.
-type Visit func(values []string, of *contents.Summary, in *contents.Total) error
+// Visit gets Times by the labels by, and what of them is in the range: nil if nothing is, or if they are a whole. An error ends the scan.
+type Visit func(of *query.Times, in *contents.Total) error
 
 // TotalOf returns the total of a summary: of snapshots, those before the latest do not count.
 func TotalOf(s *contents.Summary) contents.Total {
@@ -244,8 +244,8 @@ func within(p *contents.Total, from, to uint64) (part contents.Total, ok bool) {
 func (c *Catalog) Scan(ctx context.Context, sel *query.Selection, by []string, selects func(*contents.Key) bool, missed *Missing, visit Visit) error {
 	from, to := uint64(max(0, sel.From.UnixNano())), uint64(max(0, sel.To.UnixNano()))
 	selected := map[contents.Key]bool{}
-	return c.Source(missed).EachProcess(ctx, sel, by, func(values []string, of *contents.Summary) error {
-		total := TotalOf(of)
+	return c.Source(missed).EachProcess(ctx, sel, by, func(of *query.Times) error {
+		total := TotalOf(of.Summary)
 		in, some := within(&total, from, to)
 		isSelected, known := selected[of.Key]
 		if !known && some { // only those of the range are offered
@@ -257,10 +257,10 @@ func (c *Catalog) Scan(ctx context.Context, sel *query.Selection, by []string, s
 		switch {
 		case !isSelected:
 			return nil
-		case !some:
-			return visit(values, of, nil)
+		case !some || of.IsWhole:
+			return visit(of, nil)
 		}
-		return visit(values, of, &in)
+		return visit(of, &in)
 	})
 }
 

@@ -63,7 +63,7 @@ func scanned(t *testing.T, c *Catalog, from, to time.Time) map[string]int64 {
 	sums, missed := map[string]int64{}, &Missing{}
 	require.NoError(t, query.Repeat(func() error {
 		clear(sums)
-		return c.Scan(t.Context(), &query.Selection{From: from, To: to}, nil, all, missed, func(_ []string, of *contents.Summary, in *contents.Total) error {
+		return c.Scan(t.Context(), &query.Selection{From: from, To: to}, nil, all, missed, func(of *query.Times, in *contents.Total) error {
 			if in != nil {
 				sums[of.Service] += in.Sum
 			}
@@ -214,7 +214,7 @@ func TestFilesThatMayCountTwiceAreNamed_A5(t *testing.T) {
 	require.NoError(t, os.WriteFile(compacted, content[:len(content)-1], 0o600))
 	sel := &query.Selection{From: now.Add(-time.Hour), To: now}
 	for range 2 {
-		require.NoError(t, c.Scan(t.Context(), sel, nil, all, missed, func([]string, *contents.Summary, *contents.Total) error { return nil }))
+		require.NoError(t, c.Scan(t.Context(), sel, nil, all, missed, func(*query.Times, *contents.Total) error { return nil }))
 		_, err := c.Source(missed).List(t.Context(), sel)
 		require.NoError(t, err)
 	}

@@ -89,7 +89,7 @@ func (p *Page) offer(ctx context.Context, params *params) (*offered, error) {
 	err := p.catalog.Scan(ctx, all, nil, func(k *contents.Key) bool {
 		found.add(k)
 		return false
-	}, &catalog.Missing{}, func([]string, *contents.Summary, *contents.Total) error { return nil })
+	}, &catalog.Missing{}, func(*query.Times, *contents.Total) error { return nil })
 	if err == nil {
 		found.labels, err = p.catalog.Labels(ctx, params.selected)
 	}

@@ -352,9 +352,19 @@ func (q querier) checkSeries(all slow, typ, selector string, matches func(*sent)
 				}
 			}
 			steps := query.Steps{From: from.Add(1 - step*time.Second), Length: step * time.Second, Count: int(to.Sub(from)/time.Second)/step + 1}
-			profiles, snapshots := map[string]float64{}, map[string]*rate.Series{}
+			profiles, snapshots, wholes := map[string]float64{}, map[string]*rate.Series{}, map[string]*rate.Series{}
 			for _, p := range all {
 				group := p.labels(by)
+				process := processes.HashResource(payload(q.t, *p).ResourceProfiles().At(0).Resource().Attributes())
+				snapshot := rate.Interval{Process: process, Start: uint64(p.at.UnixNano()), End: uint64(p.at.UnixNano()), Value: p.value, Profiles: 1, Processes: 1}
+				// A service lives when samples of any thread were taken, of processes that are selected.
+				if wholes[p.service] == nil {
+					wholes[p.service] = &rate.Series{Snapshots: true}
+				}
+				ofOther := *p
+				if slices.ContainsFunc([]string{"", "main", "worker"}, func(thread string) bool { ofOther.label = thread; return matches(&ofOther) }) && p.labelValue("__profile_type__") == typ {
+					wholes[p.service].Add(snapshot)
+				}
 				switch {
 				case p.labelValue("__profile_type__") != typ || !matches(p):
 				case typ == typeCPU:
@@ -366,10 +376,9 @@ func (q querier) checkSeries(all slow, typ, selector string, matches func(*sent)
 				default:
 					group = p.service + "\x00" + group // each has its distances
 					if snapshots[group] == nil {
-						snapshots[group] = &rate.Series{Snapshots: true}
+						snapshots[group] = &rate.Series{Snapshots: true, Whole: wholes[p.service]}
 					}
-					process := processes.HashResource(payload(q.t, *p).ResourceProfiles().At(0).Resource().Attributes())
-					snapshots[group].Add(rate.Interval{Process: process, Start: uint64(p.at.UnixNano()), End: uint64(p.at.UnixNano()), Value: p.value, Profiles: 1, Processes: 1})
+					snapshots[group].Add(snapshot)
 				}
 			}
 			for at := range profiles {

@@ -101,8 +101,8 @@ func (p *Page) timedTypes(ctx context.Context, sel *query.Selection) (timed []*t
 	from, to := rangeOf(sel)
 	byID, withTimestamps := map[string]*timedType{}, map[string]bool{}
 	selects := func(k *contents.Key) bool { return sel.MatchesKey(ctx, k) }
-	err = p.catalog.Scan(ctx, sel, nil, selects, missed, func(_ []string, of *contents.Summary, in *contents.Total) error {
-		if of.Start >= to || of.End < from || !selects(&of.Key) { // an interval may last into the range
+	err = p.catalog.Scan(ctx, sel, nil, selects, missed, func(of *query.Times, in *contents.Total) error {
+		if of.IsWhole || of.Start >= to || of.End < from || !selects(&of.Key) { // an interval may last into the range
 			return nil
 		}
 		id := query.TypeID(&of.Key)

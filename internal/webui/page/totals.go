@@ -202,9 +202,9 @@ func newTally(sel *query.Selection, room *room, share int64) *tally {
 	return &tally{newTotals(room), query.NewSeriesCollector(sel, (room.limit-room.size)/share)}
 }
 
-// add adds a summary to a group. in is what of it is in the range, or nil if nothing is.
-func (t *tally) add(group string, of *contents.Summary, in *contents.Total) error {
-	renamed := *of
+// add adds Times to a group. in is what of them is in the range, or nil if nothing is.
+func (t *tally) add(group string, of *query.Times, in *contents.Total) error {
+	renamed := *of.Summary
 	renamed.Key.Service = group
 	if in != nil {
 		if err := t.totals.add(&renamed.Key, in); err != nil {
@@ -212,7 +212,7 @@ func (t *tally) add(group string, of *contents.Summary, in *contents.Total) erro
 		}
 	}
 	before := t.series.Size()
-	if err := t.series.Add(nil, &renamed); err != nil {
+	if err := t.series.Add(&query.Times{Summary: &renamed, Whole: of.Whole, IsWhole: of.IsWhole}); err != nil {
 		return err
 	}
 	return t.room.take(t.series.Size() - before)
@@ -245,7 +245,7 @@ func totalsOf(ctx context.Context, of *catalog.Catalog, s *scope, room *room) (*
 		scanned = &query.Selection{From: s.From, To: s.To}
 	}
 	if s.offers && ofSamples { // of what is not selected, the index says enough
-		err := of.Scan(ctx, scanned, nil, s.selects, found.missed, func([]string, *contents.Summary, *contents.Total) error { return nil })
+		err := of.Scan(ctx, scanned, nil, s.selects, found.missed, func(*query.Times, *contents.Total) error { return nil })
 		if err != nil {
 			return nil, err
 		}
@@ -259,13 +259,13 @@ func totalsOf(ctx context.Context, of *catalog.Catalog, s *scope, room *room) (*
 		share *= 2
 	}
 	groups, joined := newTally(s.Selection, room, share), newTally(s.Selection, room, share)
-	err := of.Scan(ctx, scanned, by, s.selects, found.missed, func(values []string, of *contents.Summary, in *contents.Total) error {
+	err := of.Scan(ctx, scanned, by, s.selects, found.missed, func(of *query.Times, in *contents.Total) error {
 		if in == nil && !s.MatchesKey(ctx, &of.Key) {
 			return nil
 		}
 		group := of.Key.Service
-		if s.by != "" {
-			group = values[0]
+		if s.by != "" && !of.IsWhole {
+			group = of.Values[0]
 		}
 		err := groups.add(group, of, in)
 		if err == nil && s.joined {

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui/queryapi/querierpb"
 )
 
@@ -59,10 +58,15 @@ func (p point) value(average bool) float64 {
 }
 
 // add adds a summary of one step, or if step is -1, of the times of its Rows. The value of an interval is spread over its time.
-func (t *timeSeries) add(step int, attributes []string, s *contents.Summary) error {
-	values := t.by.values(&s.Key, attributes)
+func (t *timeSeries) add(step int, s *query.Times) error {
+	values := s.Values
+	if !s.IsWhole {
+		values = t.by.values(&s.Key, s.Values)
+	}
 	if s.Snapshot != 0 {
-		if err := t.snapshots.Add(values, s); err != nil {
+		of := *s
+		of.Values = values
+		if err := t.snapshots.Add(&of); err != nil {
 			return errSeriesSize
 		}
 		return nil

@@ -1,0 +1,145 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package query_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/labels"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/rate"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
+)
+
+// collecting are three pods of half a core each, profiled for 10 s of each minute, and a heap of 100 bytes each. In every third minute, the thread gc
+// of two pods takes 0.3 cores more, and has 60 more bytes. It is the only thread with a name.
+func collecting(t *testing.T, minutes int) (payloads []pprofile.Profiles) {
+	for minute := range minutes {
+		for pod := range 3 {
+			name := fmt.Sprintf("pod-%d", pod)
+			cpu := profileOf{pod: name, typ: "cpu", sampleType: "cpu", unit: "nanoseconds", start: 60*minute + 20*pod, duration: 10, value: 5e9}
+			heap := profileOf{pod: name, typ: "heap", sampleType: "inuse_space", unit: "bytes", start: cpu.start, value: 100}
+			profiles := []profileOf{cpu, heap}
+			if minute%3 == 0 && pod < 2 {
+				cpu.label, cpu.value, heap.label, heap.value = "gc", 3e9, "gc", 60
+				profiles = append(profiles, cpu, heap)
+			}
+			payloads = append(payloads, payload(t, profiles...))
+		}
+	}
+	return payloads
+}
+
+// TestTimeIsThatOfTheProcesses: the time of the processes is the same whichever samples are selected or divided, so that the rates of label values are
+// their share of the rate of all.
+func TestTimeIsThatOfTheProcesses(t *testing.T) {
+	s := indexed(t, segment.Proto, collecting(t, 60)...)
+	sel := func(selector string) *query.Selection {
+		matchers, err := labels.ParseSelector(selector)
+		require.NoError(t, err)
+		return &query.Selection{From: at(300), To: at(3360), Labels: matchers}
+	}
+	const all, gc, other = 1.7, 0.2, 1.5
+	for name, source := range map[string]*query.Source{"indexed": s.Source, "plain": s.plain} {
+		whole := map[string]rate.Reading{}
+		read := func(of *query.Series, within *query.Selection) rate.Reading { return of.Read(of.Bounds(within)) }
+		check := func(how string, of *query.Series, within *query.Selection, cores, level float64) {
+			got, want := read(of, within), whole[of.SampleType]
+			how = fmt.Sprintf("%s, %s of %s: %+v", name, of.SampleType, how, got)
+			if of.Snapshot {
+				assert.InDelta(t, level, got.Sum, 1e-9, how)
+				assert.Equal(t, want.Living, got.Living, how)
+				assert.Equal(t, want.At, got.At, how)
+			} else {
+				assert.InEpsilon(t, cores, got.Rate/1e9, 0.03, how)
+			}
+			assert.Equal(t, []float64{want.Covered, want.Data, want.Alive, want.MeanProcesses}, []float64{got.Covered, got.Data, got.Alive, got.MeanProcesses}, how)
+			assert.Equal(t, 3, got.Processes, how)
+		}
+		everything := sel("")
+		series, err := source.Series(t.Context(), everything, nil)
+		require.NoError(t, err)
+		require.Len(t, series, 2)
+		for _, of := range series {
+			whole[of.SampleType] = read(of, everything)
+			check("all", of, everything, all, 300)
+		}
+
+		for selector, want := range map[string][2]float64{`{thread="gc"}`: {gc, 0}, `{thread=""}`: {other, 300}, `{thread!="gc",k8s.pod.name=~"pod-.*"}`: {other, 300}} {
+			selected := sel(selector)
+			series, err := source.Series(t.Context(), selected, nil)
+			require.NoError(t, err)
+			require.Len(t, series, 2, "%s %s", name, selector)
+			for _, of := range series {
+				check(selector, of, selected, want[0], want[1])
+			}
+			totals, err := source.Totals(t.Context(), selected)
+			require.NoError(t, err)
+			require.Len(t, totals, 2)
+			for _, of := range totals {
+				check("totals of "+selector, of.Series, selected, want[0], want[1])
+			}
+			for _, typ := range []string{"cpu", "inuse_space"} {
+				selected.Types = []string{typ}
+				c, err := query.Compare(t.Context(), source, selected, nil, nil)
+				require.NoError(t, err)
+				require.Len(t, c.New.Result.Series, 1)
+				check("comparison of "+selector, c.New.Result.Series[0], selected, want[0], want[1])
+			}
+		}
+
+		series, err = source.Series(t.Context(), everything, []string{"thread"})
+		require.NoError(t, err)
+		require.Len(t, series, 4)
+		for _, of := range series {
+			if of.Values[0] == "gc" {
+				check("by thread", of, everything, gc, 0)
+			} else {
+				check("by thread", of, everything, other, 300)
+			}
+		}
+
+		// A label of the resource divides the processes.
+		series, err = source.Series(t.Context(), everything, []string{"k8s.pod.name", "thread"})
+		require.NoError(t, err)
+		require.Len(t, series, 10, "the third pod has one thread")
+		for _, of := range series {
+			got := read(of, everything)
+			assert.Equal(t, 1, got.Processes, "%s %v", name, of.Values)
+			if of.Values[1] == "gc" && !of.Snapshot {
+				assert.InEpsilon(t, gc/2, got.Rate/1e9, 0.03, "%s %v", name, of.Values)
+			}
+		}
+		selected := sel(`{k8s.pod.name="pod-0",thread="gc"}`)
+		series, err = source.Series(t.Context(), selected, nil)
+		require.NoError(t, err)
+		require.Len(t, series, 2)
+		got := read(series[0], selected)
+		assert.InEpsilon(t, gc/2, got.Rate/1e9, 0.03, name)
+		assert.Equal(t, 1, got.Processes, name)
+		none, err := source.Series(t.Context(), sel(`{thread="none"}`), nil)
+		require.NoError(t, err)
+		assert.Empty(t, none, "no time without a sample")
+	}
+}
+
+// TestIdleRecordsAreNotRead: of records without the label of a selection, the index tells the time.
+func TestIdleRecordsAreNotRead(t *testing.T) {
+	payloads := collecting(t, 6)
+	s := indexed(t, segment.Proto, payloads[3:6]...) // a file, which has no threads
+	s.spoil(t, 0, 1, 2)
+	s.write(t, segment.Proto, nil, payloads[9:12]...)
+	matchers, err := labels.ParseSelector(`{thread="gc"}`)
+	require.NoError(t, err)
+	series, err := s.open(t).Series(t.Context(), &query.Selection{Types: []string{"cpu"}, Labels: matchers}, nil)
+	require.NoError(t, err)
+	require.Len(t, series, 1)
+	got := series[0].Summary(series[0].Bounds(&query.Selection{}))
+	assert.InDelta(t, 60, got.Covered, 1e-9)
+}
