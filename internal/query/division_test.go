@@ -4,7 +4,6 @@
 package query
 
 import (
-	"bytes"
 	"encoding/hex"
 	"fmt"
 	"maps"
@@ -33,10 +32,6 @@ import (
 )
 
 // The slow way to divide a payload: a copy for each part, from which a Selection removes the rest.
-
-func slowSpan(t *testing.T, pd pprofile.Profiles, id pcommon.SpanID) []contents.Summary {
-	return slowPart(t, pd, &Selection{SpanIDs: []pcommon.SpanID{id}})
-}
 
 func slowPart(t *testing.T, pd pprofile.Profiles, sel *Selection) []contents.Summary {
 	t.Helper()
@@ -166,31 +161,31 @@ func divisionSteps(r *rand.Rand) Steps {
 	return Steps{From: divisionStart, Length: time.Duration(1+r.IntN(200)) * time.Second, Count: 1 + r.IntN(12)}
 }
 
-func TestSpansAreThoseOfASlowComputation(t *testing.T) {
+// A sample is of the spans by which a Selection finds it.
+func TestSpansAreThoseThatASelectionFinds(t *testing.T) {
 	r := profiletest.NewRand(profiletest.Seed(t))
-	visited := 0
+	found := 0
 	for range profiletest.Rounds(t, 150, 2000) {
 		pd := mixed(r, divisionSteps(r))
-		require.NoError(t, (&Selection{}).filter(t.Context(), pd)) // it states the profile types, as before any division
-		got := map[pcommon.SpanID][]contents.Summary{}
-		var taken []pcommon.SpanID
-		err := EachSpan(pd, math.MaxInt64, func(id pcommon.SpanID) bool { taken = append(taken, id); return id[7]%2 == 0 }, func(id pcommon.SpanID, of *contents.Summary) error {
-			got[id] = append(got[id], *of)
-			return nil
-		})
-		require.NoError(t, err)
-		require.True(t, slices.IsSortedFunc(taken, func(a, b pcommon.SpanID) int { return bytes.Compare(a[:], b[:]) }))
-		for _, id := range taken {
-			if id[7]%2 == 1 {
-				require.NotContains(t, got, id)
-				continue
+		counts, names := map[pcommon.SpanID]int{}, SpansOf(pd)
+		for p := range sampletypes.ProfilesOf(pd) {
+			for _, sample := range p.Samples().All() {
+				ids := names.Append(nil, p, sample)
+				slices.SortFunc(ids, func(a, b pcommon.SpanID) int { return slices.Compare(a[:], b[:]) })
+				for _, id := range slices.Compact(ids) {
+					counts[id]++
+				}
 			}
-			want := slowSpan(t, pd, id)
-			require.ElementsMatch(t, want, got[id])
-			visited += len(want)
+		}
+		for id, want := range counts {
+			part := pprofile.NewProfiles()
+			pd.CopyTo(part)
+			require.NoError(t, (&Selection{SpanIDs: []pcommon.SpanID{id}}).filter(t.Context(), part))
+			require.Equal(t, want, part.SampleCount())
+			found++
 		}
 	}
-	assert.Greater(t, visited, 1000)
+	assert.Greater(t, found, 1000)
 }
 
 func TestStepsOfGroupsAreThoseOfASlowComputation(t *testing.T) {
@@ -339,8 +334,6 @@ func TestDivisionIsBounded_V2(t *testing.T) {
 	require.NoError(t, eachPart(pd, math.MaxInt, d.partsOf, func(int, *contents.Summary) error { return nil }))
 	require.ErrorIs(t, d.groups.err, errManyGroups)
 	assert.Len(t, d.groups.values, 5)
-	err = EachSpan(pd, 999*summarySize, func(pcommon.SpanID) bool { return true }, func(pcommon.SpanID, *contents.Summary) error { return nil })
-	require.EqualError(t, err, "the sums of the spans of a record take more than 0 MiB of memory; select less, by service, type or time")
 }
 
 // manySpans has a sample for each of n spans, each with a label and a timestamp of its own.
@@ -380,11 +373,6 @@ func BenchmarkDivision(b *testing.B) {
 	for _, n := range []int{800, 8000, 80_000} {
 		pd := manySpans(n)
 		steps := Steps{From: divisionStart, Length: time.Second, Count: n}
-		b.Run(fmt.Sprintf("spans/%d", n), func(b *testing.B) {
-			for b.Loop() {
-				require.NoError(b, EachSpan(pd, math.MaxInt64, func(pcommon.SpanID) bool { return true }, func(pcommon.SpanID, *contents.Summary) error { return nil }))
-			}
-		})
 		b.Run(fmt.Sprintf("steps/%d", n), func(b *testing.B) {
 			for b.Loop() {
 				require.NoError(b, eachPart(pd, n, newDivision(pd, nil, &steps, math.MaxInt64).partsOf, none))

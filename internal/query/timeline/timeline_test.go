@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/timing"
@@ -58,6 +59,9 @@ func random(t testing.TB, r *rand.Rand) pprofile.Profiles {
 			s := &expand.Sample{Sum: big.NewInt(7), Stack: []*expand.Frame{
 				{Lines: []expand.Line{{Function: fmt.Sprint("leaf", r.IntN(4))}}}, {Lines: []expand.Line{{Function: fmt.Sprint("root", i)}}},
 			}}
+			if i := r.IntN(4); i > 0 {
+				s.Link = fmt.Sprintf("0af7651916cd43dd8448eb211c80319c/%016x", i)
+			}
 			add := func(key string, value any) {
 				s.Attributes = append(s.Attributes, expand.Attribute{Key: key, Value: value})
 			}
@@ -97,9 +101,11 @@ func random(t testing.TB, r *rand.Rand) pprofile.Profiles {
 // slowEvent is an event as the slow computation has it.
 type slowEvent struct {
 	lane, state, leaf string
+	span              string
 	at, value         int64
 	from, to          int64
-	drawn             bool
+	// isDelay: values are microseconds. isSample: the value 1 is a period.
+	drawn, isDelay, isSample bool
 }
 
 // slowly returns the events of payloads, one by one from what is written out.
@@ -118,17 +124,20 @@ func slowly(t testing.TB, payloads ...pprofile.Profiles) (events []slowEvent, un
 			}
 			for _, point := range s.Points {
 				e := slowEvent{at: int64(point.Timestamp), value: point.Value, drawn: true, leaf: s.Stack[0].Lines[0].Function}
+				if _, span, ok := strings.Cut(s.Link, "/"); ok {
+					e.span = span
+				}
 				e.lane = expand.Text(p.Resource.Attributes, "service.instance.id") + "/" + cmp.Or(text(timing.GoroutineIDAttribute), "t"+text("thread.id"))
 				e.from, e.to = e.at, e.at
 				marks := text(timing.TimestampMarksAttribute)
 				e.state = text(timing.StateAttribute)
 				switch p.Type {
 				case "samples":
-					e.state, e.from = timing.Running, e.at-10e6
+					e.state, e.from, e.isSample = timing.Running, e.at-10e6, true
 				case "off_cpu":
 					e.state, e.from = timing.Blocked, e.at-point.Value
 				case "delay":
-					e.state = timing.Blocked + ": " + timing.Lock
+					e.state, e.isDelay = timing.Blocked+": "+timing.Lock, true
 				case "alloc_space":
 					e.drawn = false
 				case "goroutine_time":
@@ -280,6 +289,65 @@ func TestLanesAreThoseOfASlowComputation(t *testing.T) {
 		drawn += len(got)
 	}
 	assert.Greater(t, drawn, 1000)
+}
+
+func TestSpansAreThoseOfASlowComputation(t *testing.T) {
+	r := profiletest.NewRand(profiletest.Seed(t))
+	found := 0
+	for range profiletest.Rounds(t, 100, 1000) {
+		payloads := []pprofile.Profiles{random(t, r), random(t, r)}
+		spans := NewSpans(1000)
+		for _, pd := range payloads {
+			require.NoError(t, spans.Add(t.Context(), pd))
+		}
+		want := map[string]*Span{}
+		of := func(id string, first, last uint64) *Span {
+			span := want[id]
+			if span == nil {
+				span = &Span{First: first, Last: last}
+				want[id] = span
+			}
+			span.First, span.Last, span.Samples = min(span.First, first), max(span.Last, last), span.Samples+1
+			return span
+		}
+		events, _ := slowly(t, payloads...)
+		for _, e := range events {
+			if e.span == "" {
+				continue
+			}
+			span := of(e.span, uint64(e.from), uint64(e.to))
+			switch state, reason, _ := strings.Cut(e.state, ": "); {
+			case e.isSample:
+				span.OnCPU += 10e6
+			case state == timing.Running:
+				span.OnCPU += uint64(e.value)
+			case e.isDelay:
+				span.Locked += uint64(e.value) * 1000
+			case state == timing.Blocked && reason == timing.Lock:
+				span.Locked += uint64(e.value)
+			case e.drawn:
+				span.OffCPU += uint64(e.value)
+			}
+		}
+		for _, p := range profiletest.Expand(t, payloads...) {
+			for _, s := range p.Samples {
+				if _, id, ok := strings.Cut(s.Link, "/"); ok && len(s.Points) == 0 {
+					span := of(id, p.Time, p.Time+p.Duration)
+					span.Untimed, span.OnCPU = true, span.OnCPU+s.Sum.Uint64()
+				}
+			}
+		}
+		got := map[string]*Span{}
+		for _, span := range spans.Spans() {
+			assert.Equal(t, "checkout", span.Service)
+			copied := *span
+			copied.Service, copied.ID = "", pcommon.SpanID{}
+			got[span.ID.String()] = &copied
+		}
+		require.Equal(t, want, got)
+		found += len(got)
+	}
+	assert.Greater(t, found, 100)
 }
 
 // Slots divide the range without gaps.

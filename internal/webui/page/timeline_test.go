@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -318,4 +319,37 @@ func TestHeatmapOfTheCorpus(t *testing.T) {
 	lanes := answer[lanesResponse](s, "/api/timeline/lanes?"+between)
 	require.NotEmpty(t, lanes.Lanes)
 	assert.Regexp(t, `\(\d+\)$`, lanes.Lanes[0].Name, "a thread has its name and number")
+}
+
+// Spans are on one axis, each with its time on a CPU, off it and waiting for locks, and what is short can be seen.
+func TestTraceDrawsSpansOnOneAxis(t *testing.T) {
+	s := newSite(t)
+	at := s.now.Add(-time.Minute).Truncate(time.Second)
+	const parent, child, instant = exampleTrace + "/00000000000000a1", exampleTrace + "/00000000000000a2", exampleTrace + "/00000000000000a3"
+	s.write(goroutineTime(t,
+		threadEvents{service: "checkout", thread: "a", events: []threadEvent{
+			{timing.Running, "", at, 200 * time.Millisecond, []string{"main"}, parent},
+			{timing.Blocked, timing.Network, at.Add(200 * time.Millisecond), 700 * time.Millisecond, []string{"main"}, parent},
+			{timing.Runnable, "", at.Add(900 * time.Millisecond), 50 * time.Millisecond, []string{"main"}, parent},
+			{timing.Running, "", at.Add(950 * time.Millisecond), 50 * time.Millisecond, []string{"main"}, parent},
+		}},
+		threadEvents{service: "cart", thread: "b", events: []threadEvent{
+			{timing.Blocked, timing.Lock, at.Add(400 * time.Millisecond), 300 * time.Millisecond, []string{"main"}, child},
+			{timing.Running, "", at.Add(500 * time.Millisecond), time.Microsecond, []string{"main"}, instant},
+		}}))
+	_, spans, found := strings.Cut(s.page("/trace/"+exampleTrace), `<table class="spans">`)
+	require.True(t, found)
+	cart, checkout, _ := strings.Cut(spans, "<bdi>checkout</bdi></th>")
+	row := func(texts ...string) string {
+		return `<td class="number">` + strings.Join(texts, `</td><td class="number">`) + "</td>"
+	}
+	assert.Contains(t, checkout, row("1 s", "250 ms", "750 ms", "", "4"))
+	assert.Contains(t, checkout, `<rect class="extent" x="0.00" width="1000.00" height="14"/><rect class="oncpu" x="0.00" width="250.00" height="14"/><rect class="offcpu" x="250.00" width="750.00" height="14"/></svg>`)
+	assert.Contains(t, cart, row("300 ms", "", "", "300 ms", "1"))
+	assert.Contains(t, cart, `<rect class="extent" x="400.00" width="300.00" height="14"/><rect class="locked" x="400.00" width="300.00" height="14"/>`)
+	assert.Contains(t, cart, `<rect class="extent" x="500.00" width="2.00" height="14"/>`)
+	assert.NotContains(t, spans, "*", "all have timestamps")
+	_, timelineLink, _ := strings.Cut(spans, `href="/timeline?`)
+	timelineLink, _, _ = strings.Cut(timelineLink, `"`)
+	assert.Contains(t, s.page("/timeline?"+strings.ReplaceAll(timelineLink, "&amp;", "&")), `data-from="`)
 }

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query/timeline"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui/catalog"
 )
 
@@ -24,7 +25,11 @@ type tracePage struct {
 	Bar      *bar
 	URL      string // of the trace in a tracing UI, "" if none is configured
 	Services []*service
-	Types    []link // flame graphs across services
+	Axis     *spanAxis
+	Spans    map[string][]tracedSpan // by service
+	More     map[string]int          // spans of a service that are not shown
+	Left     int                     // samples of spans beyond the limit
+	Types    []link                  // flame graphs across services
 	Errors   []string
 }
 
@@ -50,12 +55,13 @@ func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 	t := &tracePage{params: params, Title: "trace " + r.PathValue("id")}
 	var missed catalog.Missing
 	source := p.catalog.Source(&missed)
-	byKind, spans := newTotals(p.room()), spanTotals{}
+	byKind := newTotals(p.room())
+	spans := timeline.NewSpans(int(min(maxSpanSums, byKind.room.limit/2/timeline.SpanSize)))
 	err = source.Each(r.Context(), sel, func(record *archive.Record, pd pprofile.Profiles) error {
 		if err := byKind.addPayload(record, pd); err != nil {
 			return err
 		}
-		return spans.add(pd, byKind)
+		return spans.Add(r.Context(), pd)
 	})
 	if err != nil {
 		return err
@@ -63,7 +69,10 @@ func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 	t.Errors = missed.Notes()
 	t.Services = byService(byKind.sorted(sel), func(total *total) *row { return &row{total: total, Value: total.quantity(float64(total.Sum))} })
 	t.addLinks()
-	t.addSpans(spans)
+	all := spans.Spans()
+	t.Axis = newAxis(all)
+	t.Spans, t.More = t.tracedSpans(all)
+	t.Left = spans.Left
 	found, err := p.offer(r.Context(), params)
 	if err != nil {
 		return err
