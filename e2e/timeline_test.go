@@ -137,7 +137,7 @@ func TestTimelineInABrowser_V3(t *testing.T) {
 		return view + "/timeline?" + url.Values{"service": {"checkout"}, "from": {at.Add(from).Format(time.RFC3339Nano)}, "to": {at.Add(to).Format(time.RFC3339Nano)}}.Encode()
 	}
 	b.open(address(-10*time.Second, 15*time.Second))
-	b.awaitText("#heat-sum", "1,141 samples of goroutine_time")
+	b.awaitText("#heat-sum", "1,141 samples of type goroutine_time")
 	b.awaitText("#lanes-count", "1 to 3 of 3 lanes")
 	b.awaitText("#states", "blocked: lock")
 	b.check("timeline", true)

@@ -41,10 +41,7 @@ type service struct {
 	Name  string
 	Query template.URL
 	Rows  []*row
-	// Spans are those of a trace, and MoreSpans the number of further ones.
-	Spans     []tracedSpan
-	MoreSpans int
-	More      int // rows that are not shown
+	More  int // rows that are not shown
 
 	cpu  float64
 	last uint64

@@ -546,7 +546,7 @@ func TestRowsAndErrorsTellProfilersOfOneTypeApart(t *testing.T) {
 
 	first.service, first.trace, second.trace = "cart", exampleTrace, exampleTrace
 	s.write(payload(t, first, second))
-	require.Len(t, s.follow(s.page("/trace/"+exampleTrace), `href="(/\?[^"]*type=[^"]*)">`), 6, "of all services, of each, and of its span")
+	require.Len(t, s.follow(s.page("/trace/"+exampleTrace), `href="(/\?[^"]*type=[^"]*)">`), 4, "of all services, and of each")
 
 	page = s.page("/?service=checkout&type=cpu")
 	assert.Contains(t, page, "of.Go", "the first one is shown")

@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query/timeline"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
@@ -50,7 +51,17 @@ type timedType struct {
 }
 
 // name names the type for people.
-func (t *timedType) name() string { return strings.TrimPrefix(kindOf(&t.Key).selector(), ":") }
+func (t *timedType) name() string {
+	if t.Type == "" || t.Type == t.SampleType {
+		return t.SampleType
+	}
+	return t.Type + ":" + t.SampleType
+}
+
+// isOnCPU reports whether the samples are of what runs on a CPU.
+func (t *timedType) isOnCPU() bool {
+	return t.SampleType == "cpu" || sampletypes.CountsSamples(t.SampleType) && t.PeriodType != "wall"
+}
 
 // timelinePage is the content of the template timeline.
 type timelinePage struct {
@@ -95,7 +106,8 @@ func rangeOf(sel *query.Selection) (from, to uint64) {
 	return from, max(to, from+1)
 }
 
-// timedTypes returns the sample types of the selection with timestamps, those with most samples first, and the selectors of those without.
+// timedTypes returns the sample types of the selection with timestamps, those of a CPU first and then those with most samples, and the names of
+// those without.
 func (p *Page) timedTypes(ctx context.Context, sel *query.Selection) (timed []*timedType, untimed []string, missed *catalog.Missing, err error) {
 	missed = &catalog.Missing{}
 	from, to := rangeOf(sel)
@@ -124,7 +136,15 @@ func (p *Page) timedTypes(ctx context.Context, sel *query.Selection) (timed []*t
 			untimed = append(untimed, t.name())
 		}
 	}
-	slices.SortFunc(timed, func(a, b *timedType) int { return cmp.Or(cmp.Compare(b.Samples, a.Samples), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(timed, func(a, b *timedType) int {
+		switch {
+		case a.isOnCPU() && !b.isOnCPU():
+			return -1
+		case b.isOnCPU() && !a.isOnCPU():
+			return 1
+		}
+		return cmp.Or(cmp.Compare(b.Samples, a.Samples), cmp.Compare(a.ID, b.ID))
+	})
 	slices.Sort(untimed)
 	return timed, slices.Compact(untimed), missed, err
 }
@@ -148,7 +168,7 @@ type heatmapResponse struct {
 	Notes   []string `json:"notes,omitempty"`
 }
 
-// apiHeatmap answers with the samples of one sample type: of several that are selected, the one with most samples.
+// apiHeatmap answers with the samples of one sample type: of several that are selected, the first one of timedTypes.
 func (p *Page) apiHeatmap(w http.ResponseWriter, r *http.Request) error {
 	params, err := parseParams(r.URL.Query(), defaultRange, p.now())
 	if err != nil {
@@ -236,7 +256,8 @@ type lane struct {
 	Runs []int64 `json:"runs,omitempty"`
 }
 
-// apiLanes answers with what threads, goroutines or processes do: events one by one of lanes with few, else the state with most time of each slot.
+// apiLanes answers with what threads, goroutines or processes do, by all sample types: events one by one of lanes with few, else the state with most
+// time of each slot.
 func (p *Page) apiLanes(w http.ResponseWriter, r *http.Request) error {
 	params, err := parseParams(r.URL.Query(), defaultRange, p.now())
 	if err != nil {
@@ -263,13 +284,13 @@ func (p *Page) apiLanes(w http.ResponseWriter, r *http.Request) error {
 	matches := func(l *timeline.Lane) bool {
 		return (key == "" || l.Key == key) && (q == "" || strings.Contains(strings.ToLower(l.Name+" "+l.Of), q))
 	}
-	timed, _, missed, err := p.timedTypes(r.Context(), params.selected) // records without timestamps are not read
+	sel := *params.selected
+	sel.Types = nil // threads do more than what one of them says
+	timed, _, missed, err := p.timedTypes(r.Context(), &sel)
 	if err != nil {
 		return err
 	}
-	sel := *params.selected
-	sel.Types = nil
-	for _, of := range timed {
+	for _, of := range timed { // other records are not read
 		sel.Types = append(sel.Types, of.ID)
 	}
 	from, to := rangeOf(&sel)

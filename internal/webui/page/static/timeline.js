@@ -164,7 +164,7 @@ async function loadHeat() {
 		heat.cells = chosen ? { c1: +chosen[1], c2: +chosen[2], r1: +chosen[3], r2: +chosen[4] } : null;
 		heat.anchor = null;
 		const untimed = data.untimed ? `, and ${counted(data.untimed, 'sample')} without a timestamp, which are in no cell` : '';
-		byID('heat-sum').textContent = !data.type ? `No sample of this range has a timestamp. ${(data.notes || []).join(' ')}` : `${counted(heat.counts.reduce((a, b) => a + b, 0), 'sample')} of ${data.type}${untimed}. A column is ${duration(data.column)}, a row ${duration(data.column / data.rows)}. The darkest cell has ${data.unit === 'nanoseconds' ? duration(heat.most) : heat.most.toLocaleString('en')}. ${(data.notes || []).join(' ')}`;
+		byID('heat-sum').textContent = !data.type ? `No sample of this range has a timestamp. ${(data.notes || []).join(' ')}` : `${counted(heat.counts.reduce((a, b) => a + b, 0), 'sample')} of type ${data.type}${untimed}. A column is ${duration(data.column)}, a row ${duration(data.column / data.rows)}. The darkest cell has ${data.unit === 'nanoseconds' ? duration(heat.most) : heat.most.toLocaleString('en')}. ${(data.notes || []).join(' ')}`;
 		drawHeat();
 		describeCells();
 	} catch (error) {
