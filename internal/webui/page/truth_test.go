@@ -18,10 +18,13 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/s3test"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/bucket"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/upload"
 	pb "github.com/otelcol-profiles/otelcol-profiles/internal/webui/queryapi/querierpb"
 )
 
@@ -31,6 +34,8 @@ type producer struct {
 	from, to, phase, every, length int
 	cores                          func(i int) float64
 	level                          int64
+	// collects: the thread gc has as much in every third interval.
+	collects bool
 }
 
 func steady(cores float64) func(int) float64 { return func(int) float64 { return cores } }
@@ -75,6 +80,7 @@ var truths = map[string]struct {
 		{to: hour, every: 60, length: 10, cores: steady(0.2)}, {to: hour, phase: 20, every: 60, length: 30, cores: steady(1)},
 	}, 1.2, false},
 	"continuous": {equal(2, producer{to: hour, every: 10, length: 10, cores: steady(0.5)}, 0), 1, false},
+	"collecting": {equal(2, producer{to: hour, every: 15, length: 10, cores: steady(0.3), collects: true}, 7), 0.8, false},
 	"scaled": {append(equal(1, producer{to: hour, every: 60, length: 10, cores: steady(1)}, 0),
 		equal(3, producer{from: hour / 2, to: hour, every: 60, length: 10, cores: steady(1)}, 13)...), 2.5, false},
 	"restarts": {replaced(12, 300, producer{every: 60, length: 10, cores: steady(0.5)}, func(i int) int { return 7 * i % 40 }), 0.5, false},
@@ -103,7 +109,11 @@ func produced(begin time.Time) (profiles []sent, sums map[string]int64) {
 					p.instance, p.duration = instance, time.Duration(of.length)*time.Second
 					sums[service] += p.value
 				}
-				profiles = append(profiles, p)
+				if profiles = append(profiles, p); of.collects && i%3 == 0 {
+					p.label = "gc"
+					profiles = append(profiles, p)
+					sums[service] += p.value
+				}
 				i++
 			}
 		}
@@ -157,7 +167,20 @@ func (s *site) compacted(begin time.Time, days bool) {
 	}
 }
 
-// TestReadersShowTheTruth: rates and levels are those that processes had, on whatever way their profiles came.
+// uploaded is a page of a bucket to which the files are uploaded.
+func (s *site) uploaded(t *testing.T) *site {
+	server := s3test.New(t)
+	u, err := upload.New(upload.Options{
+		Location: bucket.Location{Endpoint: server.URL, Bucket: s3test.Bucket, Prefix: "p"}, Directory: s.dir, Timeout: 10 * time.Second,
+		Uploaded: func(string, int64) {}, Removed: func(string) {}, Waiting: func(int) {}, Failed: func(err error, _ time.Duration) { assert.NoError(s.t, err) },
+	})
+	require.NoError(s.t, err)
+	defer u.Close()
+	require.NoError(s.t, u.Upload(s.t.Context()))
+	return s.remote(server.Path("p"))
+}
+
+// TestReadersShowTheTruth: rates and levels are those that processes had, on whatever way their profiles came, and from a bucket, too.
 func TestReadersShowTheTruth(t *testing.T) {
 	begin := time.Now().Add(-72 * time.Hour).UTC().Truncate(24 * time.Hour).Add(10 * time.Hour)
 	profiles, sums := produced(begin)
@@ -185,6 +208,7 @@ func TestReadersShowTheTruth(t *testing.T) {
 				s.compacted(begin, of.days)
 			}
 			s.requireTruth(begin, sums)
+			s.uploaded(t).requireTruth(begin, sums)
 		})
 	}
 }
@@ -250,6 +274,12 @@ func (s *site) requireTruth(begin time.Time, sums map[string]int64) {
 			}
 		}
 	}
+	// The thread is idle in two thirds of the intervals.
+	collecting := s.services(url.Values{"from": {begin.Format(time.RFC3339)}, "to": {end.Format(time.RFC3339)}, "label": {"thread=gc"}}.Encode())
+	require.Len(t, collecting, 1)
+	assert.InEpsilon(t, 0.2, *collecting[0].Rate/1e9, 0.05, "%+v", collecting)
+	assert.Equal(t, rows["collecting"].Processes, collecting[0].Processes)
+	assert.InEpsilon(t, *rows["collecting"].Covered, *collecting[0].Covered, 1e-9)
 	s.requireTruthOfThePage(begin, end)
 }
 
