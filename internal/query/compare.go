@@ -114,7 +114,7 @@ func Compare(ctx context.Context, source *Source, sel *Selection, baseSource *So
 		if periodType(c.New.Pprof) != periodType(c.Base.Pprof) {
 			return nil, fmt.Errorf("the base has another profile type than the selection: %s and %s", periodType(c.Base.Pprof), periodType(c.New.Pprof))
 		}
-		c.PerProcess = differ(sel, base)
+		c.PerProcess = sel.Differs(base)
 	}
 	c.measure()
 	c.note()
@@ -130,9 +130,9 @@ func readSide(ctx context.Context, source *Source, sel *Selection) (*Side, error
 	return side, err
 }
 
-// differ reports whether selections differ in more than their ranges.
-func differ(a, b *Selection) bool {
-	return !slices.Equal(a.Services, b.Services) || !slices.Equal(a.Types, b.Types) || !slices.EqualFunc(a.Labels, b.Labels, labels.Same)
+// Differs reports whether two selections differ in more than their ranges.
+func (s *Selection) Differs(other *Selection) bool {
+	return !slices.Equal(s.Services, other.Services) || !slices.Equal(s.Types, other.Types) || !slices.EqualFunc(s.Labels, other.Labels, labels.Same)
 }
 
 // With returns the selection with what other restricts in place of what s does: services, range and, of labels, those with the same name.

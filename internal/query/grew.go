@@ -42,10 +42,15 @@ func (s *Source) Growths(ctx context.Context, sel *Selection) (*Growths, error) 
 	if err != nil {
 		return nil, err
 	}
+	return GrowthsOf(all, sel), nil
+}
+
+// GrowthsOf is Growths of the series of a selection, which are sorted by kind.
+func GrowthsOf(all []*Series, sel *Selection) *Growths {
 	g := &Growths{}
 	from, to := boundsOf(all, sel)
 	if from >= to {
-		return g, nil
+		return g
 	}
 	third := (to - from) / 3
 	first, last := *sel, *sel
@@ -74,7 +79,7 @@ func (s *Source) Growths(ctx context.Context, sel *Selection) (*Growths, error) 
 	slices.SortFunc(g.Rows, func(a, b Growth) int {
 		return cmp.Or(compareBools(a.Noise, b.Noise), cmp.Compare(b.Weight, a.Weight), a.Compare(b.Kind))
 	})
-	return g, nil
+	return g
 }
 
 // boundsOf returns the range of a selection, cut to the time that has data: before the first file, nothing is new.
@@ -111,6 +116,9 @@ func (k Kind) Standing() int {
 		return len(preferred) + 2
 	}
 }
+
+// IsPreferred reports whether the sample type stands for profile types by its name.
+func (k Kind) IsPreferred() bool { return slices.Contains(preferred, k.SampleType) }
 
 // standing returns those series that stand for a profile type.
 func standing(all []*Series) (kept []*Series) {

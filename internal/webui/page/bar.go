@@ -142,8 +142,12 @@ func (p *params) bar(view string, found *offered) *bar {
 		{Label: "Service", Options: p.names("service", "All services", slices.Sorted(maps.Keys(found.types)))},
 		{Label: "Type", Options: p.names("type", "All types", found.typesOf(p.selected.Services))},
 	}
+	grouped := "Service"
+	if len(p.selected.Services) == 1 {
+		grouped = "nothing"
+	}
 	if view == viewExplore {
-		b.Selects = append(b.Selects, dropdown{Label: "Group by", Options: p.names("by", "Service", found.names())})
+		b.Selects = append(b.Selects, dropdown{Label: "Group by", Options: p.names("by", grouped, found.names())})
 	}
 	b.Selects = append(b.Selects, dropdown{Label: "Range", Options: p.ranges()})
 	if view == viewExplore {

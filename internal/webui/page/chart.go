@@ -79,8 +79,8 @@ func (a *axis) slot(i int) (start, end float64) {
 	return a.place(at), a.place(at.Add(a.steps.Length))
 }
 
-// values returns the rate or level of each slot, NaN for one without data.
-func (a *axis) values(t *total) []float64 {
+// values returns the rate or level of each slot, or that of one process on average, NaN for one without data.
+func (a *axis) values(t *total, perProcess bool) []float64 {
 	values := make([]float64, a.steps.Count)
 	for i := range values {
 		values[i] = math.NaN()
@@ -90,7 +90,9 @@ func (a *axis) values(t *total) []float64 {
 	}
 	for i, step := range t.series.Steps(uint64(max(0, a.steps.From.UnixNano())), uint64(a.steps.Length), a.steps.Count) {
 		if step.Data > 0 {
-			values[i] = step.Rate
+			if values[i] = step.Rate; perProcess && step.Processes > 0 {
+				values[i] /= step.Processes
+			}
 		}
 	}
 	return values
@@ -227,14 +229,14 @@ func timeTicks(from, to time.Time) (found []tick) {
 }
 
 // bars returns the line of a total that is drawn as bars.
-func (t *total) bars(a *axis) *line {
-	return &line{Name: t.SampleType, Class: "total", Bars: true, values: a.values(t)}
+func (t *total) bars(a *axis, perProcess bool) *line {
+	return &line{Name: t.SampleType, Class: "total", Bars: true, values: a.values(t, perProcess)}
 }
 
 // groupLines returns the lines of the groups with the highest values.
 func groupLines(a *axis, groups []*total) (lines []*line) {
 	for i, g := range groups[:min(len(groups), maxLines)] {
-		lines = append(lines, &line{Name: cmp.Or(g.Service, "(none)"), Class: fmt.Sprint("l", i), values: a.values(g)})
+		lines = append(lines, &line{Name: cmp.Or(g.Service, "(none)"), Class: fmt.Sprint("l", i), values: a.values(g, false)})
 	}
 	return lines
 }

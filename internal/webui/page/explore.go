@@ -132,12 +132,14 @@ type view struct {
 	Row      *row   // the one that is shown, nil if nothing is selected
 	BaseSpan *query.Selection
 	Chart    *chart
-	Groups   []*group
-	More     int // groups that are not shown
-	Graph    *webui.FlameGraph
-	Wider    template.URL // query of a longer range
-	Exists   []choice     // what there is in place of what does not match
-	Timeline template.URL // query of the timeline, "" if the profiles have no timestamps
+	// PerProcess: the chart shows one process on average, because the selection and the base differ in more than their time.
+	PerProcess bool
+	Groups     []*group
+	More       int // groups that are not shown
+	Graph      *webui.FlameGraph
+	Wider      template.URL // query of a longer range
+	Exists     []choice     // what there is in place of what does not match
+	Timeline   template.URL // query of the timeline, "" if the profiles have no timestamps
 }
 
 // group is the part of the profiles that have a value of a label, or are of a service.
@@ -273,6 +275,9 @@ func (v *view) choose(ctx context.Context, found, base *summed) {
 		}
 		options = append(options, option{Text: text, Set: "type=" + template.URLQueryEscaper(selector), Current: r == v.Row})
 	}
+	if found.timed[v.Row.kind] {
+		v.Timeline = v.with(map[string]string{"type": v.Row.selector()}, slices.Concat(ownOfExplore, selectingBase)...)
+	}
 	v.Bar.types(options[:min(len(options), rowsPerService)])
 	v.Tabs = v.Tabs[:min(len(v.Tabs), rowsPerService)]
 }
@@ -284,7 +289,8 @@ func (v *view) draw(found, base *summed, room *room) error {
 	for _, g := range v.groupsOf(base) {
 		ofBase[g.Service] = g
 	}
-	lines := []*line{v.Row.bars(a)}
+	perProcess := v.base != nil && v.selected.Differs(v.base)
+	lines := []*line{v.Row.bars(a, perProcess)}
 	by := v.Param("by")
 	if by != "" || len(groups) > 1 {
 		lines = groupLines(a, groups)
@@ -294,8 +300,9 @@ func (v *view) draw(found, base *summed, room *room) error {
 		v.More = len(groups) - len(v.Groups)
 	}
 	if t := v.baseOf(base); t != nil {
-		lines = append(lines, &line{Name: "before", Class: "before", values: a.like(v.base).values(t)})
+		lines = append(lines, &line{Name: "base", Class: "before", values: a.like(v.base).values(t, perProcess)})
 	}
+	v.PerProcess = perProcess && len(v.Groups) == 0
 	if err := room.take(slotSize * int64(a.steps.Count*len(lines))); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"html/template"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -29,6 +30,7 @@ type landing struct {
 	*frame
 
 	Base     *query.Selection // that of the base, or nil
+	Grown    []*growth        // what grew most
 	Services []*service
 	Shown    string
 	Previous template.URL // query of the page before
@@ -93,6 +95,9 @@ func (p *Page) landing(w http.ResponseWriter, r *http.Request, params *params) e
 	if err := l.lookAround(r.Context(), p.catalog, shown, len(found.groups)+len(base.groups) > 0); err != nil {
 		return err
 	}
+	if params.base == nil && by == "" {
+		l.Grown = params.grown(found.groups)
+	}
 	l.addServices(found.groups, base.groups)
 	l.paginate(params.Param("page"))
 	a := axisOf(params.selected)
@@ -101,7 +106,7 @@ func (p *Page) landing(w http.ResponseWriter, r *http.Request, params *params) e
 			if err := room.take(slotSize * int64(a.steps.Count)); err != nil {
 				return err
 			}
-			row.Chart = newChart(a, row.kind, row.bars(a))
+			row.Chart = newChart(a, row.kind, row.bars(a, false))
 			row.Chart.Query = params.narrowed(service.Name).with(map[string]string{"type": row.selector()}, slices.Concat(ownOfLanding, ofRange)...)
 		}
 	}
@@ -187,7 +192,7 @@ func (s *service) order() (standing []*row) {
 			n.period = r.period()
 		}
 		of, found := most[n]
-		if !found || r.Type == "" && (r.stands() < len(preferred) || r.Profiles > of) {
+		if !found || r.Type == "" && (query.Kind(r.kind).IsPreferred() || r.Profiles > of) {
 			standing = append(standing, r)
 		}
 		most[n] = max(of, r.Profiles)
@@ -221,4 +226,47 @@ func (l *landing) paginate(number string) {
 	if to < total {
 		l.Next = l.with(map[string]string{"page": strconv.Itoa(page + 1)})
 	}
+}
+
+// growth is how a kind has changed over the range.
+type growth struct {
+	query.Growth
+
+	Name, Before, After, By, Change string
+	Query                           template.URL // of the page that compares the end of the range with its start
+}
+
+// maxGrown is how many rows of what grew the page shows, and fewGrown up to how many it adds those that may be chance.
+const (
+	maxGrown = 5
+	fewGrown = 3
+)
+
+// grown returns what grew most.
+func (p *params) grown(groups []*total) (rows []*growth) {
+	var all []*query.Series
+	for _, t := range groups {
+		if t.series != nil {
+			all = append(all, t.series)
+		}
+	}
+	growths := query.GrowthsOf(all, p.selected)
+	for _, of := range growths.Rows {
+		if of.Weight <= 0 || of.Noise && len(rows) >= fewGrown || len(rows) == maxGrown {
+			continue
+		}
+		k := kind(of.Kind)
+		row := &growth{Growth: of, Name: k.TypeName(), Before: k.value(of.Before), After: k.value(of.After), By: signed(k.value, of.After-of.Before)}
+		if change, ok := of.Change(); ok {
+			row.Change = signed(func(v float64) string { return fmt.Sprintf("%.3g %%", v) }, change*100)
+		}
+		shown := between("", growths.Last.From, growths.Last.To)
+		if !of.IsNew {
+			maps.Copy(shown, between("base_", growths.First.From, growths.First.To))
+		}
+		shown["type"] = k.selector()
+		row.Query = p.narrowed(of.Service).with(shown, ownOfLanding...)
+		rows = append(rows, row)
+	}
+	return rows
 }

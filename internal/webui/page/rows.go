@@ -5,7 +5,6 @@ package page
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/rate"
@@ -13,23 +12,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
 
-// preferred are the sample types that stand for their profile type.
-var preferred = []string{"cpu", "inuse_space", "delay", "wall", "live_bytes", "alloc_space", "goroutine", "goroutines"}
-
 // stands returns how well a sample type stands for its profile type; less is better.
-func (k kind) stands() int {
-	if i := slices.Index(preferred, k.SampleType); i >= 0 {
-		return i
-	}
-	switch {
-	case webui.IsNanoseconds(k.Unit):
-		return len(preferred)
-	case webui.IsBytes(k.Unit):
-		return len(preferred) + 1
-	default:
-		return len(preferred) + 2
-	}
-}
+func (k kind) stands() int { return query.Kind(k).Standing() }
 
 // newRow returns the row of a total and that of the base, which is nil if there is none. params select both.
 func newRow(params *params, t, base *total) *row {
@@ -89,6 +73,9 @@ func (r *row) compare(compared *query.Comparison) {
 		r.Trend = "up"
 	}
 }
+
+// Profiled writes the sum of what was profiled.
+func (r *row) Profiled() string { return r.quantity(float64(r.Sum)) }
 
 // fewSamples: a change of fewer samples may be chance.
 const fewSamples = 20

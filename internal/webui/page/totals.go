@@ -230,14 +230,15 @@ func (t *tally) finished(sel *query.Selection) []*total {
 
 // summed are the totals of a scope. They take room.
 type summed struct {
-	groups []*total // by service or value, type and sample type
-	joined []*total // of all groups together, without a service
+	groups []*total      // by service or value, type and sample type
+	joined []*total      // of all groups together, without a service
+	timed  map[kind]bool // the kinds of joined that have timestamps
 	missed *catalog.Missing
 }
 
 // totalsOf sums the Profiles of a scope.
 func totalsOf(ctx context.Context, of *catalog.Catalog, s *scope, room *room) (*summed, error) {
-	found := &summed{missed: &catalog.Missing{}}
+	found := &summed{missed: &catalog.Missing{}, timed: map[kind]bool{}}
 	var by []string
 	ofSamples := s.by != "" || s.SelectsSamples()
 	scanned := s.Selection
@@ -269,6 +270,10 @@ func totalsOf(ctx context.Context, of *catalog.Catalog, s *scope, room *room) (*
 		}
 		err := groups.add(group, of, in)
 		if err == nil && s.joined {
+			if k := kindOf(&of.Key); of.Timestamps && in != nil {
+				k.Service = ""
+				found.timed[k] = true
+			}
 			err = joined.add("", of, in)
 		}
 		return err

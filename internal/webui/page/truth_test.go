@@ -292,7 +292,7 @@ func (s *site) requireTruthOfThePage(begin, end time.Time) {
 	require.NoError(t, err)
 	require.Empty(t, found.missed.Failed)
 	for _, of := range found.groups {
-		steps, highest := axisOf(params.selected).values(of), 0.0
+		steps, highest := axisOf(params.selected).values(of, false), 0.0
 		for _, v := range steps {
 			if !math.IsNaN(v) {
 				highest = max(highest, v)
