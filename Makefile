@@ -117,7 +117,7 @@ E2E      = export OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) OTELCOL_PROFILES_KAFKA_BIN
 REPORT   = go run ./internal/profiletest/faulttable bin/events/*.json; exit $$failed
 
 .PHONY: test
-test: build build-kafka build-node bin/gotestsum bin/axe.min.js bin/duckdb bin/node-clients ## Run all tests: packages, program, end to end
+test: build build-kafka build-node bin/gotestsum bin/axe.min.js bin/duckdb bin/chdb bin/node-clients ## Run all tests: packages, program, end to end
 	@$(SUITES); $(UNIT); $(PROGRAM); $(E2E); $(REPORT)
 
 .PHONY: test-unit
@@ -125,7 +125,7 @@ test-unit: bin/gotestsum ## Run the tests of the packages, with the race detecto
 	@$(SUITES); $(UNIT); $(PROGRAM); $(REPORT)
 
 .PHONY: e2e
-e2e: build build-kafka build-node bin/gotestsum bin/axe.min.js bin/duckdb bin/node-clients ## Run the end-to-end tests of the programs
+e2e: build build-kafka build-node bin/gotestsum bin/axe.min.js bin/duckdb bin/chdb bin/node-clients ## Run the end-to-end tests of the programs
 	@$(SUITES); $(E2E); $(REPORT)
 
 # axe-core checks the accessibility of the pages. Without npm, its checks are skipped.
@@ -144,6 +144,11 @@ bin/node-clients:
 DUCKDB = @duckdb/node-api@1.5.6-r.1
 bin/duckdb:
 	@npm install --silent --no-audit --no-fund --prefix bin/duckdb.new $(DUCKDB) && mv bin/duckdb.new bin/duckdb || echo "no $(DUCKDB): the queries of docs/sql.md are not run"
+
+# ClickHouse's engine runs them too (550 MB). Without npm, its tests are skipped.
+CHDB = chdb@3.4.0
+bin/chdb:
+	@npm install --silent --no-audit --no-fund --prefix bin/chdb.new $(CHDB) && mv bin/chdb.new bin/chdb || echo "no $(CHDB): the queries of docs/sql.md are not run in ClickHouse"
 
 # A server of object stores, for tests only. Without it, its tests are skipped: a small server in the tests has their other half.
 MINIO = github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c

@@ -1,13 +1,19 @@
-// Runs the SQL of standard input in DuckDB, and prints the rows as JSON.
+// Runs the statements of standard input in DuckDB, and prints the rows of each that is a query as JSON.
 const { DuckDBInstance } = require("../bin/duckdb/node_modules/@duckdb/node-api");
 
 async function main() {
-  const sql = require("fs").readFileSync(0, "utf8");
+  const statements = require("fs").readFileSync(0, "utf8").split(/;\s*$/m).filter((s) => s.trim());
   const instance = await DuckDBInstance.create(":memory:");
   const connection = await instance.connect();
   await connection.run("SET TimeZone = 'UTC'");
-  const reader = await connection.runAndReadAll(sql);
-  console.log(JSON.stringify(reader.getRowObjectsJson()));
+  const results = [];
+  for (const statement of statements) {
+    const reader = await connection.runAndReadAll(statement);
+    if (/^\s*(SELECT|WITH|FROM)\b/i.test(statement)) {
+      results.push(reader.getRowObjectsJson());
+    }
+  }
+  console.log(JSON.stringify(results));
 }
 
 main().catch((error) => {

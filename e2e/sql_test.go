@@ -4,108 +4,276 @@
 package e2e
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/s3test"
 )
 
-// cpuDay returns CPU time in folded stacks, in milliseconds, of a service at a time. Its samples are of a trace.
-func cpuDay(t *testing.T, service, at, folded string) pprofile.Profiles {
+// engine runs SQL: a script for Node.js whose package is in bin.
+type engine struct{ script, packaged string }
+
+var (
+	duckDB     = engine{"duckdb.cjs", "duckdb"}
+	clickHouse = engine{"chdb.cjs", "chdb"}
+)
+
+// skipWithout skips the test if the engine is not there.
+func (e engine) skipWithout(t testing.TB) {
 	t.Helper()
-	pd, err := (&foldedtranslator.Unmarshaler{}).UnmarshalProfiles([]byte(folded))
-	require.NoError(t, err)
-	start, err := time.Parse(time.RFC3339, at)
-	require.NoError(t, err)
-	rp, dict := pd.ResourceProfiles().At(0), pd.Dictionary()
-	rp.Resource().Attributes().PutStr("service.name", service)
-	rp.ScopeProfiles().At(0).Scope().Attributes().PutStr(attrkey.ProfileType, "cpu")
-	p := rp.ScopeProfiles().At(0).Profiles().At(0)
-	p.SetTime(pcommon.NewTimestampFromTime(start))
-	p.SetDurationNano(uint64(time.Minute))
-	p.SampleType().SetTypeStrindex(int32(dict.StringTable().Len()))
-	p.SampleType().SetUnitStrindex(int32(dict.StringTable().Len() + 1))
-	dict.StringTable().Append("cpu", "nanoseconds")
-	link := dict.LinkTable().AppendEmpty()
-	link.SetTraceID([16]byte{0x4b, 0xf9, 0x2f, 0x35, 0x77, 0xb3, 0x4d, 0xa6, 0xa3, 0xce, 0x92, 0x9d, 0x0e, 0x0e, 0x47, 0x36})
-	link.SetSpanID([8]byte{1})
-	for _, s := range p.Samples().All() {
-		s.Values().SetAt(0, s.Values().At(0)*int64(time.Millisecond))
-		if service == "cart" {
-			s.SetLinkIndex(int32(dict.LinkTable().Len() - 1))
+	if _, err := os.Stat(filepath.Join("..", "bin", e.packaged)); err != nil {
+		if os.Getenv("E2E_REQUIRE") != "" {
+			require.NoError(t, err, "make bin/%s", e.packaged)
 		}
+		t.Skipf("no engine, which make bin/%s installs with npm: %v", e.packaged, err)
 	}
-	return pd
 }
 
-// TestQueriesOfTheSQLPage runs the queries of docs/sql.md in DuckDB.
+// row is one of a result, with numbers as float64.
+type row map[string]any
+
+// query runs statements in a directory, and returns the rows of each query.
+func (e engine) query(t testing.TB, dir string, statements ...string) (results [][]row) {
+	t.Helper()
+	script, err := filepath.Abs(e.script)
+	require.NoError(t, err)
+	command := exec.CommandContext(t.Context(), "node", script)
+	command.Dir, command.Stdin = dir, strings.NewReader(strings.Join(statements, ";\n"))
+	var errs bytes.Buffer
+	command.Stderr = &errs
+	out, err := command.Output()
+	require.NoError(t, err, "%s\n%s", strings.Join(statements, ";\n"), &errs)
+	require.NoError(t, json.Unmarshal(out, &results), "%s", out)
+	for _, rows := range results {
+		for _, r := range rows {
+			r.parseNumbers()
+		}
+	}
+	return results
+}
+
+// parseNumbers makes numbers of those in text, as which DuckDB writes large integers.
+func (r row) parseNumbers() {
+	for column, value := range r {
+		text, isText := value.(string)
+		if number, err := strconv.ParseFloat(text, 64); isText && err == nil && column != "span_id" {
+			r[column] = number
+		}
+	}
+}
+
+// sqlBlocks are those of a page.
+func sqlBlocks(t testing.TB, page string) (blocks []string) {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(page)))
+	require.NoError(t, err)
+	for _, block := range regexp.MustCompile("(?ms)^```sql\n(.*?)^```$").FindAllStringSubmatch(string(content), -1) {
+		blocks = append(blocks, strings.TrimSuffix(strings.TrimSpace(block[1]), ";"))
+	}
+	return blocks
+}
+
+// TestQueriesOfTheSQLPage runs the questions of docs/sql.md in DuckDB and in ClickHouse's engine, on a directory and on a bucket, and compares
+// the answers with otelprof's.
 func TestQueriesOfTheSQLPage(t *testing.T) {
-	parallel(t)
-	if _, err := os.Stat(filepath.Join("..", "bin", "duckdb")); err != nil {
-		require.Empty(t, os.Getenv("E2E_REQUIRE"), "make bin/duckdb: %v", err)
-		t.Skipf("no DuckDB, which make bin/duckdb installs with npm: %v", err)
-	}
 	dir := t.TempDir()
-	profiles := filepath.Join(dir, "profiles")
-	require.NoError(t, os.Mkdir(profiles, 0o700))
-	for name, pd := range map[string]pprofile.Profiles{
-		"first":  cpuDay(t, "checkout", "2026-11-01T12:00:00Z", "main;parse 60\nmain;encode 40\n"),
-		"second": cpuDay(t, "checkout", "2026-11-02T23:59:00Z", "main;parse 50\nmain;encode 150\n"),
-		"later":  cpuDay(t, "checkout", "2026-11-03T00:00:00Z", "main;parse 1000\n"),
-		"cart":   cpuDay(t, "cart", "2026-11-02T01:00:00Z", "main;add 7\nmain;remove 3\n"),
-	} {
-		require.NoError(t, os.WriteFile(filepath.Join(profiles, name), profiletest.Proto(t, pd), 0o600))
+	writeFleet(t, dir, fleet())
+	blocks := sqlBlocks(t, "docs/sql.md")
+	require.Len(t, blocks, 3+len(questions))
+	for name, of := range map[string]struct {
+		engine
+		setup string
+	}{"DuckDB": {duckDB, blocks[0]}, "ClickHouse": {clickHouse, blocks[1]}} {
+		t.Run(name, func(t *testing.T) {
+			of.skipWithout(t)
+			askAll(t, of.engine, dir, of.setup, dir, blocks[3:])
+		})
 	}
+	bucketSetup := func(endpoint string) string {
+		replaced := strings.NewReplacer("https://s3.eu-west-1.amazonaws.com/profiles/", endpoint+"/"+s3test.Bucket+"/", "KEY", "test-access-key", "SECRET", s3test.Secret)
+		return replaced.Replace(blocks[2])
+	}
+	t.Run("ClickHouse on a bucket", func(t *testing.T) {
+		clickHouse.skipWithout(t)
+		server := s3test.New(t)
+		server.PutDirectory(t, dir, "prod")
+		askAll(t, clickHouse, t.TempDir(), bucketSetup(server.URL), dir, blocks[3:])
+	})
+	t.Run("ClickHouse on MinIO", func(t *testing.T) {
+		clickHouse.skipWithout(t)
+		endpoint, client := s3test.MinIO(t)
+		s3test.PutDirectory(t, client, dir, "prod")
+		askAll(t, clickHouse, t.TempDir(), bucketSetup(endpoint), dir, blocks[3:])
+	})
+}
+
+// askAll asks an engine the questions in one process, and compares its answers with those of otelprof about a directory.
+func askAll(t *testing.T, of engine, in, setup, dir string, queries []string) {
+	t.Helper()
+	results := of.query(t, in, append([]string{setup}, queries...)...)
+	require.Len(t, results, len(questions))
+	for i, question := range questions {
+		question.check(t, results[i], dir)
+	}
+}
+
+// question is one of the page, in the order of the page. check compares the answer with that of otelprof.
+type question struct {
+	name  string
+	check func(t *testing.T, answer []row, dir string)
+}
+
+var questions = []question{
+	{"top functions by service", func(t *testing.T, answer []row, dir string) {
+		got := map[string]map[string]float64{}
+		for _, r := range answer {
+			service := r["service"].(string)
+			if got[service] == nil {
+				got[service] = map[string]float64{}
+			}
+			got[service][r["function"].(string)] = r["seconds"].(float64) * 1e9
+		}
+		want := map[string]map[string]float64{}
+		for _, service := range []string{"checkout", "cart"} {
+			want[service] = byFunction(foldedOf(t, "--service", service, "--type", "cpu", dir), leaf)
+		}
+		assertClose(t, want, got)
+	}},
+	{"change between two versions", func(t *testing.T, answer []row, dir string) {
+		require.NotEmpty(t, answer)
+		for side, version := range map[string]string{"base": "1.9", "cores": "2.0"} {
+			selection := []string{"--service", "checkout", "--type", "cpu", "--label", "service.version=" + version, dir}
+			covered := listed(t, selection...).Covered
+			for function, value := range byFunction(foldedOf(t, selection...), leaf) {
+				i := slices.IndexFunc(answer, func(r row) bool { return r["function"] == function })
+				require.GreaterOrEqual(t, i, 0, function)
+				assert.InEpsilon(t, value/1e9/covered, answer[i][side], 1e-9, "%s %s", function, version)
+			}
+			of := listed(t, selection...)
+			total := 0.0
+			for _, r := range answer {
+				total += r[side].(float64)
+			}
+			assert.InEpsilon(t, of.PerProcess/1e9, total, 0.01, "the rate of a process of version %s", version)
+		}
+	}},
+	{"samples of a trace", func(t *testing.T, answer []row, dir string) {
+		got := map[string]float64{}
+		for _, r := range answer {
+			assert.Equal(t, []any{"cart", "0100000000000000"}, []any{r["service"], r["span_id"]})
+			var stack []string
+			for _, function := range slices.Backward(r["stack"].([]any)) {
+				stack = append(stack, function.(string))
+			}
+			got[strings.Join(stack, ";")] += r["milliseconds"].(float64) * 1e6
+		}
+		assert.Equal(t, foldedOf(t, "--trace-id", fleetTrace.String(), "--type", "cpu", dir), got)
+		assert.Len(t, got, 2)
+	}},
+	{"growth of a heap by process", func(t *testing.T, answer []row, dir string) {
+		require.Len(t, answer, 5)
+		assert.Equal(t, "pod-1", answer[0]["instance"])
+		assert.InEpsilon(t, 58, answer[0]["last"].(float64)-answer[0]["first"].(float64), 1e-9)
+		for _, r := range answer {
+			of := listed(t, "--type", "inuse_space", "--label", fmt.Sprint("service.instance.id=", r["instance"]), dir)
+			assert.InEpsilon(t, of.Sum/(1<<20), r["last"], 1e-9, "%v", r["instance"])
+		}
+	}},
+	{"cost of a function over a fleet", func(t *testing.T, answer []row, dir string) {
+		require.Len(t, answer, 2)
+		for _, r := range answer {
+			selection := []string{"--service", r["service"].(string), "--type", "cpu", dir}
+			values := foldedOf(t, selection...)
+			total := byFunction(values, func(string) []string { return []string{""} })[""]
+			cost := byFunction(values, func(stack string) []string {
+				return slices.Compact(slices.Sorted(slices.Values(strings.Split(stack, ";"))))
+			})["json.Marshal"]
+			assert.InEpsilon(t, cost, r["seconds"].(float64)*1e9, 1e-9)
+			assert.InEpsilon(t, cost/total, r["share"], 1e-9)
+			assert.InEpsilon(t, listed(t, selection...).Rate/1e9*cost/total, r["cores"], 0.05, "%v", r["service"])
+		}
+	}},
+}
+
+func leaf(stack string) []string { return []string{stack[strings.LastIndexByte(stack, ';')+1:]} }
+
+// byFunction adds the values of stacks to each of the functions that are selected of a stack.
+func byFunction(values map[string]float64, functions func(stack string) []string) map[string]float64 {
+	sums := map[string]float64{}
+	for stack, value := range values {
+		for _, function := range functions(stack) {
+			sums[function] += value
+		}
+	}
+	return sums
+}
+
+func assertClose(t *testing.T, want, got map[string]map[string]float64) {
+	t.Helper()
+	require.Len(t, got, len(want))
+	for service, functions := range want {
+		require.Len(t, got[service], len(functions), service)
+		for function, value := range functions {
+			assert.InEpsilon(t, value, got[service][function], 1e-9, "%s %s", service, function)
+		}
+	}
+}
+
+// listing is a line of otelprof ls.
+type listing struct {
+	Sum        float64 `json:"sum"`
+	Rate       float64 `json:"rate"`
+	PerProcess float64 `json:"rate_per_process"`
+	Covered    float64 `json:"covered_seconds"`
+	Processes  int     `json:"processes"`
+}
+
+// listed is the only line of otelprof ls.
+func listed(t *testing.T, arguments ...string) (l listing) {
+	t.Helper()
+	code, out, errs, _ := otelprof(t, append([]string{"ls", "--json"}, arguments...)...)
+	require.Zero(t, code, errs)
+	require.Equal(t, 1, strings.Count(out, "\n"), out)
+	require.NoError(t, json.Unmarshal([]byte(out), &l))
+	return l
+}
+
+// TestFilesOfConvertAreRead: otelprof convert writes the table of samples.
+func TestFilesOfConvertAreRead(t *testing.T) {
+	dir := t.TempDir()
+	writeFleet(t, dir, fleet())
 	page, err := os.ReadFile(filepath.Join("..", "docs", "sql.md"))
 	require.NoError(t, err)
 	command := regexp.MustCompile(`(?m)^bin/otelprof (convert .*)$`).FindStringSubmatch(string(page))
 	require.NotNil(t, command)
-	arguments := strings.Fields(command[1])
+	arguments := strings.Fields(strings.ReplaceAll(command[1], "./profiles", dir))
 	for i, argument := range arguments {
-		if argument == "./profiles" || argument == "profiles.parquet" {
+		if argument == "profiles.parquet" {
 			arguments[i] = filepath.Join(dir, argument)
 		}
 	}
-	code, _, stderr, _ := otelprof(t, arguments...)
-	require.Zero(t, code, stderr)
-
-	queries := regexp.MustCompile("(?ms)^```sql\n(.*?)^```$").FindAllStringSubmatch(string(page), -1)
-	want := []string{
-		`[{"service":"cart","function":"add","seconds":0.007},{"service":"cart","function":"remove","seconds":0.003},
-		  {"service":"checkout","function":"parse","seconds":1.11},{"service":"checkout","function":"encode","seconds":0.19}]`,
-		`[{"function":"encode","points":35},{"function":"parse","points":-35}]`,
-		`[{"service":"cart","span_id":"0100000000000000","milliseconds":7,"stack":"main;add"},
-		  {"service":"cart","span_id":"0100000000000000","milliseconds":3,"stack":"main;remove"}]`,
-	}
-	require.Len(t, queries, len(want))
-	script, err := filepath.Abs("duckdb.cjs")
-	require.NoError(t, err)
-	rows := func(text []byte) (list []map[string]any) {
-		require.NoError(t, json.Unmarshal(text, &list), "%s", text)
-		return list
-	}
-	for i, query := range queries {
-		sql := exec.CommandContext(t.Context(), "node", script)
-		sql.Dir, sql.Stdin = dir, strings.NewReader(query[1])
-		out, err := sql.CombinedOutput()
-		require.NoError(t, err, "%s\n%s", query[1], out)
-		if i == 1 { // which of the two comes first is open
-			assert.ElementsMatch(t, rows([]byte(want[i])), rows(out))
-			continue
-		}
-		assert.JSONEq(t, want[i], string(out))
+	code, _, errs, _ := otelprof(t, arguments...)
+	require.Zero(t, code, errs)
+	for name, of := range map[string]struct {
+		engine
+		from string
+	}{"DuckDB": {duckDB, "'profiles.parquet'"}, "ClickHouse": {clickHouse, "file('profiles.parquet', Parquet)"}} {
+		t.Run(name, func(t *testing.T) {
+			of.skipWithout(t)
+			results := of.query(t, dir, "SELECT service, sum(value) / 1e9 AS seconds FROM "+of.from+" GROUP BY service ORDER BY service")
+			assert.Equal(t, [][]row{{{"service": "cart", "seconds": 90.0}, {"service": "checkout", "seconds": 3780.375}}}, results)
+		})
 	}
 }

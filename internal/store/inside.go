@@ -103,7 +103,9 @@ func HasFiles(directory string) bool { return hasFiles(directory, "", 0) }
 
 // IsOwnDirectory reports whether a directory of this name, in that of a Store, is one of groups and partitions, or of files that do not count.
 // Files of others may be beside it.
-func IsOwnDirectory(name string) bool { return layout.IsChild(0, name) || name == layout.DamagedDir }
+func IsOwnDirectory(name string) bool {
+	return layout.IsChild(0, name) || slices.Contains([]string{layout.DamagedDir, layout.SamplesDir, layout.ProcessesDir}, name)
+}
 
 // IsPartition reports whether a directory, by its path below that of the store, is one of a year, month, day or hour, which has no files of
 // others.

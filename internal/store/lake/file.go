@@ -18,8 +18,8 @@ import (
 
 // The directories of the tables, in that of the store or in the prefix of a bucket.
 const (
-	SamplesDir   = "parquet"
-	ProcessesDir = "parquet_processes"
+	SamplesDir   = layout.SamplesDir
+	ProcessesDir = layout.ProcessesDir
 )
 
 const (

@@ -44,8 +44,16 @@ func newTable[R any](w io.Writer, name string, maxMemory int64) *table[R] {
 	if err != nil {
 		panic(err) // the options are constant
 	}
-	file := parquet.NewGenericWriter[R](w, parquet.Compression(&codec{encoder: encoder}), parquet.DictionaryMaxBytes(maxMemory/dictionaryShare),
-		parquet.CreatedBy("otelcol-profiles", "lake", Version), parquet.KeyValueMetadata(TableKey, name), parquet.KeyValueMetadata(VersionKey, Version))
+	options := []parquet.WriterOption{
+		parquet.Compression(&codec{encoder: encoder}), parquet.DictionaryMaxBytes(maxMemory / dictionaryShare),
+		parquet.CreatedBy("otelcol-profiles", "lake", Version), parquet.KeyValueMetadata(TableKey, name), parquet.KeyValueMetadata(VersionKey, Version),
+	}
+	for _, column := range parquet.SchemaOf(new(R)).Columns() {
+		if len(column) > 1 { // of a list or map, whose least and largest elements tell nothing
+			options = append(options, parquet.SkipPageBounds(column...))
+		}
+	}
+	file := parquet.NewGenericWriter[R](w, options...)
 	return &table[R]{file: file, limit: maxMemory / groupShare, rows: make([]R, 0, batch)}
 }
 

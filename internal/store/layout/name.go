@@ -60,12 +60,15 @@ const (
 	// MakingSuffix is for a segment that is being compacted. It does not count.
 	MakingSuffix = ".making"
 	// DamagedDir has the damaged inputs of compacted files, by their paths. They do not count.
-	DamagedDir  = "damaged"
-	CreatedTime = "20060102T150405.000Z"
-	BoundTime   = "20060102T150405Z"
-	HourPath    = "2006/01/02/15"
-	DayPath     = "2006/01/02"
-	MonthPath   = "2006/01"
+	DamagedDir = "damaged"
+	// SamplesDir and ProcessesDir have Parquet files: see package lake.
+	SamplesDir   = "parquet"
+	ProcessesDir = "parquet_processes"
+	CreatedTime  = "20060102T150405.000Z"
+	BoundTime    = "20060102T150405Z"
+	HourPath     = "2006/01/02/15"
+	DayPath      = "2006/01/02"
+	MonthPath    = "2006/01"
 )
 
 var (
