@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/otelcol-profiles/otelcol-profiles/cmd/otelprof/internal/regression"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
 
 var reportFormats = []string{"text", "markdown", "json"}
@@ -22,22 +24,25 @@ var reportFormats = []string{"text", "markdown", "json"}
 func (a *app) diff() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "diff BASE NEW",
-		Short: "List functions whose share changed beyond noise, to fail in CI",
-		Long: `Compare profiles of two versions: list the functions whose share of the total
-changed beyond noise. The share is the cumulative one: of samples with the
-function in their stack. Functions are compared by name.
+		Short: "List functions whose rate changed beyond noise, to fail in CI",
+		Long: `Compare profiles of two versions: list the functions whose rate changed beyond
+noise. The rate is the cumulative one, per second of profiled time of a process:
+of samples with the function in their stack. Profiles without a duration have no
+rate: of these, and of snapshots, the values of a run are compared. Functions
+are compared by name.
 
 Each record or file of a side is a run, and of snapshots the last one of each
 process. Give several runs on each side, such as 10 files in a directory: the
-test is a t test with a quasi-binomial variance, which the differences between
+test is a t test with a quasi-Poisson variance, which the differences between
 the runs of a side measure. The false discovery rate over all functions is
 0.5 % (Benjamini-Hochberg). With one run, only large changes are significant.
 
-JSON has all functions compared, with shares between 0 and 1: base and new (each
+JSON has all functions compared, with values per second: base and new (each
 cumulative and flat), change (cumulative) with margin (half of its 95 %
-confidence interval), p (adjusted), significant, and fails.
+confidence interval) and part (of the rate of all of BASE), p (adjusted),
+significant, and fails.
 
-Exit codes: 0; 1 if a share grew significantly by more than --fail-above;
+Exit codes: 0; 1 if a rate grew significantly by more than --fail-above;
 2 for any error.`,
 		Example: `  otelprof diff --fail-above 2% ./base ./new
   otelprof diff --type cpu --format markdown ./profiles ./profiles
@@ -51,7 +56,7 @@ Exit codes: 0; 1 if a share grew significantly by more than --fail-above;
 	}
 	compared := a.addSides(c.Flags(), " of BASE, if it is not that of NEW")
 	report := &report{Level: regression.Level, MinShare: 0.01}
-	c.Flags().Func("fail-above", "`SHARE`, such as 5%: exit with 1 if the share of a function grew significantly by more than these percentage points", func(text string) error {
+	c.Flags().Func("fail-above", "`PERCENT`, such as 5%: exit with 1 if the rate of a function grew significantly by more than this part of the rate of all of BASE", func(text string) error {
 		share, err := parseShare(text)
 		report.FailAbove = &share
 		return err
@@ -84,7 +89,7 @@ Exit codes: 0; 1 if a share grew significantly by more than --fail-above;
 		if skipped := base.earlier + after.earlier; skipped > 0 {
 			a.note("Only the last snapshot of each resource counts; earlier ones skipped: %d", skipped)
 		}
-		if few := min(base.side.Runs, after.side.Runs); few < 3 {
+		if few := min(base.plain.Runs, after.plain.Runs); few < 3 {
 			a.note("%s on a side: only large changes are significant; give 5 or more, so that the difference between runs is measured", plural(few, "run"))
 		}
 		report.compare(base, after)
@@ -104,10 +109,11 @@ func parseShare(text string) (float64, error) {
 	return percent / 100, nil
 }
 
-// report is the result of a comparison, and its JSON. Shares are between 0 and 1.
+// report is the result of a comparison, and its JSON. Shares and parts are between 0 and 1.
 type report struct {
 	SampleType string           `json:"sample_type"`
 	Unit       string           `json:"unit"`
+	Basis      query.Basis      `json:"basis"` // rate, level or value
 	Base       *regression.Side `json:"base"`
 	New        *regression.Side `json:"new"`
 	MinShare   float64          `json:"min_share"`
@@ -115,20 +121,33 @@ type report struct {
 	Level      float64          `json:"false_discovery_rate"`
 	Functions  []reportedChange `json:"functions"` // all that were compared
 	Failed     bool             `json:"failed"`
+
+	base, after *runs
 }
 
 type reportedChange struct {
 	regression.Change
-	Fails bool `json:"fails"` // it grew by more than fail_above
+	Part  float64 `json:"part"`  // the change as a part of the rate of all of the base
+	Fails bool    `json:"fails"` // it grew by more than fail_above
 }
 
 func (r *report) compare(base, after *runs) {
 	r.SampleType, r.Unit = base.sampleType.Type, base.sampleType.Unit
-	r.Base, r.New, r.Functions = &base.side, &after.side, []reportedChange{}
+	r.base, r.after = base, after
+	switch {
+	case base.isRate && after.isRate:
+		r.Basis, r.Base, r.New = query.Rates, &base.side, &after.side
+	case len(base.snapshots)+len(after.snapshots) > 0:
+		r.Basis, r.Base, r.New = query.Levels, &base.plain, &after.plain
+	default:
+		r.Basis, r.Base, r.New = query.Values, &base.plain, &after.plain
+	}
+	r.Functions = []reportedChange{}
 	for _, c := range regression.Compare(r.Base, r.New, r.MinShare) {
-		fails := r.FailAbove != nil && c.Significant && c.Difference > *r.FailAbove
+		part := c.Difference / r.Base.Rate()
+		fails := r.FailAbove != nil && c.Significant && part > *r.FailAbove
 		r.Failed = r.Failed || fails
-		r.Functions = append(r.Functions, reportedChange{c, fails})
+		r.Functions = append(r.Functions, reportedChange{c, part, fails})
 	}
 }
 
@@ -142,13 +161,13 @@ func (r *report) write(w io.Writer, format string) error {
 	var rows [][]string
 	for i := range r.Functions {
 		if c := &r.Functions[i]; c.Significant {
-			rows = append(rows, c.row(isMarkdown))
+			rows = append(rows, r.row(c, isMarkdown))
 		}
 	}
 	if _, err := io.WriteString(w, r.summary(len(rows), isMarkdown)); err != nil || len(rows) == 0 {
 		return err
 	}
-	header := []string{"CHANGE", "BASE", "NEW", "BASE FLAT", "NEW FLAT", "P", "FUNCTION"}
+	header := []string{"CHANGE", "OF BASE", "BASE", "NEW", "BASE FLAT", "NEW FLAT", "P", "FUNCTION"}
 	if isMarkdown {
 		return writeMarkdown(w, header, rows)
 	}
@@ -172,35 +191,65 @@ func (r *report) summary(changed int, isMarkdown bool) string {
 		if isMarkdown {
 			verdict = "**" + verdict + "**"
 		}
-		lines = append(lines, fmt.Sprintf("%s: the share of %s grew by more than %.4g percentage points.", verdict, plural(failing, "function"), *r.FailAbove*100))
+		lines = append(lines, fmt.Sprintf("%s: the %s of %s grew by more than %.4g %% of all of BASE.", verdict, r.Basis, plural(failing, "function"), *r.FailAbove*100))
 	}
 	lines = append(lines,
 		fmt.Sprintf("%s with %s of %s or more compared, %d changed beyond noise.", plural(len(r.Functions), "function"), percent(r.MinShare), cell(r.SampleType), changed),
-		fmt.Sprintf("BASE: %s with %s. NEW: %s with %s.", plural(r.Base.Runs, "run"), r.quantity(r.Base.Total), plural(r.New.Runs, "run"), r.quantity(r.New.Total)))
+		r.side("BASE", r.Base, r.base), r.side("NEW", r.New, r.after))
+	if r.Basis == query.Values {
+		lines = append(lines, "Some profiles state no duration, so there is no rate: values of a run are compared.")
+	}
 	if changed > 0 {
-		lines = append(lines, "Shares are cumulative, changes in percentage points with their 95 % confidence intervals.", "")
+		lines = append(lines, "Changes are cumulative, with their 95 % confidence intervals.", "")
 	}
 	return strings.Join(lines, "\n") + "\n"
 }
 
-func (r *report) quantity(total float64) string {
-	const most = 1 << 62
-	return quantity(int64(min(total, most)), r.Unit)
+// side says what a side has, and how much of the time of its processes was profiled.
+func (r *report) side(name string, side *regression.Side, of *runs) string {
+	each := "a run"
+	if r.Basis == query.Rates {
+		each = "a process"
+	}
+	text := fmt.Sprintf("%s: %s with %s, %s %s", name, plural(side.Runs, "run"), r.quantity(side.Total), r.value(side.Rate()), each)
+	if coverage := of.words.Coverage(); coverage != "" {
+		text += ", profiled " + coverage
+	}
+	return text + "."
+}
+
+func (r *report) quantity(total float64) string { return floatQuantity(total, r.Unit) }
+
+// value writes a rate, or a value of a run.
+func (r *report) value(v float64) string { return cell(r.words().Write(v)) }
+
+func (r *report) words() *webui.Words {
+	w := &webui.Words{SampleType: r.SampleType, Unit: r.Unit}
+	w.Snapshots = r.Basis != query.Rates
+	return w
 }
 
 // row is a row of the table.
-func (c *reportedChange) row(isMarkdown bool) []string {
-	change := fmt.Sprintf("%+.2f ± %.2f", c.Difference*100, c.Margin*100)
+func (r *report) row(c *reportedChange, isMarkdown bool) []string {
+	part := signed("%+.2f", c.Part*100) + fmt.Sprintf(" ± %.2f %%", c.Margin/r.Base.Rate()*100)
 	name := cell(c.Function)
 	if isMarkdown {
 		name = "`" + strings.NewReplacer("`", "'", "|", `\|`).Replace(name) + "`"
 		if c.Fails {
-			change = "**" + change + "**"
+			part = "**" + part + "**"
 		}
 	} else if c.Fails {
-		change += " !"
+		part += " !"
 	}
-	return []string{change, percent(c.Base.Cumulative), percent(c.New.Cumulative), percent(c.Base.Flat), percent(c.New.Flat), fmt.Sprintf("%.1g", c.P), name}
+	return []string{
+		cell(r.words().Change(c.Difference)), part, r.value(c.Base.Cumulative), r.value(c.New.Cumulative), r.value(c.Base.Flat), r.value(c.New.Flat),
+		fmt.Sprintf("%.1g", c.P), name,
+	}
+}
+
+// signed writes a number with its sign, as webui.Words writes changes.
+func signed(format string, v float64) string {
+	return strings.Replace(fmt.Sprintf(format, v), "-", "−", 1)
 }
 
 func percent(share float64) string {

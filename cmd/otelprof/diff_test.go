@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -64,21 +65,21 @@ func savePprofAs(t testing.TB, path string, p *profile.Profile) string {
 	return path
 }
 
-func TestDiffFailsIfAShareGrewBeyondNoise(t *testing.T) {
+func TestDiffFailsIfARateGrewBeyondNoise(t *testing.T) {
 	base, equal, slow := runsDirectory(t, 1, 0.3), runsDirectory(t, 2, 0.3), runsDirectory(t, 3, 0.34)
 	for _, test := range []struct {
 		args []string
 		code int
 		says string
 	}{
-		{[]string{base, equal}, exitOK, "4 functions with 1 % of cpu or more compared, 0 changed beyond noise.\nBASE: 10 runs with 5 min. NEW: 10 runs with 5 min.\n"},
-		{[]string{"--fail-above", "0%", base, equal}, exitOK, "Pass: the share of 0 functions grew by more than 0 percentage points.\n"},
+		{[]string{base, equal}, exitOK, "4 functions with 1 % of cpu or more compared, 0 changed beyond noise.\nBASE: 10 runs with 5 min, 30.0 cores a process, profiled 100 % of 1 s.\nNEW: "},
+		{[]string{"--fail-above", "0%", base, equal}, exitOK, "Pass: the rate of 0 functions grew by more than 0 % of all of BASE.\n"},
 		{[]string{base, slow}, exitOK, "2 changed beyond noise"},
-		{[]string{"--fail-above", "2%", base, slow}, exitWrong, "Fail: the share of 1 function grew by more than 2 percentage points.\n"},
-		{[]string{"--fail-above", "5%", base, slow}, exitOK, "Pass: the share of 0 functions grew by more than 5 percentage points.\n"},
+		{[]string{"--fail-above", "2%", base, slow}, exitWrong, "Fail: the rate of 1 function grew by more than 2 % of all of BASE.\n"},
+		{[]string{"--fail-above", "5%", base, slow}, exitOK, "Pass: the rate of 0 functions grew by more than 5 % of all of BASE.\n"},
 		{[]string{"--fail-above", "2%", slow, base}, exitWrong, "main.rest"},
 		{[]string{"--fail-above", "2%", "--min-share", "40%", base, slow}, exitOK, "1 function with 40 % of cpu"},
-		{[]string{"--fail-above", "2%", "--type", "samples", base, slow}, exitWrong, "BASE: 10 runs with 30000."},
+		{[]string{"--fail-above", "2%", "--type", "samples", base, slow}, exitWrong, "BASE: 10 runs with 30000, 3k/s a process, "},
 	} {
 		code, stdout, stderr := otelprof(t, append([]string{"diff"}, test.args...)...)
 		assert.Equal(t, test.code, code, "%s: %s%s", test.args, stdout, stderr)
@@ -90,19 +91,20 @@ func TestDiffFailsIfAShareGrewBeyondNoise(t *testing.T) {
 func TestDiffReports(t *testing.T) {
 	base, slow := runsDirectory(t, 1, 0.3), runsDirectory(t, 3, 0.34)
 	_, stdout, _ := otelprof(t, "diff", "--fail-above", "2%", base, slow)
-	assert.Equal(t, `Fail: the share of 1 function grew by more than 2 percentage points.
+	assert.Equal(t, `Fail: the rate of 1 function grew by more than 2 % of all of BASE.
 4 functions with 1 % of cpu or more compared, 2 changed beyond noise.
-BASE: 10 runs with 5 min. NEW: 10 runs with 5 min.
-Shares are cumulative, changes in percentage points with their 95 % confidence intervals.
+BASE: 10 runs with 5 min, 30.0 cores a process, profiled 100 % of 1 s.
+NEW: 10 runs with 5 min, 30.0 cores a process, profiled 100 % of 1 s.
+Changes are cumulative, with their 95 % confidence intervals.
 
-CHANGE          BASE     NEW      BASE FLAT  NEW FLAT  P      FUNCTION
-+4.07 ± 0.79 !  29.96 %  34.03 %  29.96 %    34.03 %   1e-09  main.encode
--4.07 ± 0.81    36.71 %  32.64 %  36.71 %    32.64 %   1e-09  main.rest
+CHANGE       OF BASE           BASE        NEW         BASE FLAT   NEW FLAT    P      FUNCTION
++1.22 cores  +4.07 ± 0.98 % !  8.99 cores  10.2 cores  8.99 cores  10.2 cores  6e-08  main.encode
+−1.22 cores  −4.07 ± 1.02 %    11.0 cores  9.79 cores  11.0 cores  9.79 cores  7e-08  main.rest
 `, stdout)
 	_, stdout, _ = otelprof(t, "diff", "--fail-above", "2%", "--format", "markdown", base, slow)
-	assert.Contains(t, stdout, `**Fail**: the share of 1 function grew by more than 2 percentage points.`)
-	assert.Contains(t, stdout, "\n\n| CHANGE | BASE | NEW | BASE FLAT | NEW FLAT | P | FUNCTION |\n|--:|--:|--:|--:|--:|--:|:--|\n| **+4.07 ± 0.79** |")
-	assert.Equal(t, "`main.a\\|b'c`", (&reportedChange{Change: regression.Change{Function: "main.a|b`c"}}).row(true)[6])
+	assert.Contains(t, stdout, `**Fail**: the rate of 1 function grew by more than 2 % of all of BASE.`)
+	assert.Contains(t, stdout, "\n\n| CHANGE | OF BASE | BASE | NEW | BASE FLAT | NEW FLAT | P | FUNCTION |\n|--:|--:|--:|--:|--:|--:|--:|:--|\n| +1.22 cores | **+4.07 ± 0.98 %** |")
+	assert.Equal(t, "`main.a\\|b'c`", (&report{Base: &regression.Side{Total: 1, Seconds: 1}}).row(&reportedChange{Change: regression.Change{Function: "main.a|b`c"}}, true)[7])
 
 	control := savePprof(t, cpuRun(map[string]int64{"\x1b[2J\n": 1e6}))
 	for _, format := range reportFormats {
@@ -117,20 +119,22 @@ CHANGE          BASE     NEW      BASE FLAT  NEW FLAT  P      FUNCTION
 	decoder.DisallowUnknownFields()
 	require.NoError(t, decoder.Decode(&got))
 	assert.True(t, got.Failed)
-	assert.Equal(t, &regression.Side{Runs: 10, Samples: 30000, Total: 3e11}, got.Base)
+	assert.Equal(t, &regression.Side{Runs: 10, Samples: 30000, Total: 3e11, Seconds: 10}, got.Base)
 	assert.Equal(t, []any{"cpu", "nanoseconds", 0.01, 0.02}, []any{got.SampleType, got.Unit, got.MinShare, *got.FailAbove})
 	require.Len(t, got.Functions, 4)
 	assert.Equal(t, "main.encode", got.Functions[0].Function)
 	assert.True(t, got.Functions[0].Fails && got.Functions[0].Significant)
 	assert.False(t, got.Functions[1].Fails)
-	for _, field := range []string{`"sample_type"`, `"unit"`, `"base"`, `"new"`, `"runs"`, `"samples"`, `"total"`, `"min_share"`, `"fail_above"`, `"false_discovery_rate"`,
+	assert.Equal(t, query.Rates, got.Basis)
+	assert.InDelta(t, 0.0407, got.Functions[0].Part, 1e-4)
+	for _, field := range []string{`"sample_type"`, `"unit"`, `"basis"`, `"seconds"`, `"part"`, `"base"`, `"new"`, `"runs"`, `"samples"`, `"total"`, `"min_share"`, `"fail_above"`, `"false_discovery_rate"`,
 		`"functions"`, `"function"`, `"cumulative"`, `"flat"`, `"change"`, `"margin"`, `"p"`, `"significant"`, `"fails"`, `"failed"`} {
 		assert.Contains(t, stdout, field+":")
 	}
 }
 
-// TestDiffSharesAreThoseOfTop: recursive and inlined functions count once in a stack, and lines do not matter.
-func TestDiffSharesAreThoseOfTop(t *testing.T) {
+// TestDiffValuesAreThoseOfTop: recursive and inlined functions count once in a stack, and lines do not matter.
+func TestDiffValuesAreThoseOfTop(t *testing.T) {
 	path := savePprof(t, recursive())
 	moved := recursive()
 	for _, l := range moved.Location {
@@ -146,7 +150,7 @@ func TestDiffSharesAreThoseOfTop(t *testing.T) {
 	shares := map[string]string{}
 	for _, c := range got.Functions {
 		assert.Zero(t, c.Difference)
-		shares[c.Function] = fmt.Sprintf("%.2f%% %.2f%%", c.Base.Flat*100, c.Base.Cumulative*100)
+		shares[c.Function] = fmt.Sprintf("%.2f%% %.2f%%", c.Base.Flat/got.Base.Rate()*100, c.Base.Cumulative/got.Base.Rate()*100)
 	}
 	for name, row := range topRows(succeed(t, "top", path)) {
 		if strings.HasPrefix(name, "main.") {
@@ -156,6 +160,45 @@ func TestDiffSharesAreThoseOfTop(t *testing.T) {
 	}
 	assert.Len(t, shares, 1, "%v", shares) // without a name
 	assert.Contains(t, shares, "<unknown>")
+}
+
+// TestDiffComparesRates: the shares of both sides are equal, and the new version takes half as much again for the same work. How long a run is
+// profiled does not matter.
+func TestDiffComparesRates(t *testing.T) {
+	runs := func(seed uint64, cores, seconds float64) string {
+		rng, dir := rand.New(rand.NewPCG(seed, 1)), t.TempDir()
+		for i := range 8 {
+			of := 100 * cores * seconds
+			p := cpuRun(map[string]int64{"main.encode": int64(of/2 + math.Sqrt(of/2)*rng.NormFloat64()), "main.rest": int64(of/2 + math.Sqrt(of/2)*rng.NormFloat64())})
+			p.DurationNanos, p.TimeNanos = int64(seconds*1e9), 1e18+int64(i)*60e9
+			savePprofAs(t, filepath.Join(dir, fmt.Sprint("cpu", i, ".pb.gz")), p)
+		}
+		return dir
+	}
+	base, slower, shorter := runs(1, 0.8, 30), runs(2, 1.2, 30), runs(3, 0.8, 10)
+	code, stdout, _ := otelprof(t, "diff", "--fail-above", "10%", base, slower)
+	assert.Equal(t, exitWrong, code)
+	assert.Contains(t, stdout, "Fail: the rate of 3 functions grew by more than 10 % of all of BASE.\n", "main.main, too")
+	assert.Regexp(t, `BASE: 8 runs with 3\.\d+ min, 0\.80 cores a process, profiled 53 % of 7 min 30 s\.\nNEW: 8 runs with 4\.\d+ min, 1\.[12]\d cores a process`, stdout)
+	assert.Regexp(t, `(?m)^\+0\.(39|40|41) cores +\+\d+\.\d+ ± \d\.\d+ % ! +0\.(79|80|81) cores +1\.(19|20|21) cores +0 cores +0 cores .* main\.main$`, stdout)
+	_, stdout, _ = otelprof(t, "diff", base, shorter)
+	assert.Contains(t, stdout, " 0 changed beyond noise.")
+}
+
+// TestDiffComparesValuesWithoutARate: folded stacks state no duration. A run counts as one, however many there are.
+func TestDiffComparesValuesWithoutARate(t *testing.T) {
+	folded := func(count, runs int) string {
+		dir := t.TempDir()
+		for i := range runs {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprint(i)), fmt.Appendf(nil, "main;encode %d\nmain;rest 5000\n", count+i), 0o600))
+		}
+		return dir
+	}
+	code, stdout, _ := otelprof(t, "diff", "--fail-above", "5%", folded(1000, 6), folded(4000, 3))
+	assert.Equal(t, exitWrong, code)
+	assert.Contains(t, stdout, "Some profiles state no duration, so there is no rate: values of a run are compared.")
+	assert.Regexp(t, `(?m)^\+3k +\+\d+\.\d+ ± .* 1k +4k .* encode$`, stdout)
+	assert.NotRegexp(t, `rest$`, stdout)
 }
 
 func TestDiffCountsSamplesOfWeightedValues(t *testing.T) {

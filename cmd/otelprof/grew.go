@@ -83,7 +83,7 @@ func inPercent(row *query.Growth) string {
 	if !ok {
 		return ""
 	}
-	return fmt.Sprintf("%+.3g %%", 100*change)
+	return signed("%+.3g %%", 100*change)
 }
 
 func growthNote(row *query.Growth) string {

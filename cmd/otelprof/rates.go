@@ -70,7 +70,7 @@ func (a *app) headline(compared *query.Comparison) string {
 		if compared.PerProcess {
 			each = " for each process"
 		}
-		text += fmt.Sprintf("Change: %+.3g %%%s\n", 100*change, each)
+		text += "Change: " + signed("%+.3g %%", 100*change) + each + "\n"
 	}
 	return text
 }

@@ -178,7 +178,7 @@ func TestTopComparesACanary(t *testing.T) {
 			`^Rate: 0\.60 cores, of 1 process .*\nBase: 1\.20 cores, of 3 processes, 0\.40 cores each .*\nChange: \+50 % for each process\n`},
 		{[]string{"--service", "shop", "--label", `{k8s_pod_name=~"stable-.*"}`, "--base-service", "cart", "--base-label", "k8s.pod.name=cart"},
 			`^Rate: 1\.20 cores, .*\nBase: 0\.10 cores, .*\nChange: \+300 % for each process\n`},
-		{[]string{"--service", "cart", "--base-service", "cart", "--base-to", "-15m"}, `^Rate: 0\.10 cores, .*\nBase: 0\.10 cores, .*\nChange: [+-]\S+ %\n`},
+		{[]string{"--service", "cart", "--base-service", "cart", "--base-to", "-15m"}, `^Rate: 0\.10 cores, .*\nBase: 0\.10 cores, .*\nChange: [+−]\S+ %\n`},
 	} {
 		code, top, notes := otelprof(t, append([]string{"top", dir}, test.args...)...)
 		require.Equal(t, exitOK, code, notes)

@@ -6,7 +6,6 @@ package query
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +18,6 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
@@ -194,50 +192,6 @@ func (r *Result) eachResource(ctx context.Context, visit func(resource int, p *p
 		}
 	}
 	return ctx.Err()
-}
-
-// EachPprof calls visit with a pprof of each record. The snapshots of a record are apart, by resource, and snapshot names
-// their process: a resource or, in files other than OTLP, the file. It is "" of intervals. The error is a *TypesError if the
-// records have several profile types, or profiles with different period types; it is ErrEmpty without any.
-func (s *Source) EachPprof(ctx context.Context, sel *Selection, visit func(p *profile.Profile, snapshot string) error) error {
-	kinds := newKinds()
-	err := s.Each(ctx, sel, func(record *archive.Record, pd pprofile.Profiles) error {
-		if kinds.add(pd); kinds.differ() { // an error, when all kinds are known
-			return nil
-		}
-		result := &Result{Profiles: pd, maxMemory: s.Options.MaxMemory}
-		var visited error
-		call := func(p *profile.Profile, snapshot string) error {
-			visited = visit(p, snapshot)
-			return visited
-		}
-		var err error
-		if snapshots, _ := result.Snapshots(); !snapshots {
-			var p *profile.Profile
-			if p, err = result.Pprof(ctx); err == nil {
-				err = call(p, "")
-			}
-		} else {
-			err = result.eachResource(ctx, func(resource int, p *profile.Profile) error {
-				snapshot, err := json.Marshal(pd.ResourceProfiles().At(resource).Resource().Attributes().AsRaw()) // in the order of the keys
-				if isOTLP := record.Encoding == archive.OTLPProto || record.Encoding == archive.OTLPJSON; err != nil || !isOTLP {
-					snapshot = []byte(record.File) // which is of one process
-				}
-				return call(p, string(snapshot))
-			})
-		}
-		if err != nil && visited == nil && ctx.Err() == nil {
-			err = record.Fail(err)
-		}
-		return err
-	})
-	switch {
-	case err != nil:
-		return err
-	case len(kinds.all) == 0:
-		return ErrEmpty
-	}
-	return kinds.err()
 }
 
 // periodType writes the period type of a pprof as type/unit.
