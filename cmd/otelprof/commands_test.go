@@ -61,6 +61,9 @@ func exampleDirectory(t testing.TB) string {
 		typed(t, cpuPprof(4e9), "cpu", 90*time.Minute), typed(t, cpuPprof(2e9), "cpu", 30*time.Minute),
 		typed(t, profiletest.HeapPprof(1, 2, 3, 4096), "heap", 20*time.Minute),
 	}
+	for i, track := range []string{"stable", "canary"} {
+		payloadtest.With(payloads[i], "service.name", "checkout", "track", track)
+	}
 	dir := filepath.Dir(written(t, payloads))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "payload.otlp.pb"), profiletest.Proto(t, payloads[0]), 0o600))
 	var cpu bytes.Buffer
