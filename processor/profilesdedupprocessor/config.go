@@ -63,7 +63,7 @@ type Config struct {
 	// SnapshotSampleTypes are the sample types of Profiles that are snapshots unless their
 	// attribute otelcol_profiles.temporality says otherwise.
 	SnapshotSampleTypes []string `mapstructure:"snapshot_sample_types"`
-	// Timestamps says whether samples keep their timestamps: keep, or drop.
+	// Timestamps says whether samples keep their timestamps: keep, or drop, which Profiles then say.
 	Timestamps string `mapstructure:"timestamps"`
 	// DropZeroSamples drops samples without timestamps whose value is 0.
 	DropZeroSamples bool `mapstructure:"drop_zero_samples"`
@@ -71,8 +71,8 @@ type Config struct {
 	Granularity string `mapstructure:"granularity"`
 	// DropSampleAttributes are attributes to drop from samples, so that more are equal and merge.
 	DropSampleAttributes []string `mapstructure:"drop_sample_attributes"`
-	// DropResourceAttributes are attributes to drop from resources, so that more are equal and merge. With
-	// `snapshots: keep`, resources of snapshots keep them.
+	// DropResourceAttributes are attributes to drop from resources, so that more are equal and merge. Resources of
+	// Profiles with timestamps keep them and, with `snapshots: keep`, those of snapshots.
 	DropResourceAttributes []string `mapstructure:"drop_resource_attributes"`
 	// SplitBy lists keys of resource attributes. A window is sent as one payload for each combination of their
 	// values.

@@ -22,6 +22,8 @@ const (
 	Temporality = "otelcol_profiles.temporality"
 	// Processes is the table of processes of a merged Profile. See package processes.
 	Processes = "otelcol_profiles.processes"
+	// TimestampsDropped is true if samples had timestamps, which an option of the processor or compaction has dropped.
+	TimestampsDropped = "otelcol_profiles.timestamps_dropped"
 	// DisplayName and DisplayUnit are how a client wants a sample type to be shown. Those of the Profile remain what they are.
 	DisplayName = "otelcol_profiles.display_name"
 	DisplayUnit = "otelcol_profiles.display_unit"

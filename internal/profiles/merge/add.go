@@ -47,10 +47,10 @@ func (w *Window) add(p *Payload, subtract bool) error {
 		if before == nil || before.scope != profile.scope {
 			w.scopes++
 		}
-		if before == nil || before.scope.resource != profile.scope.resource || before.snapshot != profile.snapshot {
+		if before == nil || before.scope.resource != profile.scope.resource || before.snapshot != profile.snapshot || before.timed != profile.timed {
 			of = w.resource(profile)
 		}
-		if before == nil || before.scope != profile.scope || before.slot != profile.slot || before.snapshot != profile.snapshot {
+		if before == nil || before.scope != profile.scope || before.slot != profile.slot || before.snapshot != profile.snapshot || before.timed != profile.timed {
 			into = w.scope(of, profile)
 		}
 		before = profile
@@ -146,11 +146,12 @@ func (a *addition) count() {
 	}
 }
 
-// resource returns the resource that a Profile goes into. With SnapshotsKeep, that of a snapshot keeps all attributes.
+// resource returns the resource that a Profile goes into. It keeps all attributes for a Profile with timestamps and, with
+// SnapshotsKeep, for a snapshot.
 func (w *Window) resource(profile *Profile) *resource {
 	from, drop := profile.scope.resource, w.options.DropResourceAttributes
 	source, key, left := from.from.Resource(), from.key, from.left
-	if profile.snapshot && w.options.Snapshots == SnapshotsKeep {
+	if profile.snapshot && w.options.Snapshots == SnapshotsKeep || profile.timed {
 		key, drop, left = from.original, nil, 0
 	}
 	r := w.resources[string(key)]
@@ -253,6 +254,7 @@ func (a *addition) profile(to *scope, from *Profile) {
 					plain.Grow(a.countSamples(samples))
 				}
 			}
+			into.untimed = into.untimed || times.Len() > 0
 			for i := range values.Len() {
 				v := values.At(i)
 				sum = sampletypes.AddSaturated(sum, v)
@@ -309,7 +311,7 @@ func (a *addition) keyOf(profile *Profile) profileKey {
 	key := profileKey{
 		sampleType: r.String(from.SampleType().TypeStrindex()), sampleUnit: r.String(from.SampleType().UnitStrindex()),
 		periodType: r.String(from.PeriodType().TypeStrindex()), periodUnit: r.String(from.PeriodType().UnitStrindex()),
-		period: from.Period(), attributes: r.AttributeSet(from.AttributeIndices(), a.payload.tables),
+		period: from.Period(), attributes: r.AttributeSet(from.AttributeIndices(), a.payload.aside),
 	}
 	if profile.snapshot && a.options.Snapshots == SnapshotsKeep {
 		key.time, key.duration = uint64(from.Time()), from.DurationNano()
@@ -326,6 +328,7 @@ type target struct {
 	start, duration uint64        // of the part
 	sums            [shapes]int64 // of the values that went into each
 	found           [shapes]*mergedProfile
+	untimed         bool // timestamps of some samples were dropped
 }
 
 // merged returns the merged profile of a shape.
@@ -359,6 +362,7 @@ func (t *target) addTimes(row int32, values pcommon.Int64Slice, times pcommon.UI
 
 // addCount adds timestamps without values as their number.
 func (t *target) addCount(row int32, count int) {
+	t.untimed = true
 	t.sums[shapeValues] = sampletypes.AddSaturated(t.sums[shapeValues], int64(count))
 	if !t.merged(shapeValues).column.Add(row, int64(count), false) {
 		t.saturated++
@@ -377,6 +381,7 @@ func (t *target) done(rows []processes.Row) {
 			processes.Fit(t.fitted, t.sums[s])
 			p.of.add(t.fitted, t.counts.Payloads+1)
 		}
+		p.untimed = p.untimed || t.from.untimed || t.untimed && shape(s) == shapeValues
 		t.account(p)
 		parts++
 	}

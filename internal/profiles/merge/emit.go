@@ -106,7 +106,7 @@ func (e *emitter) emit(resources []*resource) (pd pprofile.Profiles) {
 	tables := sha256.New()
 	e.canonical.Write(pd.Dictionary(), tables)
 	e.ids.SetIDs(pd, tables.Sum(nil))
-	e.writeProcesses(pd)
+	e.writeAside(pd)
 	return pd
 }
 

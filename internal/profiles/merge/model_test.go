@@ -123,6 +123,7 @@ func (m *model) view(e expand.Profile, out bool) expand.Profile {
 	s := *m.options
 	if out {
 		s.DropResourceAttributes, s.DropSampleAttributes, s.DropTimestamps = nil, nil, false
+		e.Attributes = without(e.Attributes, []string{attrkey.TimestampsDropped}) // see TestDroppedTimestampsAreStated
 	}
 	if !m.isSnapshot(&e) || s.Snapshots != SnapshotsKeep {
 		if slot := m.slot(&e); slot != "" {
@@ -142,7 +143,8 @@ func (m *model) view(e expand.Profile, out bool) expand.Profile {
 			e.Time, e.Duration = 0, 0
 		}
 	}
-	if !m.isSnapshot(&e) || s.Snapshots != SnapshotsKeep {
+	hasTimes := slices.ContainsFunc(e.Samples, func(s *expand.Sample) bool { return len(s.Points) > 0 })
+	if (!m.isSnapshot(&e) || s.Snapshots != SnapshotsKeep) && (!hasTimes || s.DropTimestamps) {
 		e.Resource.Attributes = without(e.Resource.Attributes, s.DropResourceAttributes)
 	}
 	e.Resource.DroppedAttributes = 0 // see TestResourcesCountDroppedAttributes

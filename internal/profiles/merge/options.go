@@ -39,14 +39,15 @@ type Options struct {
 	// SnapshotSampleTypes are the sample types of Profiles that are snapshots unless
 	// their attribute otelcol_profiles.temporality says otherwise.
 	SnapshotSampleTypes []string
-	// DropTimestamps replaces timestamps without values by their number.
+	// DropTimestamps drops timestamps, and replaces those without values by their number. Profiles that had some say so.
 	DropTimestamps bool
 	// DropZeroSamples drops samples without timestamps whose value is 0.
 	DropZeroSamples bool
 	// Granularity is how finely locations are distinguished.
 	Granularity dictionary.Granularity
-	// Keys of the attributes to drop. Samples and resources that become equal merge. With SnapshotsKeep, resources of snapshots
-	// keep theirs: readers add up the last snapshot of each.
+	// Keys of the attributes to drop. Samples and resources that become equal merge. Resources of Profiles whose timestamps are
+	// kept keep theirs, as thread 1 of two processes is not one thread. So do, with SnapshotsKeep, resources of snapshots:
+	// readers add up the last snapshot of each.
 	DropSampleAttributes, DropResourceAttributes []string
 	// SplitBy are keys of resource attributes that are not dropped. Each combination of
 	// their values is a partition.

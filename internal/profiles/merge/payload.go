@@ -29,13 +29,13 @@ type Payload struct {
 	// Profiles describes the Profiles of all scopes, in their order.
 	Profiles []Profile
 	// Repeated estimates the bytes that a window retains because Profiles of one scope are in several slots, each of
-	// which has the attributes of the scope, because snapshots of a resource may keep attributes that its intervals lose,
+	// which has the attributes of the scope, because snapshots and Profiles with timestamps may keep attributes of their resource that others lose,
 	// and because Profiles may share the attribute with their table of processes.
 	Repeated int
 
 	pd      pprofile.Profiles // references are resolved; it is only read
 	dropped []bool            // by attribute: samples lose it
-	tables  []bool            // by attribute: it holds a table of processes. nil if none does
+	aside   []bool            // by attribute: its table of processes or another that does not identify a Profile. nil if none is
 	scratch dictionary.Value  // what is hashed
 }
 
@@ -50,6 +50,8 @@ type Profile struct {
 	place    int // its index in the scope
 	slot     slot
 	snapshot bool
+	timed    bool      // its timestamps, and so the attributes of its resource, are kept: its threads are those of one process
+	untimed  bool      // it says that its timestamps were dropped
 	table    int       // the index of the attribute that holds its table of processes, or -1
 	division *division // nil if it is in one slot
 	typeHash uint64    // of service, profile type and sample type, if these are limited
@@ -138,7 +140,7 @@ func (p *Payload) describeResource(rp pprofile.ResourceProfiles, options *Option
 				r.left++
 			}
 		}
-		if options.Snapshots == SnapshotsKeep {
+		if options.Snapshots == SnapshotsKeep || !options.DropTimestamps {
 			p.Repeated += entrySize + 4*len(r.original)
 		}
 	}
@@ -173,6 +175,8 @@ func (p *Payload) describeScope(r *incomingResource, sp pprofile.ScopeProfiles, 
 		if to.table >= 0 {
 			p.describeTable(to.table)
 		}
+		to.untimed = p.findUntimed(from)
+		to.timed = !options.DropTimestamps && len(options.DropResourceAttributes) > 0 && hasTimestamps(from)
 		if !to.snapshot || options.Snapshots != SnapshotsKeep {
 			to.slot = slotOf(from, options)
 		}
@@ -198,13 +202,41 @@ func (p *Payload) describeScope(r *incomingResource, sp pprofile.ScopeProfiles, 
 // describeTable counts what a window takes for the rows of a table of processes, which is the value of an attribute.
 func (p *Payload) describeTable(attribute int) {
 	const leastRow = 13 // bytes of a table
-	if p.tables == nil {
-		p.tables = make([]bool, p.pd.Dictionary().AttributeTable().Len())
-	}
-	p.tables[attribute] = true
+	p.setAside(attribute)
 	if value := p.pd.Dictionary().AttributeTable().At(attribute).Value(); value.Type() == pcommon.ValueTypeBytes {
 		p.Repeated += min(value.Bytes().Len()/leastRow, processes.MaxRows+1) * processSize
 	}
+}
+
+// setAside makes an attribute no part of what identifies a Profile.
+func (p *Payload) setAside(attribute int) {
+	if p.aside == nil {
+		p.aside = make([]bool, p.pd.Dictionary().AttributeTable().Len())
+	}
+	p.aside[attribute] = true
+}
+
+// findUntimed reports whether a Profile says that its timestamps were dropped, and sets that attribute aside.
+func (p *Payload) findUntimed(from pprofile.Profile) (untimed bool) {
+	table, indices := p.pd.Dictionary().AttributeTable(), from.AttributeIndices()
+	for k := range indices.Len() {
+		i := int(indices.At(k))
+		if a := table.At(i); a.Value().Type() == pcommon.ValueTypeBool && p.text(a.KeyStrindex()) == attrkey.TimestampsDropped {
+			p.setAside(i)
+			untimed = untimed || a.Value().Bool()
+		}
+	}
+	return untimed
+}
+
+func hasTimestamps(p pprofile.Profile) bool {
+	samples := p.Samples()
+	for i := range samples.Len() {
+		if samples.At(i).TimestampsUnixNano().Len() > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // divide divides a Profile if its time is in several slots.

@@ -40,6 +40,7 @@ type mergedProfile struct {
 	covered  sampletypes.Spans
 	of       processSet
 	dropped  uint32
+	untimed  bool // some of its samples had timestamps, which were dropped
 	column   column
 	events   []event
 
@@ -261,23 +262,29 @@ func (p *processTime) retained() int {
 	return spansSize + p.spans.Retained()
 }
 
-// tableWriter writes tables of processes as attributes of Profiles, of equal ones the same. The zero value is ready for use.
+// tableWriter writes tables of processes as attributes of Profiles, of equal ones the same, and that timestamps were dropped. The zero
+// value is ready for use.
 type tableWriter struct {
 	attributes map[string]int32 // index, by value
 	key        int32            // index of the string, if there are attributes
+	untimed    int32            // index of the attribute, or 0
 	bytes      []byte
 }
 
-// writeProcesses gives each Profile its table of processes, unless its resource tells as much. It is the last step: IDs and the order
-// of the output do not depend on it.
-func (e *emitter) writeProcesses(pd pprofile.Profiles) {
-	e.table.attributes = nil
+// writeAside gives each Profile what does not identify it: its table of processes, unless its resource tells as much, and that its
+// timestamps were dropped. It is the last step: IDs and the order of the output do not depend on it.
+func (e *emitter) writeAside(pd pprofile.Profiles) {
+	e.table.attributes, e.table.untimed = nil, 0
 	for i, r := range e.sorted {
 		rp := pd.ResourceProfiles().At(i)
 		resource := processes.HashResource(rp.Resource().Attributes())
 		for j, s := range r.scopes {
 			for k, p := range s.profiles {
-				e.table.write(pd.Dictionary(), rp.ScopeProfiles().At(j).Profiles().At(k), p.of.table(), resource)
+				to := rp.ScopeProfiles().At(j).Profiles().At(k)
+				e.table.write(pd.Dictionary(), to, p.of.table(), resource)
+				if p.untimed {
+					e.table.writeUntimed(pd.Dictionary(), to)
+				}
 			}
 		}
 	}
@@ -301,6 +308,18 @@ func (w *tableWriter) write(d pprofile.ProfilesDictionary, p pprofile.Profile, r
 		i = w.append(d)
 	}
 	p.AttributeIndices().Append(i)
+}
+
+// writeUntimed says that p had timestamps.
+func (w *tableWriter) writeUntimed(d pprofile.ProfilesDictionary, p pprofile.Profile) {
+	if w.untimed == 0 {
+		w.untimed = int32(d.AttributeTable().Len())
+		d.StringTable().Append(attrkey.TimestampsDropped)
+		to := d.AttributeTable().AppendEmpty()
+		to.SetKeyStrindex(int32(d.StringTable().Len() - 1))
+		to.Value().SetBool(true)
+	}
+	p.AttributeIndices().Append(w.untimed)
 }
 
 // append appends an attribute with the value w.bytes.

@@ -373,10 +373,10 @@ func (d *dividing) add(share *share) {
 func (d *dividing) addTime(t *target, row int32, values pcommon.Int64Slice, times pcommon.UInt64Slice, n int) {
 	switch {
 	case d.options.DropTimestamps && n < values.Len():
-		d.found[shapeValues] = true
+		d.found[shapeValues], t.untimed = true, true
 		t.addValue(row, values.At(n))
 	case d.options.DropTimestamps:
-		d.found[shapeValues] = true
+		d.found[shapeValues], t.untimed = true, true
 		t.addValue(row, 1)
 	case n < values.Len():
 		d.found[shapeBoth] = true

@@ -85,6 +85,7 @@ func (p *mergedProfile) addSnapshot(from *mergedProfile, rows []int32) {
 	p.duration = max(p.duration, from.length())
 	p.cover(p.start, p.end)
 	p.of.addAll(&from.of)
+	p.untimed = p.untimed || from.untimed
 	p.dropped += min(from.dropped, math.MaxUint32-p.dropped)
 	for i := range int32(from.column.Len()) {
 		p.column.Add(rows[from.column.Row(i)], from.column.Sum(i), false)

@@ -144,6 +144,7 @@ func (m *maker) make() (made *layout.File, err error) {
 func (m *maker) readInputs() (err error) {
 	m.options = &merge.Options{
 		SlotLength: m.pass.options.Resolutions[m.level-layout.Hour], SlotByStart: true, Snapshots: merge.SnapshotsLatest,
+		DropTimestamps:      m.level == layout.Day,
 		SnapshotSampleTypes: sampletypes.SnapshotSampleTypes, SplitBy: []string{"service.name"},
 	}
 	m.window = merge.NewWindow(m.options)
