@@ -280,6 +280,19 @@ func TestUnreadableFilesAreReportedOnce(t *testing.T) {
 	}
 }
 
+func TestEmptyFilesAreNamed(t *testing.T) {
+	path := profiletest.WriteFile(t, "cpu.pb.gz", nil)
+	for _, command := range []string{"ls", "top", "check", "grew"} {
+		code, stdout, stderr := otelprof(t, command, path)
+		assert.Equal(t, exitWrong, code, command)
+		assert.Equal(t, "otelprof: "+path+": is empty: must be a profile\n", stderr, "%s: %s", command, stdout)
+	}
+	// In a directory, it may belong to a program that has not written yet.
+	code, stdout, stderr := otelprof(t, "ls", exampleDirectory(t), filepath.Dir(path))
+	assert.Equal(t, exitOK, code, stderr)
+	assert.Contains(t, stdout, "checkout")
+}
+
 func TestHelpFitsIntoATerminal(t *testing.T) {
 	for _, command := range append((&app{}).command().Commands(), &cobra.Command{}) {
 		for line := range strings.Lines(succeed(t, command.Name(), "--help")) {

@@ -60,6 +60,7 @@ type app struct {
 	stores         map[string]*store.Store // by location
 	storeStats     bucket.Stats
 	reading        bool // the command line was right
+	isStdin        bool // standard input is read
 	wrong          bool // an error was reported, or a rule is violated
 	worse          bool // diff found what --fail-above names
 	exitError      int  // exit code if files cannot be read or nothing is selected
@@ -88,6 +89,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitWrong
 	case err == nil, errors.Is(err, query.ErrEmpty) && a.wrong: // the reason was reported
 		return a.exitError
+	}
+	if errors.Is(err, query.ErrEmpty) && a.isStdin && a.read() == 0 {
+		err = errors.New("standard input is empty: must be a profile")
 	}
 	a.note("%v", err)
 	types, isTypes := errors.AsType[*query.TypesError](err)
@@ -168,6 +172,7 @@ func (a *app) source(paths []string) (*query.Source, error) {
 		return nil, fmt.Errorf("--max-memory is %s: must be at least 16MiB", limit)
 	}
 	a.reading, a.limit = true, int64(limit)
+	a.isStdin = a.isStdin || slices.Contains(paths, archive.Stdin)
 	// So that garbage is collected in time. The runtime does not count the pages of the program itself.
 	debug.SetMemoryLimit(a.limit / 8 * 7)
 	stores, files, failed := a.find(paths)
@@ -181,6 +186,11 @@ func (a *app) source(paths []string) (*query.Source, error) {
 	}
 	for _, file := range files {
 		a.toRead.Add(file.Size)
+		if isEmpty(file, paths) {
+			if err := a.failed(fmt.Errorf("%s: is empty: must be a profile", file.Path)); err != nil {
+				return nil, err
+			}
+		}
 	}
 	if len(files)+len(stores) == 0 && len(failed) == 0 {
 		return nil, fmt.Errorf("no files in %s", strings.Join(paths, ", "))
@@ -191,6 +201,15 @@ func (a *app) source(paths []string) (*query.Source, error) {
 		Options: archive.Options{MaxMemory: a.limit, Setting: "--max-memory", Stats: &a.stats},
 		Failed:  a.failed,
 	}, nil
+}
+
+// isEmpty reports whether a path names an empty file. In a directory, one may belong to a program that has not written yet.
+func isEmpty(file archive.File, paths []string) bool {
+	if file.Size > 0 || !slices.Contains(paths, file.Path) {
+		return false
+	}
+	info, err := os.Stat(file.Path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // find returns the directories and prefixes of exporters, and the files of others.

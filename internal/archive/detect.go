@@ -53,6 +53,8 @@ const (
 	compressedByZstd
 )
 
+func (c compression) String() string { return [...]string{"plain", "gzip", "zstd"}[c] }
+
 // prefixSize is the number of bytes of a length.
 const prefixSize = 4
 

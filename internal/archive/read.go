@@ -122,10 +122,16 @@ func (r *recordReader) readContent() error {
 	if err == nil {
 		err = r.readDecompressed(content, compression)
 	}
-	if err != nil && compression != uncompressed {
-		err = fmt.Errorf("compressed file: %w", err)
+	switch {
+	case err == nil || compression == uncompressed:
+		return err
+	case errors.Is(err, io.ErrUnexpectedEOF) && r.isRegular():
+		return fmt.Errorf("the file ends after %d bytes, inside its %s data: it is damaged or still being written", r.size, compression)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("the input ends inside its %s data", compression)
+	default:
+		return fmt.Errorf("compressed by %s: %w", compression, err)
 	}
-	return err
 }
 
 func (r *recordReader) readDecompressed(content *bufio.Reader, compression compression) error {
