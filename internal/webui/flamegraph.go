@@ -42,7 +42,7 @@ type drawing struct {
 	Few float64 `json:"few"`
 }
 
-func newDrawing(t *stacks, scales []scale, few float64, difference bool) *drawing {
+func newDrawing(t *Tree, functions []function, scales []scale, few float64, difference bool) *drawing {
 	d := &drawing{Scales: scales, Few: few}
 	for _, f := range t.Frames {
 		d.Names, d.Places = append(d.Names, f.Name), append(d.Places, f.place())
@@ -60,7 +60,7 @@ func newDrawing(t *stacks, scales []scale, few float64, difference bool) *drawin
 			self[i] = n.Self[side]
 		}
 		functionSelf, functionTotal := make([]int64, len(t.Frames)), make([]int64, len(t.Frames))
-		for i, f := range t.functions {
+		for i, f := range functions {
 			functionSelf[i], functionTotal[i] = f.self[side], f.total[side]
 		}
 		d.Self, d.FunctionSelf, d.FunctionTotal = append(d.Self, self), append(d.FunctionSelf, functionSelf), append(d.FunctionTotal, functionTotal)
@@ -89,19 +89,60 @@ func NewFlameGraph(ctx context.Context, p *profile.Profile, index int) (*FlameGr
 	if err != nil {
 		return nil, err
 	}
-	sampleType, total := p.SampleType[index], t.functions[Root].total
-	g := &FlameGraph{Difference: total[1] > 0 || slices.ContainsFunc(p.Sample, (*profile.Sample).DiffBaseSample)}
-	scales := scalesOf(sampleType.Unit)
-	g.Functions = t.table(scales, g.Difference)
+	difference := slices.ContainsFunc(p.Sample, func(s *profile.Sample) bool { return s.Value[index] < 0 || s.DiffBaseSample() })
+	return FlameGraphOf(t, p.SampleType[index].Unit, valueOfSample(p, p.SampleType[index]), difference)
+}
+
+// FlameGraphOf returns the flame graph of a tree, to which nothing is added afterwards: of its first sides or, if difference is set, of their
+// difference to the second ones. oneSample is the value of a sample, 0 if it is not known.
+func FlameGraphOf(t *Tree, unit string, oneSample int64, difference bool) (*FlameGraph, error) {
+	functions, scales := functionsOf(t), scalesOf(unit)
+	g := &FlameGraph{Difference: difference, Functions: table(t, functions, scales, difference)}
+	before := len(t.Frames)
 	t.Fold(maxNodes-1, "(other)")
-	few := fewPart * float64(max(total[0], total[1]))
-	if value := valueOfSample(p, sampleType); value > 0 {
-		few = fewSamples * float64(value)
+	functions = append(functions, make([]function, len(t.Frames)-before)...)
+	few, total := fewSamples*float64(oneSample), functions[Root].total
+	if oneSample == 0 {
+		few = fewPart * float64(max(total[0], total[1]))
 	}
 	g.Few = quantity(few, scales)
-	data, err := json.Marshal(newDrawing(t, scales, few, g.Difference))
+	data, err := json.Marshal(newDrawing(t, functions, scales, few, difference))
 	g.Data = template.JS(data) // #nosec G203 -- Marshal escapes what ends a script
 	return g, err
+}
+
+// function has the values of the stacks that end in a frame, and of those that it is part of.
+type function struct{ self, total Sides }
+
+// functionsOf returns the functions of a tree, by frame. A stack counts once for each function, however often it has it.
+func functionsOf(t *Tree) []function {
+	functions, totals := make([]function, len(t.Frames)), t.Totals()
+	first, next := make([]int32, len(t.Nodes)), make([]int32, len(t.Nodes)) // children of a node, 0 after the last one
+	for i := len(t.Nodes) - 1; i > Root; i-- {
+		parent := t.Nodes[i].Parent
+		first[parent], next[i] = int32(i), first[parent] // #nosec G115 -- as the frames
+	}
+	// The walk takes as long as there are nodes, however deep they are.
+	calls := make([]int32, len(t.Frames)) // of each function on the path to the node at
+	for at := int32(Root); at >= Root; {
+		frame := t.Nodes[at].Frame
+		functions[frame].self.add(t.Nodes[at].Self)
+		if calls[frame] == 0 {
+			functions[frame].total.add(totals[at])
+		}
+		if calls[frame]++; first[at] != 0 {
+			at = first[at]
+			continue
+		}
+		for ; at >= Root; at = t.Nodes[at].Parent {
+			calls[t.Nodes[at].Frame]--
+			if next[at] != 0 {
+				at = next[at]
+				break
+			}
+		}
+	}
+	return functions
 }
 
 // valueOfSample returns the value of one sample, 0 if it is not known.
@@ -116,23 +157,23 @@ func valueOfSample(p *profile.Profile, t *profile.ValueType) int64 {
 }
 
 // table returns the functions with the largest values of their own, or with the largest changes.
-func (t *stacks) table(scales []scale, difference bool) (rows []Function) {
-	order := make([]int, 0, len(t.functions))
-	for i := 1; i < len(t.functions); i++ {
+func table(t *Tree, functions []function, scales []scale, difference bool) (rows []Function) {
+	order := make([]int, 0, len(functions))
+	for i := 1; i < len(functions); i++ {
 		order = append(order, i)
 	}
 	key := func(i int) float64 {
-		if total := t.functions[i].total; difference {
+		if total := functions[i].total; difference {
 			return math.Abs(float64(total[0]) - float64(total[1]))
 		}
-		return t.functions[i].self.weight()
+		return functions[i].self.weight()
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(key(b), key(a)) })
-	all := t.functions[Root].total
+	all := functions[Root].total
 	for _, i := range order[:min(len(order), topFunctions)] {
-		row := totalRow(t.functions[i].total, all, scales)
+		row := totalRow(functions[i].total, all, scales)
 		row.Name, row.Place = t.Frames[i].Name, t.Frames[i].place()
-		self := t.functions[i].self.weight()
+		self := functions[i].self.weight()
 		row.Self, row.SelfShare = quantity(self, scales), percentage(self, all.weight())
 		rows = append(rows, row)
 	}

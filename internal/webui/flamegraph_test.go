@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
@@ -78,6 +79,27 @@ func TestFlameGraphHasTheValuesOfAllStacks(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A stack counts once for a function that calls itself, and a deep stack takes no longer than many.
+func TestFlameGraphOfDeepStacks(t *testing.T) {
+	const depth = 150_000
+	tree, at := webui.NewTree("(all)"), int32(webui.Root)
+	for i := range depth {
+		at = tree.Child(at, tree.Intern(webui.Frame{Name: fmt.Sprint("f", i%2*i)})) // each other one is f0
+	}
+	tree.Nodes[at].Self[0] = 7
+	began := time.Now()
+	g, err := webui.FlameGraphOf(tree, "count", 1, false)
+	require.NoError(t, err)
+	assert.Less(t, time.Since(began), 10*time.Second)
+	var drawn struct{ FunctionTotal [][]int64 }
+	require.NoError(t, json.Unmarshal([]byte(g.Data), &drawn))
+	for _, total := range drawn.FunctionTotal[0] {
+		require.EqualValues(t, 7, total)
+	}
+	assert.Equal(t, fmt.Sprint("f", depth-1), g.Functions[0].Name)
+	assert.Equal(t, "7", g.Functions[0].Self)
 }
 
 func TestFlameGraphFoldsTheSmallestBoxes(t *testing.T) {

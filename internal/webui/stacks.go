@@ -13,54 +13,34 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 )
 
-// stacks is the tree of the stacks of a profile, with the values of one sample type. The sides of a difference are
-// the positive values, and the negative ones without the sign.
-type stacks struct {
-	*Tree
-	// functions has the values of each frame in all stacks.
-	functions []function
-}
-
-// function has the values of the samples that end in a frame, and of those that it is part of.
-type function struct {
-	self, total Sides
-	counted     int // samples up to the last one that it is part of
-}
-
-// newStacks returns the stacks of p with the values of the sample type at index.
-func newStacks(ctx context.Context, p *profile.Profile, index int) (*stacks, error) {
-	t := &stacks{Tree: NewTree("(all)"), functions: make([]function, 1)}
+// newStacks returns the tree of the stacks of p with the values of the sample type at index. The sides of a difference are the positive
+// values, and the negative ones without the sign.
+func newStacks(ctx context.Context, p *profile.Profile, index int) (*Tree, error) {
+	t := NewTree("(all)")
 	locations := make(map[*profile.Location][]int32, len(p.Location))
 	for number, s := range p.Sample {
 		const often = 1000
 		if number%often == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		value, at := Sides{max(s.Value[index], 0), max(-s.Value[index], 0)}, int32(Root)
+		at := int32(Root)
 		for _, l := range slices.Backward(s.Location) {
 			frames, found := locations[l]
 			if !found {
 				frames = t.framesOf(l)
 				locations[l] = frames
-				t.functions = append(t.functions, make([]function, len(t.Frames)-len(t.functions))...)
 			}
 			for _, f := range frames {
 				at = t.Child(at, f)
-				if function := &t.functions[f]; function.counted <= number {
-					function.total.add(value)
-					function.counted = number + 1
-				}
 			}
 		}
-		t.Nodes[at].Self.add(value)
-		t.functions[t.Nodes[at].Frame].self.add(value)
-		t.functions[Root].total.add(value)
+		t.Nodes[at].Self.add(Sides{max(s.Value[index], 0), max(-s.Value[index], 0)})
 	}
 	return t, nil
 }
 
 // framesOf returns the frames of a location, callers first.
-func (t *stacks) framesOf(l *profile.Location) (frames []int32) {
+func (t *Tree) framesOf(l *profile.Location) (frames []int32) {
 	for _, line := range slices.Backward(l.Line) {
 		f := Frame{}
 		if function := line.Function; function != nil {

@@ -7,8 +7,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html/template"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -22,6 +24,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query/timeline"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui/catalog"
 )
 
@@ -71,7 +74,9 @@ type timelinePage struct {
 	What     []string
 	Type     *timedType // that of the heatmap, nil without timestamps
 	Types    []link
-	Untimed  []string // sample types of the range without timestamps
+	Untimed  []string          // sample types of the range without timestamps
+	Graph    *webui.FlameGraph // of the selected cells, nil without any
+	Chosen   []string          // what the graph is of
 	Errors   []string
 	From, To string // in nanoseconds since the epoch: more than a number of JSON holds
 }
@@ -96,8 +101,66 @@ func (p *Page) timeline(w http.ResponseWriter, r *http.Request) error {
 		}
 		t.Types = append(t.Types, link{Text: of.name(), Query: params.with(map[string]string{"type": of.ID}), Current: i == 0})
 	}
+	if text := r.URL.Query().Get("cells"); text != "" && t.Type != nil {
+		if err := t.addGraph(r.Context(), p, text, r.URL.Query().Get("compare")); err != nil {
+			return err
+		}
+	}
 	writePage(w, http.StatusOK, "timeline", t)
 	return nil
+}
+
+// compareRest is the value of the parameter compare: the selected cells are compared with the others.
+const compareRest = "rest"
+
+// addGraph adds the flame graph of the samples in cells.
+func (t *timelinePage) addGraph(ctx context.Context, p *Page, text, compare string) error {
+	if compare != "" && compare != compareRest {
+		return wrong("compare", compare, fmt.Errorf("must be %s", compareRest))
+	}
+	from, to := rangeOf(t.selected)
+	grid := timeline.NewGrid(from, to)
+	cells, err := grid.ParseCells(text)
+	if err != nil {
+		return wrong("cells", text, err)
+	}
+	sel := *t.selected
+	sel.Types = []string{t.Type.ID}
+	stacks := timeline.NewStacks(grid, cells, p.options().MaxMemory/lanesShare)
+	notes, err := p.eachTimed(ctx, (*query.Source).Each, &sel, stacks.Add)
+	if err != nil {
+		return err
+	}
+	if sampletypes.Saturated(stacks.Sums[0]) || sampletypes.Saturated(stacks.Sums[1]) {
+		return errors.New("a sum does not fit into 64 bits: select less, by service, type or time")
+	}
+	t.Errors = notes
+	inCells, inRest := grid.Time(cells)
+	t.Chosen = []string{t.words(stacks.Counts[0], stacks.Sums[0], inCells) + " in the selected cells"}
+	scale := 0.0
+	if compare == compareRest && inRest > 0 {
+		scale = float64(inCells) / float64(inRest)
+		t.Chosen = append(t.Chosen, t.words(stacks.Counts[1], stacks.Sums[1], inRest)+" in the rest, which is the base, as much as in the time of the selected cells")
+	}
+	for i := range stacks.Nodes {
+		self := &stacks.Nodes[i].Self
+		self[1] = int64(math.Round(float64(self[1]) * scale))
+	}
+	one := int64(0)
+	if sampletypes.CountsSamples(t.Type.SampleType) {
+		one = 1
+	}
+	t.Graph, err = webui.FlameGraphOf(stacks.Tree, t.Type.Unit, one, scale > 0)
+	return err
+}
+
+// words writes how many samples a part of the time has.
+func (t *timelinePage) words(count, sum int64, time uint64) string {
+	text := webui.Count(int(count), "sample")
+	if !sampletypes.CountsSamples(t.Type.SampleType) {
+		text += " (" + webui.Quantity(t.Type.Unit, float64(sum)) + ")"
+	}
+	return text + " of " + nanoseconds(float64(time))
 }
 
 // rangeOf returns the range of a selection in nanoseconds since the epoch, at least one.

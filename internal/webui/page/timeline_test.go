@@ -353,3 +353,66 @@ func TestTraceDrawsSpansOnOneAxis(t *testing.T) {
 	timelineLink, _, _ = strings.Cut(timelineLink, `"`)
 	assert.Contains(t, s.page("/timeline?"+strings.ReplaceAll(timelineLink, "&amp;", "&")), `data-from="`)
 }
+
+// The flame graph of cells has exactly their samples, and beside the rest as much of that as in the same time.
+func TestCellsHaveAFlameGraph(t *testing.T) {
+	s := newSite(t)
+	at := s.now.Add(-time.Minute).Truncate(time.Second)
+	p := expand.Profile{
+		Resource: expand.Entity{Attributes: []expand.Attribute{{Key: "service.name", Value: "checkout"}}},
+		Type:     "samples", Unit: "count", PeriodType: "cpu", PeriodUnit: "nanoseconds", Period: 10e6, Shape: expand.ShapeTimestamps,
+		Time: uint64(at.UnixNano()), Duration: 40e9,
+	}
+	// Each 10 ms has a sample, at the offset of 200 to 400 ms of the columns 5 to 9 of another function.
+	usual := &expand.Sample{Sum: big.NewInt(0), Stack: []*expand.Frame{{Lines: []expand.Line{{Function: "usual"}}}, {Lines: []expand.Line{{Function: "main"}}}}}
+	odd := &expand.Sample{Sum: big.NewInt(0), Stack: []*expand.Frame{{Lines: []expand.Line{{Function: "odd"}}}, {Lines: []expand.Line{{Function: "main"}}}}}
+	for i := range 4000 {
+		of, offset := usual, i%100
+		if i >= 500 && i < 1000 && offset >= 20 && offset < 40 {
+			of = odd
+		}
+		of.Points = append(of.Points, expand.Point{Timestamp: uint64(at.UnixNano()) + uint64(i)*10e6, Value: 1})
+	}
+	p.Samples = []*expand.Sample{usual, odd}
+	s.write(profiletest.Build(t, p))
+
+	between := url.Values{"service": {"checkout"}, "from": {at.Format(time.RFC3339Nano)}, "to": {at.Add(40 * time.Second).Format(time.RFC3339Nano)}}.Encode()
+	graph := func(query string) (page string, sums map[string][]int64) {
+		page = s.page("/timeline?" + between + query)
+		_, data, found := strings.Cut(page, `<script type="application/json" id="data">`)
+		require.True(t, found)
+		data, _, _ = strings.Cut(data, "</script>")
+		var drawn struct {
+			Names  []string
+			Frames []int32
+			Self   [][]int64
+		}
+		require.NoError(t, json.Unmarshal([]byte(data), &drawn))
+		sums = map[string][]int64{}
+		for _, self := range drawn.Self {
+			of := map[string]int64{}
+			for i, v := range self {
+				of[drawn.Names[drawn.Frames[i]]] += v
+			}
+			for _, name := range []string{"usual", "odd", "main"} {
+				sums[name] = append(sums[name], of[name])
+			}
+		}
+		return page, sums
+	}
+	page, sums := graph("&cells=5-9,10-19")
+	assert.Equal(t, map[string][]int64{"odd": {100}, "usual": {0}, "main": {0}}, sums)
+	assert.Contains(t, page, "100 samples of 1 s in the selected cells. ")
+	page, sums = graph("&cells=4-5,0-49&compare=rest")
+	assert.Equal(t, map[string][]int64{"odd": {20, 4}, "usual": {180, 196}, "main": {0, 0}}, sums)
+	assert.Contains(t, page, "3800 samples of 38 s in the rest")
+
+	for query, message := range map[string]string{
+		"&cells=0-40,0-49": "of 40 columns and 50 rows", "&cells=3": "must be columns and rows", "&cells=3-2,0-1": "must be columns and rows",
+		"&cells=0-1,0-1&compare=all": "compare is &#34;all&#34;: must be rest",
+	} {
+		w := s.get("/timeline?" + between + query)
+		assert.Equal(t, http.StatusBadRequest, w.Code)
+		assert.Contains(t, w.Body.String(), message)
+	}
+}
