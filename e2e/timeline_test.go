@@ -143,18 +143,32 @@ func TestTimelineInABrowser_V3(t *testing.T) {
 	b.check("timeline", true)
 
 	// By mouse: a drag over lanes zooms, moving over the lane shows its stack, a click opens the flame chart.
-	b.gesture("#lanes", point{0.6, 0.5}, point{0.62, 0.5}, point{0.66, 0.5})
+	width := evaluate[float64](b, `document.getElementById('lanes').clientWidth`)
+	lane := func(part float64) point { return point{(280 + part*(width-281)) / width, 0.95} } // the last lane, beside its name
+	before := evaluate[string](b, `location.search`)
+	b.gesture("#lanes", lane(0.38), lane(0.4), lane(0.46))
+	require.Eventually(t, func() bool { return evaluate[string](b, `location.search`) != before }, patience, 50*time.Millisecond, "a drag does not zoom")
 	b.awaitText("#states", "blocked: network")
-	require.Contains(t, evaluate[string](b, `location.search`), "from=")
 	b.open(address(0, 2*time.Second))
 	b.awaitText("#lanes-count", "3 lanes")
-	lane := func(part float64) point { return point{(280 + part*(1224-280)) / 1224, 0.95} } // the last lane, beside its name
 	b.gesture("#lanes", lane(0.6))
 	b.awaitText("#lane-at", "worker-0: blocked: lock, 300 ms")
 	b.awaitText("#lane-at", "main.store")
 	b.gesture("#lanes", lane(0.6), lane(0.6))
 	b.awaitText("#flamechart-status", "341 events")
 	b.awaitText("#flamechart-of", "worker-0")
+
+	// A drag over cells shows the flame graph of their samples: the column and the row with the start of the stall.
+	b.open(address(-10*time.Second, 15*time.Second))
+	b.awaitText("#heat-sum", "1,141 samples")
+	cell := func(column, row float64) point { return point{(46 + (column+0.5)/25*(width-48)) / width, (204 - (row+0.5)*4) / 224} }
+	b.follow("a drag over cells", func() { b.gesture("#heat", cell(11, 0), cell(11, 3), cell(11, 12)) })
+	require.Contains(t, evaluate[string](b, `location.search`), "cells=11-11%2C0-12")
+	b.awaitText("#selected", "105 samples")
+	b.awaitText("#functions", "main.store")
+	b.click(`//a[@id="cells-rest"]`)
+	b.awaitText("#selected", "in the rest, which is the base")
+	b.check("timeline cells", true)
 
 	// By keyboard.
 	b.open(address(0, 2*time.Second))
