@@ -15,11 +15,13 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
 // manyValues is a profile of a service whose samples have n values of a label, from first on. Each sample is 1.
@@ -182,6 +184,38 @@ func TestMoreGroupsThanOpenFiles_A10(t *testing.T) {
 	assert.EqualValues(t, services, sum(t, telemetry, "files", ""))
 	assert.Equal(t, services, len(closedIn(t, cfg.Directory))) //nolint:testifylint // Len would print all files
 	assert.EqualValues(t, services*windows, storedSum(t, cfg.Directory))
+}
+
+// A payload is written in parts that the reader with the least memory reads.
+func TestRecordsThatReadersRead(t *testing.T) {
+	const services, values = 12, 4000
+	for _, groupBy := range [][]string{nil, {"service.name"}} {
+		for _, oneService := range []bool{false, true} {
+			pd := pprofile.NewProfiles()
+			for i := range services {
+				name := "checkout"
+				if !oneService {
+					name = fmt.Sprint("service-", i)
+				}
+				part := payloadtest.With(manyValues(name, i*values, values), "service.instance.id", fmt.Sprint("pod-", i))
+				require.NoError(t, part.MergeTo(pd))
+			}
+			e, _, _ := observed(t, newConfig(t, groupBy...))
+			require.NoError(t, e.start(t.Context(), componenttest.NewNopHost()))
+			require.NoError(t, e.consume(t.Context(), pd))
+			require.NoError(t, e.shutdown(t.Context()))
+			assert.EqualValues(t, services*values, storedSum(t, e.config.Directory))
+			least := archive.Options{MaxMemory: 16 << 20 / 8 * 3} // a query of a page with 16 MiB
+			records := readStore(t, e.config.Directory)
+			for _, r := range records {
+				_, err := least.RecordOf(archive.Record{Encoding: archive.OTLPProto, Data: r.data}).Profiles()
+				require.NoError(t, err)
+				assert.LessOrEqual(t, store.DecodedSize(segment.Proto, r.data), int64(segment.MaxRecordMemory))
+			}
+			assert.Greater(t, len(records), 1)
+			assert.LessOrEqual(t, len(records), services)
+		}
+	}
 }
 
 // BenchmarkGroupsBeyondTheOpenFiles writes records of 160 services in turn, with room for all files and for 50 (A10: at least half as many

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -145,9 +146,9 @@ func (e *fileExporter) shutdown(context.Context) error {
 	return err
 }
 
-// consume writes a record for each group of a payload. One that fails keeps no other from being
-// written. A retryable error carries the Profiles that are not written, so that a retry does not
-// write the others again.
+// consume writes a record for each group of a payload, or several if one would be too large for readers. One that fails keeps no
+// other from being written. A retryable error carries the Profiles that are not written, so that a retry does not write the
+// others again.
 func (e *fileExporter) consume(ctx context.Context, pd pprofile.Profiles) error {
 	if e.writer == nil {
 		return errors.New("exporter is not started")
@@ -160,18 +161,35 @@ func (e *fileExporter) consume(ctx context.Context, pd pprofile.Profiles) error 
 	if err != nil {
 		return e.reject([]error{e.rejection(reasonConvert, e.convertError(pd, err))})
 	}
-	var splitter *dictionary.Splitter
+	var splitter *dictionary.Splitter // nil while one group is all of pd
 	if len(groups) > 1 {
 		splitter = dictionary.NewSplitter(pd)
 	}
 	var failures, rejections []error
 	var failed []dictionary.Part
-	for _, g := range groups {
-		profiles := pd
-		if len(groups) > 1 {
+	for i := 0; i < len(groups); i++ {
+		g, profiles := groups[i], pd
+		if splitter != nil {
 			profiles = splitter.Take(g.parts)
 		}
-		switch err := e.write(g.names, profiles); {
+		record, err := e.encode(g.names, profiles)
+		if err == nil && e.isLarge(record.Data) {
+			if halves := g.halves(pd); halves != nil && (splitter != nil || dictionary.Check(pd) == nil) {
+				if splitter == nil {
+					if pd, err = dictionary.ResolveStrings(pd); err != nil { // that marshalling has made
+						return e.reject([]error{e.rejection(reasonConvert, e.convertError(pd, err))})
+					}
+					splitter = dictionary.NewSplitter(pd)
+				}
+				groups = slices.Replace(groups, i, i+1, halves...)
+				i--
+				continue
+			}
+		}
+		if err == nil {
+			err = e.write(record)
+		}
+		switch {
 		case consumererror.IsPermanent(err):
 			rejections = append(rejections, err)
 		case err != nil:
@@ -186,7 +204,7 @@ func (e *fileExporter) consume(ctx context.Context, pd pprofile.Profiles) error 
 	if len(failures) > 1 {
 		err = fmt.Errorf("%d of %d records failed; first error: %w", len(failures), len(groups), err)
 	}
-	if len(e.config.GroupBy) == 0 {
+	if splitter == nil && len(e.config.GroupBy) == 0 {
 		return err
 	}
 	if len(failures) < len(groups) {
@@ -196,8 +214,8 @@ func (e *fileExporter) consume(ctx context.Context, pd pprofile.Profiles) error 
 	return xconsumererror.NewProfiles(err, pd)
 }
 
-// write writes the record of a group. The error is permanent if a retry cannot succeed.
-func (e *fileExporter) write(group []string, pd pprofile.Profiles) error {
+// encode makes the record of a group. The error is permanent.
+func (e *fileExporter) encode(group []string, pd pprofile.Profiles) (store.Record, error) {
 	entry, err := contents.Describe(pd)
 	if err != nil {
 		e.trouble.Warn("Profiles are not in the index; reading takes longer", err, zap.String("directory", e.options.Directory))
@@ -208,9 +226,20 @@ func (e *fileExporter) write(group []string, pd pprofile.Profiles) error {
 		if len(group) > 0 {
 			err = fmt.Errorf("group %s: %w", strings.Join(group, "/"), err)
 		}
-		return e.rejection(reasonConvert, err)
+		return store.Record{}, e.rejection(reasonConvert, err)
 	}
-	err = e.writer.Append(store.Record{Data: data, Group: group, Entry: entry})
+	return store.Record{Data: data, Group: group, Entry: entry}, nil
+}
+
+// isLarge reports whether a record takes more memory than readers may have for it.
+func (e *fileExporter) isLarge(data []byte) bool {
+	const maxPerByte = 64 // no message takes more for each of its bytes
+	return len(data) > segment.MaxRecordMemory/maxPerByte && store.DecodedSize(e.options.Format, data) > segment.MaxRecordMemory
+}
+
+// write writes a record. The error is permanent if a retry cannot succeed.
+func (e *fileExporter) write(record store.Record) error {
+	err := e.writer.Append(record)
 	if errors.Is(err, segment.ErrInvalidRecord) || errors.Is(err, layout.ErrNotDirectory) {
 		return e.rejection(reasonOf(err), err)
 	}

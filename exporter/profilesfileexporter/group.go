@@ -70,6 +70,46 @@ func groupsOf(pd pprofile.Profiles, keys []string) (_ pprofile.Profiles, groups 
 	return pd, groups, nil
 }
 
+// halves returns two groups with half of the scopes each, in their order, or nil if it has only one.
+func (g *group) halves(pd pprofile.Profiles) []*group {
+	type scope struct{ resource, scope int }
+	var scopes []scope
+	add := func(resource int, chosen []int) {
+		if chosen == nil {
+			for j := range pd.ResourceProfiles().At(resource).ScopeProfiles().Len() {
+				scopes = append(scopes, scope{resource, j})
+			}
+		}
+		for _, j := range chosen {
+			scopes = append(scopes, scope{resource, j})
+		}
+	}
+	for _, part := range g.parts {
+		add(part.Resource, part.Scopes)
+	}
+	if g.parts == nil {
+		for i := range pd.ResourceProfiles().Len() {
+			add(i, nil)
+		}
+	}
+	if len(scopes) < 2 {
+		return nil
+	}
+	var halves []*group
+	for _, some := range [][]scope{scopes[:len(scopes)/2], scopes[len(scopes)/2:]} {
+		half := &group{names: g.names}
+		for _, s := range some {
+			if n := len(half.parts); n > 0 && half.parts[n-1].Resource == s.resource {
+				half.parts[n-1].Scopes = append(half.parts[n-1].Scopes, s.scope)
+			} else {
+				half.parts = append(half.parts, dictionary.Part{Resource: s.resource, Scopes: []int{s.scope}})
+			}
+		}
+		halves = append(halves, half)
+	}
+	return halves
+}
+
 // check returns an error if pd can never be written, as it says what in pd refers to nothing or nests too deep. Only payloads that
 // may be split must refer to something.
 func check(pd pprofile.Profiles, keys []string) error {

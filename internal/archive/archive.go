@@ -69,13 +69,15 @@ type Record struct {
 	Data []byte
 
 	options *Options
+	stored  bool              // in a segment, whose writer bounds its records
 	chunk   pprofile.Profiles // of a recording
 	size    int64             // decoded, in bytes; 0 if it was not estimated
 }
 
-// RecordOf returns a record that was read by others. It is decoded as those that Records yields.
+// RecordOf returns a record of a segment. It is decoded as those that Records yields, and always if it takes no more than
+// segment.MaxRecordMemory.
 func (o *Options) RecordOf(record Record) *Record {
-	record.options = o
+	record.options, record.stored = o, true
 	return &record
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/wire"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -72,6 +73,9 @@ func (r *Record) Fits(multiple int64) error {
 	// No message takes more for each of its bytes, and small ones cannot nest too deep for the stack.
 	const maxPerByte, small = 64, 256 << 10
 	limit := r.options.maxDecoded()
+	if r.stored {
+		limit = max(limit, segment.MaxRecordMemory*multiple)
+	}
 	if n := int64(len(r.Data)); n > 0 && n <= small && n*maxPerByte*multiple <= limit {
 		return nil
 	}

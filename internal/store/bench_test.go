@@ -52,7 +52,8 @@ func BenchmarkLive(b *testing.B) {
 	}
 }
 
-// BenchmarkAppend writes records of several groups in turn: with more groups than open files, a record takes at most twice as long.
+// BenchmarkAppend writes tiny records of several groups in turn: with more groups than open files, each opens its file again. BenchmarkGroups
+// of the program says what that is of a whole push.
 func BenchmarkAppend(b *testing.B) {
 	for _, groups := range []int{16, 160} {
 		b.Run(fmt.Sprint(groups, " groups, 50 open files"), func(b *testing.B) {

@@ -158,17 +158,7 @@ func (e *MemoryError) Error() string {
 
 // Decode decodes a record. The result refers to nothing of it. The error is a *MemoryError if it takes more than memory bytes.
 func Decode(format segment.Format, data []byte, memory int64) (pprofile.Profiles, error) {
-	var size int64
-	var err error
-	if format == segment.JSON {
-		var m wire.JSONMeter
-		_, err = m.Write(data)
-		size = m.Size
-	} else {
-		var m wire.Meter
-		_, err = m.Write(data)
-		size = m.Size
-	}
+	size, err := measure(format, data)
 	switch {
 	case err != nil:
 		return pprofile.NewProfiles(), err
@@ -179,6 +169,26 @@ func Decode(format segment.Format, data []byte, memory int64) (pprofile.Profiles
 	default:
 		return (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)
 	}
+}
+
+// DecodedSize estimates the memory in bytes that a record takes when it is decoded; it is 0 if the record is malformed.
+func DecodedSize(format segment.Format, data []byte) int64 {
+	size, err := measure(format, data)
+	if err != nil {
+		return 0
+	}
+	return size
+}
+
+func measure(format segment.Format, data []byte) (int64, error) {
+	if format == segment.JSON {
+		var m wire.JSONMeter
+		_, err := m.Write(data)
+		return m.Size, err
+	}
+	var m wire.Meter
+	_, err := m.Write(data)
+	return m.Size, err
 }
 
 // isClosed reports whether a partial file has its other name already, because its process was killed between the two steps of a

@@ -48,7 +48,8 @@ import (
 
 // ReadOptions of a Store.
 type ReadOptions struct {
-	// MaxRecord bounds the size in bytes of a record, and MaxDecoded the memory that a record takes when its index entry is made.
+	// MaxRecord bounds the size in bytes of a record, and MaxDecoded the memory that a record takes when its index entry is made. Both are
+	// at least segment.MaxRecordMemory.
 	MaxRecord, MaxDecoded int64
 	// Cache bounds the memory in bytes of indexes, and of blocks of a bucket.
 	Cache int64
@@ -127,6 +128,8 @@ func newStore(from source, options ReadOptions) *Store {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
+	options.MaxRecord = max(options.MaxRecord, segment.MaxRecordMemory)
+	options.MaxDecoded = max(options.MaxDecoded, segment.MaxRecordMemory)
 	s := &Store{options: options, source: from, inside: partsOf(options.Inside)}
 	s.indexes, _ = simplelru.NewLRU(math.MaxInt, func(_ string, c *cached) { s.size -= c.size }) // an error would be of the size
 	return s

@@ -397,3 +397,51 @@ func TestRetention(t *testing.T) {
 	require.Empty(t, d.counts())
 	require.NoDirExists(t, filepath.Join(d.dir, "service.name=checkout"))
 }
+
+// A slot of a service that takes more than a record may is divided, so that the reader with the least memory reads it.
+func TestCompactedRecordsAreReadWithLittleMemory(t *testing.T) {
+	const instances, samples = 20, 5000
+	d := newDirectory(t)
+	w := d.open()
+	for i := range instances {
+		pd := newPayload("checkout", i, d.now.Add(-time.Second), d.now)
+		rp := pd.ResourceProfiles().At(0)
+		rp.Resource().Attributes().PutInt("service.instance.id", int64(i))
+		p := rp.ScopeProfiles().At(0).Profiles().At(0)
+		for k := range samples - 1 { // with stacks of their own, as equal ones are summed
+			dict := pd.Dictionary()
+			stack := dict.StackTable().AppendEmpty()
+			stack.LocationIndices().FromRaw(slices.Repeat([]int32{1}, k%50+2))
+			sample := p.Samples().AppendEmpty()
+			p.Samples().At(0).CopyTo(sample)
+			sample.SetStackIndex(int32(dict.StackTable().Len() - 1))
+			sample.AttributeIndices().Append(int32(dict.AttributeTable().Len()))
+			a := dict.AttributeTable().AppendEmpty()
+			a.SetKeyStrindex(1)
+			a.Value().SetInt(int64(k))
+		}
+		entry, err := contents.Describe(pd)
+		require.NoError(t, err)
+		require.NoError(t, w.Append(store.Record{Data: profiletest.Proto(t, pd), Group: []string{"service.name=checkout"}, Entry: entry}))
+	}
+	require.NoError(t, w.Close())
+	d.now = begin.Add(2 * time.Hour)
+	d.compact()
+	require.Equal(t, [3]int{0, 1, 0}, d.levels())
+	s, err := store.Open(d.dir, store.ReadOptions{})
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	segments, err := s.Since(t.Context(), time.Time{}, nil)
+	require.NoError(t, err)
+	index, err := segments[0].Index(t.Context())
+	require.NoError(t, err)
+	require.Greater(t, len(index.Records), 1)
+	total := 0
+	for data, err := range segments[0].Records(t.Context(), index.Records) {
+		require.NoError(t, err)
+		pd, err := store.Decode(segment.Proto, data, segment.MaxRecordMemory)
+		require.NoError(t, err)
+		total += pd.SampleCount()
+	}
+	require.Equal(t, instances*samples, total)
+}

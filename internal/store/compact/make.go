@@ -19,17 +19,12 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/lake"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
-
-// maxRecord is the memory in bytes that a record takes when it is decoded, if it has Profiles of several slots. Readers with 32 MiB of
-// memory read it.
-const maxRecord = 8 << 20
 
 // inputError says that an input must stay as it is. Others may be made without it.
 type inputError struct {
@@ -330,7 +325,7 @@ func (m *maker) writePayload(pd pprofile.Profiles) error {
 	return m.writeScopes(pd, scopes, dictionary.NewSplitter(pd))
 }
 
-// writeScopes writes a payload that has scopes. If it would be large, it takes each half of the slots from the splitter.
+// writeScopes writes a payload that has scopes. If it would be large, it takes each half of the slots, or of the scopes of a slot, from the splitter.
 func (m *maker) writeScopes(pd pprofile.Profiles, scopes []scope, from *dictionary.Splitter) error {
 	entry, err := contents.Describe(pd)
 	if err != nil {
@@ -341,12 +336,8 @@ func (m *maker) writeScopes(pd pprofile.Profiles, scopes []scope, from *dictiona
 	if err != nil {
 		return err
 	}
-	var meter wire.Meter
-	if _, err := meter.Write(data); err != nil {
-		return err
-	}
 	at := middle(scopes)
-	if meter.Size <= maxRecord || at == 0 {
+	if at == 0 || store.DecodedSize(segment.Proto, data) <= segment.MaxRecordMemory {
 		if m.tables != nil && len(data) > 0 {
 			if err := m.tables.Add(pd); err != nil {
 				return err
@@ -366,12 +357,15 @@ func (m *maker) writeScopes(pd pprofile.Profiles, scopes []scope, from *dictiona
 	return nil
 }
 
-// middle returns where the second half of the slots starts, or 0 if there is one slot.
+// middle returns where the second half of the slots starts, or of the scopes of one slot. It is 0 if there is one scope.
 func middle(scopes []scope) (at int) {
 	for i := 1; i < len(scopes); i++ {
 		if scopes[i].slot != scopes[i-1].slot && (at == 0 || i <= len(scopes)/2) {
 			at = i
 		}
+	}
+	if at == 0 {
+		at = len(scopes) / 2
 	}
 	return at
 }

@@ -812,15 +812,15 @@ func TestProfilesOfAnyTimeAreShown(t *testing.T) {
 // TestAServiceThatDoesNotFitIsNamed_V8: the other services are shown.
 func TestAServiceThatDoesNotFitIsNamed_V8(t *testing.T) {
 	s := newSite(t)
-	s.serve(s.dir, 16<<20) // of which a query decodes 1.5 MiB
+	s.serve(s.dir, 16<<20) // which is too little for the record of more than 8 MiB
 	large := payload(t, cpu("large", s.now.Add(-time.Minute), 1))
-	for range 20_000 {
+	for range 100_000 {
 		large.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().AppendEmpty().Values().Append(1)
 	}
 	s.write(payload(t, cpu("cart", s.now.Add(-time.Minute), 1e9)), large, payload(t, cpu("search", s.now.Add(-time.Minute), 3e9)))
 	rows := s.services("")
 	require.Len(t, rows, 3)
-	assert.Equal(t, []int64{1e9, 20_001, 3e9}, []int64{rows[0].Sum, rows[1].Sum, rows[2].Sum}, "the index has the sums")
+	assert.Equal(t, []int64{1e9, 100_001, 3e9}, []int64{rows[0].Sum, rows[1].Sum, rows[2].Sum}, "the index has the sums")
 	assert.Contains(t, s.page("/api/services"), `"unread":[]`)
 
 	const byLabel, reason = "label=service.instance.id%3D", "and takes about"
