@@ -126,6 +126,35 @@ func BenchmarkSidecar(b *testing.B) {
 	}
 }
 
+// BenchmarkGroups pushes profiles of 16 and of 160 services at full speed, in turns, to a program that may have 50 files open. A window is
+// so short that most records have one profile (A10: at least half as many pushes).
+func BenchmarkGroups(b *testing.B) {
+	const rounds = 3
+	one := benchBody(b)
+	perSecond := func(services int) (rate, cpu float64) {
+		b.Setenv("GOMEMLIMIT", "1GiB")
+		m := measure(b, start(b, "20ms", "    group_by: [service.name]\n    max_open_files: 50"))
+		result, err := load.Run(b.Context(), load.Options{
+			URL: m.url + "/v1/pprof", Bodies: []load.Body{one}, Clients: benchServices, Services: services, Duration: benchDuration, Timeout: time.Minute,
+		})
+		require.NoError(b, err)
+		require.NoError(b, result.FirstError)
+		used := m.cpu(b)
+		m.stop(b)
+		accepted := float64(result.Accepted())
+		return accepted / result.Elapsed.Seconds(), milliseconds(used) / accepted
+	}
+	var rates, times []float64
+	for range rounds {
+		few, cpu := perSecond(16)
+		many, cpuOfMany := perSecond(160)
+		rates, times = append(rates, many/few), append(times, cpuOfMany/cpu)
+	}
+	b.ReportMetric(median(rates), "160/16-pushes")
+	b.ReportMetric(median(times), "160/16-cpu")
+	b.ReportMetric(0, "ns/op")
+}
+
 // BenchmarkCores pushes profiles of one size at full speed to a program with one core and to one with two, in turns. It
 // needs a third core for the clients. On two, two-cores says how much of both the program got.
 func BenchmarkCores(b *testing.B) {
