@@ -193,8 +193,8 @@ func (g *target) truth() (cores, bytes, profiled float64) {
 	return cores, bytes, profiled
 }
 
-// TestRatesOfARealProgramAreThoseOfTheSystem scrapes a Go program. What the page shows is what Linux and Go's runtime counted meanwhile.
-func TestRatesOfARealProgramAreThoseOfTheSystem(t *testing.T) {
+// TestRatesOfARealProgramAreThoseOfTheSystem_T1 scrapes a Go program. What the page shows is what Linux and Go's runtime counted meanwhile.
+func TestRatesOfARealProgramAreThoseOfTheSystem_T1(t *testing.T) {
 	parallel(t)
 	const scrapes = 3
 	of, view, files := startTarget(t, scrapes), freeAddress(t), filepath.Join(t.TempDir(), "profiles")

@@ -36,9 +36,9 @@ func collecting(t *testing.T, minutes int) (payloads []pprofile.Profiles) {
 	return payloads
 }
 
-// TestTimeIsThatOfTheProcesses: the time of the processes is the same whichever samples are selected or divided, so that the rates of label values are
+// TestTimeIsThatOfTheProcesses_T1: the time of the processes is the same whichever samples are selected or divided, so that the rates of label values are
 // their share of the rate of all.
-func TestTimeIsThatOfTheProcesses(t *testing.T) {
+func TestTimeIsThatOfTheProcesses_T1(t *testing.T) {
 	s := indexed(t, segment.Proto, collecting(t, 60)...)
 	sel := func(selector string) *query.Selection {
 		matchers, err := labels.ParseSelector(selector)

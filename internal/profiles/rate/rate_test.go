@@ -132,7 +132,7 @@ func ways(intervals []Interval) map[string][]Interval {
 
 const hour = 3600
 
-func TestRatesAreTrue(t *testing.T) {
+func TestRatesAreTrue_T1(t *testing.T) {
 	replicas := func(n int, cores float64, phase, every, length uint64) (p []producer) {
 		for i := range n {
 			p = append(p, producer{to: hour, phase: uint64(i) * phase, every: every, length: length, cores: steady(cores)})
@@ -211,7 +211,7 @@ func TestLivingSnapshotsOfReplacedPods(t *testing.T) {
 }
 
 // A process that dies loses its last interval, and the series reads low while another one starts.
-func TestLostIntervalsReadLow(t *testing.T) {
+func TestLostIntervalsReadLow_T1(t *testing.T) {
 	s := seriesOf(false, all(
 		producer{to: 1795, every: 60, length: 60, cores: steady(1)},
 		producer{from: 1795, to: hour, every: 60, length: 60, cores: steady(1)},
@@ -265,7 +265,7 @@ func TestProfilesOfOneIntervalCoverItOnce(t *testing.T) {
 }
 
 // Random processes with phases, gaps, restarts: each way to the reader is within 5 % of the truth, and exact if the profiles are continuous.
-func TestRandomProcessesAreWithinFivePercent(t *testing.T) {
+func TestRandomProcessesAreWithinFivePercent_T1(t *testing.T) {
 	for seed := range uint64(150) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		every := []uint64{10, 15, 60}[r.IntN(3)]

@@ -180,8 +180,8 @@ func (s *site) uploaded(t *testing.T) *site {
 	return s.remote(server.Path("p"))
 }
 
-// TestReadersShowTheTruth: rates and levels are those that processes had, on whatever way their profiles came, and from a bucket, too.
-func TestReadersShowTheTruth(t *testing.T) {
+// TestReadersShowTheTruth_T1: rates and levels are those that processes had, on whatever way their profiles came, and from a bucket, too.
+func TestReadersShowTheTruth_T1(t *testing.T) {
 	begin := time.Now().Add(-72 * time.Hour).UTC().Truncate(24 * time.Hour).Add(10 * time.Hour)
 	profiles, sums := produced(begin)
 	for way, of := range map[string]struct {
