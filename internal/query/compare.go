@@ -239,6 +239,20 @@ func (t *ComparedType) setScales(perProcess bool) {
 	}
 }
 
+// CompareTotals compares the totals of two sides of one sample type as Compare does. It needs no pprof of them.
+func CompareTotals(after, base *Side, total, totalOfBase float64) *ComparedType {
+	of := func(s *Side, total float64) Measure {
+		m := Measure{Total: total, Scale: 1}
+		if len(s.Result.Series) > 0 {
+			m.Reading = s.Result.Series[0].Read(s.Result.Series[0].Bounds(s.Selection))
+		}
+		return m
+	}
+	t := &ComparedType{New: of(after, total), Base: of(base, totalOfBase)}
+	t.setScales(after.Differs(base.Selection))
+	return t
+}
+
 // note sets the notes.
 func (c *Comparison) note() {
 	_, cumulative := c.New.Result.Snapshots()

@@ -5,6 +5,7 @@ package queryapi
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -68,7 +69,7 @@ func (t *tree) add(pd pprofile.Profiles, side int) error {
 func (t *tree) addStack(stack []int32, value int64, side int) error {
 	size := max(value, -value)
 	if size < 0 || t.sums[side] > math.MaxInt64-size {
-		return fmt.Errorf("a sum does not fit into 64 bits: select less, by service, type or time")
+		return errOverflow
 	}
 	t.sums[side] += size
 	at := int32(webui.Root)
@@ -80,6 +81,22 @@ func (t *tree) addStack(stack []int32, value int64, side int) error {
 	t.Nodes[at].Self[side] += value
 	return nil
 }
+
+// multiply multiplies the values of a side.
+func (t *tree) multiply(side int, factor float64) error {
+	if factor == 1 {
+		return nil
+	}
+	if float64(t.sums[side])*factor >= math.MaxInt64/2 {
+		return errOverflow
+	}
+	for i := range t.Nodes {
+		t.Nodes[i].Self[side] = int64(math.Round(float64(t.Nodes[i].Self[side]) * factor))
+	}
+	return nil
+}
+
+var errOverflow = errors.New("a sum does not fit into 64 bits: select less, by service, type or time")
 
 // graph is the encoded form of a tree.
 type graph struct {

@@ -22,11 +22,11 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
-// merge returns the sum of the selected profiles, and the nodes that a flame graph of it may have. The sum is nil if
-// nothing is selected.
+// merge returns the sum of the selected profiles, of snapshots those of living processes, and the nodes that a flame graph of it may have. The
+// sum is nil if nothing is selected.
 func (a *api) merge(ctx context.Context, sel *query.Selection) (sum *query.Result, nodes int, err error) {
 	source := a.catalog.Source(&a.missed)
-	sum, err = source.Merge(ctx, sel, true)
+	sum, err = source.MergeTimed(ctx, sel)
 	if errors.Is(err, query.ErrEmpty) {
 		if unread := a.unread(); len(unread) > 0 {
 			return nil, 0, unread[0]
@@ -36,20 +36,20 @@ func (a *api) merge(ctx context.Context, sel *query.Selection) (sum *query.Resul
 	return sum, int(source.Options.MaxMemory / 4 / nodeSize), err
 }
 
-// addTo adds the selected profiles to a side of a tree.
-func (a *api) addTo(ctx context.Context, t *tree, side int, sel *query.Selection) error {
+// addTo adds the selected profiles to a side of a tree, and returns them, nil if nothing is selected.
+func (a *api) addTo(ctx context.Context, t *tree, side int, sel *query.Selection) (*query.Result, error) {
 	sum, nodes, err := a.merge(ctx, sel)
 	if err != nil || sum == nil {
-		return err
+		return nil, err
 	}
 	t.limit = nodes
-	return t.add(sum.Profiles, side)
+	return sum, t.add(sum.Profiles, side)
 }
 
 // treeOf returns the tree of the selected profiles, nil if nothing is selected.
 func (a *api) treeOf(ctx context.Context, sel *query.Selection) (*tree, error) {
 	t := newTree()
-	if err := a.addTo(ctx, t, left, sel); err != nil || t.limit == 0 {
+	if _, err := a.addTo(ctx, t, left, sel); err != nil || t.limit == 0 {
 		return nil, err
 	}
 	return t, nil
@@ -129,6 +129,7 @@ func (a *api) selectMergeSpanProfile(ctx context.Context, r *querierpb.SelectMer
 
 func (a *api) diff(ctx context.Context, r *querierpb.DiffRequest) (*querierpb.DiffResponse, error) {
 	t := newTree()
+	var sides [2]*query.Side
 	for side, of := range []*querierpb.SelectMergeStacktracesRequest{r.GetLeft(), r.GetRight()} {
 		sel, err := selection(of.GetProfileTypeID(), of.GetLabelSelector(), of.GetStart(), of.GetEnd())
 		if err != nil {
@@ -137,7 +138,18 @@ func (a *api) diff(ctx context.Context, r *querierpb.DiffRequest) (*querierpb.Di
 		if err := cmp.Or(addSelectors(sel, of), addSpans(sel, of.GetSpanSelector())); err != nil {
 			return nil, err
 		}
-		if err := a.addTo(ctx, t, side, sel); err != nil {
+		sum, err := a.addTo(ctx, t, side, sel)
+		if err != nil {
+			return nil, err
+		}
+		if sum != nil {
+			sides[side] = &query.Side{Selection: sel, Result: sum}
+		}
+	}
+	if sides[left] != nil && sides[right] != nil { // so that the sides differ as their rates do
+		totals := t.Totals()[webui.Root]
+		compared := query.CompareTotals(sides[right], sides[left], float64(totals[right]), float64(totals[left]))
+		if err := t.multiply(left, compared.Factor()); err != nil {
 			return nil, err
 		}
 	}
