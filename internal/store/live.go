@@ -86,23 +86,20 @@ func (s *Store) Files(ctx context.Context) (files []layout.File, paths map[strin
 	return files, paths, errors.Join(err, garbageErr)
 }
 
-// unite returns the files of two lists, the second of which is newer, in the order of their paths. A file that was closed in between is
-// in it once.
+// unite returns the files of two lists in the order of their paths, each once: under its last name, if it was closed between them.
 func unite(first, second []layout.File) []layout.File {
-	all := make(map[string]layout.File, len(second))
-	for _, list := range [][]layout.File{first, second} {
-		for _, f := range list {
-			if known, found := all[f.ID()]; !found || known.Partial {
-				all[f.ID()] = f
-			}
+	listed := make(map[string]bool, len(second))
+	for i := range second {
+		listed[second[i].Path] = true
+	}
+	for i := range first {
+		if !listed[first[i].Path] {
+			second = append(second, first[i])
 		}
 	}
-	files := make([]layout.File, 0, len(all))
-	for _, f := range all {
-		files = append(files, f)
-	}
-	slices.SortFunc(files, func(a, b layout.File) int { return cmp.Compare(a.Path, b.Path) })
-	return files
+	slices.SortFunc(second, func(a, b layout.File) int { return cmp.Compare(a.Path, b.Path) })
+	// Both names of a file start with the same stem and a dot, so that no other is between them; that of the partial file is the later one.
+	return slices.CompactFunc(second, func(a, b layout.File) bool { return a.Stem == b.Stem && a.Partial != b.Partial && a.ID() == b.ID() })
 }
 
 type nameAndSize struct {

@@ -104,12 +104,12 @@ func (w *listing) read(name string) []os.DirEntry {
 }
 
 func (w *listing) file(dir *layout.FileDir, entry os.DirEntry) {
-	f, ok := dir.Parse(entry.Name())
-	if !ok || !f.Partition.Add(f.Level.Span()).After(w.since) || !w.selects(&f) {
+	if known, found := w.known[dir.Join(entry.Name())]; found && !known.Partial { // it never changes
+		w.files = append(w.files, known)
 		return
 	}
-	if known, found := w.known[f.Path]; found && !f.Partial { // it never changes
-		w.files = append(w.files, known)
+	f, ok := dir.Parse(entry.Name())
+	if !ok || !f.Partition.Add(f.Level.Span()).After(w.since) || !w.selects(&f) {
 		return
 	}
 	info, err := entry.Info()

@@ -127,6 +127,9 @@ func ParseDir(name string) (d FileDir, ok bool) {
 	return d, true
 }
 
+// Join returns the path of a file in the directory.
+func (d *FileDir) Join(base string) string { return d.path + "/" + base }
+
 // Parse parses the name of a segment in the directory.
 func (d *FileDir) Parse(base string) (f File, ok bool) {
 	rest, partial := strings.CutSuffix(base, PartialSuffix)
@@ -170,7 +173,7 @@ func (d *FileDir) Parse(base string) (f File, ok bool) {
 			return f, false
 		}
 	}
-	f.Path = d.path + "/" + base
+	f.Path = d.Join(base)
 	return f, true
 }
 
