@@ -65,13 +65,14 @@ type Record struct {
 	Number   int   // from 1
 	Offset   int64 // where it starts in the file, or -1
 	Encoding Encoding
-	// Data is valid until the next record is read. A chunk of a recording has none.
+	// Data is valid until the next record is read. A chunk of a recording, and a slice of an execution trace, have none.
 	Data []byte
 
 	options *Options
-	stored  bool              // in a segment, whose writer bounds its records
-	chunk   pprofile.Profiles // of a recording
-	size    int64             // decoded, in bytes; 0 if it was not estimated
+	stored  bool  // in a segment, whose writer bounds its records
+	size    int64 // decoded, in bytes; 0 if it was not estimated
+	// translated is a chunk of a recording or a slice of an execution trace.
+	translated pprofile.Profiles
 }
 
 // RecordOf returns a record of a segment. It is decoded as those that Records yields, and always if it takes no more than

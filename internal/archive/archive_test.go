@@ -115,6 +115,8 @@ func TestRecordsReadsPprofAndText(t *testing.T) {
 		"words":        legacyCPUProfile(),
 		"JFR":          recording().Bytes(),
 		"JFR, gzipped": profiletest.Gzip(t, recording().Bytes()),
+		"trace":        profiletest.GoTrace(t),
+		"trace, zstd":  profiletest.Zstd(t, profiletest.GoTrace(t)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, failed := read(t, write(t, "any.name", content))
@@ -175,12 +177,25 @@ func TestRecordsReadsRecordingsChunkByChunk(t *testing.T) {
 	assert.Equal(t, []int64{0, int64(2*len(whole) + 1), int64(3*len(whole) + 1)}, offsets)
 }
 
+func TestRecordsOfADamagedTraceAreWhatPrecedesTheDamage_V1(t *testing.T) {
+	data := append(profiletest.GoTrace(t), 99)
+	for name, content := range map[string][]byte{"plain": data, "gzip": profiletest.Gzip(t, data)} {
+		got, failed := read(t, write(t, "any.name", content))
+		require.Len(t, got, 1, name)
+		assert.Positive(t, got[0].SampleCount(), name)
+		assert.Equal(t, []string{"FILE: record 2: execution trace: expected batch event, got event 99"}, failed, name)
+	}
+	got, failed := read(t, write(t, "old", []byte("go 1.21 trace\x00\x00\x00")))
+	assert.Empty(t, got)
+	assert.Equal(t, []string{"FILE: record 1: execution trace: the trace is of Go 1.21 or before Go 1.22: must be of Go 1.22 or later"}, failed)
+}
+
 func TestRecordsRejectsOtherFilesWithAReason(t *testing.T) {
 	for content, want := range map[string]string{
 		"FLR\x00\x00\x02\x00\x00":                  "FILE: record 1 at byte 0: jfr: chunk 1, byte 0: the header has 8 of 68 bytes",
 		`{"a":` + strings.Repeat("[", 20_000):      "FILE: record 1 at byte 0: lists in attribute values nest deeper than 64 levels",
 		"{\n" + strings.Repeat(`"a":[`, 20_000):    "FILE: lists in attribute values nest deeper than 64 levels",
-		"hello\n":                                  `FILE: is not a profile: must be OTLP protobuf, OTLP/JSON, pprof, JFR or folded stacks, maybe compressed by gzip or zstd, and starts with "hello`,
+		"hello\n":                                  `FILE: is not a profile: must be OTLP protobuf, OTLP/JSON, pprof, JFR, an execution trace of Go or folded stacks, maybe compressed by gzip or zstd, and starts with "hello`,
 		"<html>\n</html>\n":                        "FILE: is not a profile: looks like a page in HTML; want a pprof profile",
 		"heap_v2/524288\n  t*: 1: 2 [0: 0]\n":      "FILE: is not a profile: looks like a heap profile of jemalloc (`jeprof --collapsed` makes folded stacks of it); want",
 		"PERFILE2\x68\x00\x00\x00\x00\x00\x00\x00": "FILE: is not a profile: looks like the data of perf record (`perf script | inferno-collapse-perf` makes folded stacks of it); want",

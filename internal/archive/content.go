@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/regularfile"
 )
@@ -24,8 +25,9 @@ type content struct {
 	io.Reader
 	io.ReaderAt
 
-	size  int64 // negative if it is not a regular file, and can be read once and in order only
-	close func()
+	size     int64     // negative if it is not a regular file, and can be read once and in order only
+	modified time.Time // the last change of a regular file
+	close    func()
 }
 
 // open opens a file. An incomplete one may have been closed, and so renamed, after it was found.
@@ -61,9 +63,9 @@ func (o *Options) opened(file *os.File) (*content, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &content{file, file, -1, func() { _ = file.Close() }}
+	c := &content{Reader: file, ReaderAt: file, size: -1, close: func() { _ = file.Close() }}
 	if info.Mode().IsRegular() {
-		c.size = info.Size()
+		c.size, c.modified = info.Size(), info.ModTime()
 	}
 	if o.Stats != nil {
 		counting := &counter{file, o.Stats}

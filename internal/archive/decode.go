@@ -49,8 +49,8 @@ func (r *Record) decode() (pprofile.Profiles, error) {
 		return pd, err
 	case Pprof, legacyPprof:
 		return r.decodePprof()
-	case JFR:
-		return r.chunk, nil
+	case JFR, GoTrace:
+		return r.translated, nil
 	default:
 		return (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(r.Data)
 	}

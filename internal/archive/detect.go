@@ -18,6 +18,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/gotracetranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -31,6 +32,7 @@ const (
 	Pprof     Encoding = "pprof"
 	Folded    Encoding = "folded"
 	JFR       Encoding = "jfr"
+	GoTrace   Encoding = "go trace" // an execution trace
 	// legacyPprof is a format of pprof from before protobuf.
 	legacyPprof Encoding = "legacy pprof"
 )
@@ -97,6 +99,8 @@ func detect(head []byte, size int64) (layout, Encoding, error) {
 	switch first := bytes.TrimLeft(head, " \t\r\n"); {
 	case jfrtranslator.IsRecording(head):
 		return single, JFR, nil
+	case gotracetranslator.IsTrace(head):
+		return single, GoTrace, nil
 	case bytes.HasPrefix(first, []byte("{")):
 		if line, _, found := bytes.Cut(first, []byte("\n")); found && !json.Valid(line) {
 			return single, OTLPJSON, nil // indented
@@ -154,7 +158,7 @@ func unknown(data []byte) error {
 	if known := pproftranslator.Lookalike(data); known != nil {
 		return fmt.Errorf("is not a profile: %w", known)
 	}
-	return fmt.Errorf("is not a profile: must be OTLP protobuf, OTLP/JSON, pprof, JFR or folded stacks, maybe compressed by gzip or zstd, and starts with %q",
+	return fmt.Errorf("is not a profile: must be OTLP protobuf, OTLP/JSON, pprof, JFR, an execution trace of Go or folded stacks, maybe compressed by gzip or zstd, and starts with %q",
 		data[:min(len(data), 16)])
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/gotracetranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 )
 
@@ -149,6 +150,8 @@ func (r *recordReader) readDecompressed(content *bufio.Reader, compression compr
 		return err
 	case encoding == JFR && plain && r.isRegular():
 		return r.readChunks(r.file, r.size)
+	case encoding == GoTrace && plain && r.isRegular():
+		return r.readSlices(r.file, r.size)
 	case found == single:
 		return r.readSingle(content, encoding)
 	case found == prefixed && r.isRegular() && compression == compressedByZstd && r.hasRecord():
@@ -225,6 +228,8 @@ func (r *recordReader) readSingle(content io.Reader, encoding Encoding) error {
 		return err
 	case encoding == JFR:
 		return r.readChunks(bytes.NewReader(data), int64(len(data)))
+	case encoding == GoTrace:
+		return r.readSlices(bytes.NewReader(data), int64(len(data)))
 	case encoding == OTLPJSON && isTooDeep(data):
 		return wire.ErrTooDeep
 	case encoding == OTLPJSON && !json.Valid(data):
@@ -264,7 +269,28 @@ func (r *recordReader) readChunks(from io.ReaderAt, size int64) error {
 			r.fail(offset, err)
 			continue
 		}
-		r.emit(Record{Encoding: JFR, Offset: offset, chunk: pd, size: int64(report.Bytes)})
+		r.emit(Record{Encoding: JFR, Offset: offset, translated: pd, size: int64(report.Bytes)})
+	}
+	return nil
+}
+
+// readSlices reads an execution trace of Go. Each slice is a record.
+func (r *recordReader) readSlices(from io.ReaderAt, size int64) error {
+	u := gotracetranslator.Unmarshaler{End: r.file.modified}
+	slices := u.NewReader(from, size)
+	for !r.ended {
+		pd, report, err := slices.Next(r.options.maxDecoded(), nil)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if tooLarge, ok := errors.AsType[*gotracetranslator.LimitError](err); ok {
+			err = fmt.Errorf("%w: %s", tooLarge, r.options.raise())
+		}
+		if err != nil {
+			r.fail(-1, err)
+			continue
+		}
+		r.emit(Record{Encoding: GoTrace, Offset: -1, translated: pd, size: int64(report.Bytes)})
 	}
 	return nil
 }

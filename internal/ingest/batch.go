@@ -48,6 +48,9 @@ type Result struct {
 	start   pcommon.Timestamp
 	report  pproftranslator.Report
 	outside int // timestamps outside the Profile
+
+	damage       error // of the rest of an execution trace
+	droppedNames int   // tasks and regions of an execution trace
 }
 
 // fields say in the log which payload it is.

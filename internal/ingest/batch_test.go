@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -37,7 +38,7 @@ func TestErrorOfALaterPayloadNamesItsLimit(t *testing.T) {
 		"labels":                   {Payload{Recording: Recording{Labels: profiletest.Gzip(t, plain(1001))}}, "decompressed size in bytes: more than the limit of 1000"},
 	} {
 		lease := budget.New(64 << 20).Lease(0)
-		b := New(Settings{}, nil).NewBatch(lease)
+		b := New(Settings{Logger: zap.NewNop()}, nil).NewBatch(lease)
 		results := []*Result{{payload: Payload{Data: plain(100)}}, {payload: row.later}}
 		require.NoError(t, b.decompress(t.Context(), results, limit))
 		require.NoError(t, results[0].Err, name)

@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/component/repeatlog"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
@@ -26,7 +27,8 @@ import (
 
 // Payload is one message and its client's information about it; a request can carry several.
 type Payload struct {
-	Data     []byte      // a pprof, a recording of a JVM or folded stacks; may be compressed
+	Data     []byte      // a pprof, a recording of a JVM, an execution trace of Go or folded stacks; may be compressed
+	Parts    *Parts      // of a file, in place of Data: the next one is the payload; nil if there are none
 	Resource pcommon.Map // attributes that override those found in Data
 
 	// ProfileType is the value of otelcol_profiles.type, or "" if the client does not state it.
@@ -130,11 +132,12 @@ type Ingester struct {
 	next     xconsumer.Profiles
 
 	services, unnamed names // that were logged
+	trouble           *repeatlog.Reporter
 }
 
 // New returns an Ingester in front of the next consumer.
 func New(set Settings, next xconsumer.Profiles) *Ingester {
-	return &Ingester{settings: set, next: next}
+	return &Ingester{settings: set, next: next, trouble: repeatlog.New(set.Logger)}
 }
 
 // observe tells the collector's own telemetry that an operation starts. The caller must call
@@ -173,6 +176,11 @@ func (in *Ingester) Pass(ctx context.Context, r *Result) error {
 	if r.Err != nil || count == 0 { // by intention of the caller, or a pprof without sample types
 		return r.Err
 	}
+	damaged := 0
+	if r.damage != nil {
+		damaged = 1
+		in.trouble.Warn("Execution trace is damaged; accepting what precedes the damage", r.damage, r.fields()...)
+	}
 	metrics := in.settings.Metrics
 	for _, repair := range [...]struct {
 		name  string
@@ -180,6 +188,7 @@ func (in *Ingester) Pass(ctx context.Context, r *Result) error {
 	}{
 		{"invalid_utf8", r.report.InvalidStrings}, {"negative_time", r.report.NegativeTimes},
 		{"saturated_value", r.report.SaturatedValues}, {"timestamp_outside", r.outside},
+		{"damaged_trace", damaged}, {"dropped_name", r.droppedNames},
 	} {
 		if repair.count > 0 {
 			metrics.Repairs.Add(ctx, int64(repair.count), metrics.Attributes, metric.WithAttributes(attribute.String("repair", repair.name)))

@@ -6,7 +6,6 @@ package ingest
 import (
 	"crypto/sha256"
 	"errors"
-	"io"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
@@ -30,15 +29,6 @@ type Recording struct {
 	Labels []byte
 	// SampleRate is the number of samples a second, or 0.
 	SampleRate float64
-	// Chunks are those of a file, of which the next one is the payload; may be nil.
-	Chunks *jfrtranslator.Reader
-	Size   int64 // of that file in bytes
-}
-
-// Chunks returns the chunks of a recording in a file.
-func (in *Ingester) Chunks(from io.ReaderAt, size int64) *jfrtranslator.Reader {
-	u := in.unmarshaler()
-	return u.NewReader(from, size)
 }
 
 func (in *Ingester) unmarshaler() jfrtranslator.Unmarshaler {
@@ -50,7 +40,8 @@ func (in *Ingester) unmarshaler() jfrtranslator.Unmarshaler {
 func (in *Ingester) translateJFR(r *Result) (err error) {
 	p := &r.payload
 	var report jfrtranslator.Report
-	if chunks := p.Recording.Chunks; chunks != nil {
+	if p.Parts != nil {
+		chunks := p.Parts.chunks
 		if r.Profiles, report, err = chunks.Next(r.result, r.more); errors.Is(err, budget.ErrFull) {
 			chunks.Back() // the next attempt translates it
 		}
@@ -70,6 +61,11 @@ func (in *Ingester) translateJFR(r *Result) (err error) {
 	r.report = pproftranslator.Report{InvalidStrings: report.InvalidStrings, NegativeTimes: report.NegativeValues, Bytes: report.Bytes}
 	hash := sha256.Sum256(p.Data)
 	p.Data = hash[:]
-	p.ProfileType, p.ProfileTypeOf, p.Temporality, p.ProfileAttributes = "", nil, nil, nil
+	p.tellsItself()
 	return nil
+}
+
+// tellsItself forgets what the client states and the data tell themselves.
+func (p *Payload) tellsItself() {
+	p.ProfileType, p.ProfileTypeOf, p.Temporality, p.ProfileAttributes = "", nil, nil, nil
 }

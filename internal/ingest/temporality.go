@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/gotracetranslator"
 )
 
 // TemporalityFunc returns the value of attrkey.Temporality for Profiles of a sample type, by
@@ -25,6 +26,7 @@ const (
 	ProfileTypeMutex         = "mutex"
 	ProfileTypeBlock         = "block"
 	ProfileTypeWall          = "wall"
+	ProfileTypeGoroutineTime = gotracetranslator.SampleType // of execution traces
 )
 
 // Always returns t for every sample type.

@@ -8,14 +8,17 @@ import (
 	"errors"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/gotracetranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
-// About how many bytes of memory a byte of a recording or of folded stacks takes at first, and what each takes besides. If it is more,
-// they take more on the way.
+// About how many bytes of memory a byte of a recording, trace or of folded stacks takes at first, and what each takes besides. If
+// it is more, they take more on the way.
 const (
 	recordingWork = 16
+	traceWork     = 8
+	sliceBytes    = 1 << 20 // of a file that are in memory for a slice of a trace
 	foldedWork    = 64
 	minWork       = 1 << 20
 )
@@ -28,6 +31,7 @@ const (
 	formatLegacy        // pprof from before protobuf
 	formatJFR           // a recording, or chunks of one in a file
 	formatFolded
+	formatTrace // of Go, or slices of one in a file
 )
 
 // formatOf returns the format of a decompressed payload.
@@ -35,7 +39,9 @@ func (in *Ingester) formatOf(p *Payload) format {
 	switch {
 	case p.Folded != nil:
 		return formatFolded
-	case p.Recording.Chunks != nil, jfrtranslator.IsRecording(p.Data):
+	case p.Parts != nil && p.Parts.slices != nil, gotracetranslator.IsTrace(p.Data):
+		return formatTrace
+	case p.Parts != nil, jfrtranslator.IsRecording(p.Data):
 		return formatJFR
 	case in.settings.Legacy && pproftranslator.IsLegacy(p.Data):
 		return formatLegacy
@@ -48,12 +54,17 @@ func (in *Ingester) formatOf(p *Payload) format {
 func (in *Ingester) estimate(r *Result, left int64) {
 	data, size := r.payload.Data, int64(len(r.payload.Data))
 	most := max(left, minWork)
+	if parts := r.payload.Parts; parts != nil {
+		size = min(parts.size, int64(in.limit()))
+		if parts.slices != nil {
+			size = min(size, sliceBytes)
+		}
+	}
 	switch r.format {
 	case formatJFR:
-		if recording := r.payload.Recording; recording.Chunks != nil {
-			size = min(recording.Size, int64(in.limit()))
-		}
 		r.result = min(recordingWork*size+minWork, most)
+	case formatTrace:
+		r.result = min(traceWork*size+minWork, most)
 	case formatFolded:
 		r.result = min(foldedWork*size+minWork, most)
 	case formatLegacy:
@@ -84,12 +95,14 @@ func (r *Result) more(needed int64) (allowed int64, err error) {
 func (in *Ingester) translate(r *Result, seen occurrences) (err error) {
 	p := &r.payload
 	r.size = len(p.Data)
-	if r.size == 0 && p.Recording.Chunks == nil {
+	if r.size == 0 && p.Parts == nil {
 		return errors.New("empty, want a profile")
 	}
 	switch r.format {
 	case formatJFR:
 		err = in.translateJFR(r)
+	case formatTrace:
+		err = translateTrace(r)
 	case formatFolded:
 		err = translateFolded(r)
 	case formatLegacy:

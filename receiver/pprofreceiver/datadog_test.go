@@ -99,7 +99,7 @@ func TestDatadogRejections(t *testing.T) {
 		{name: "a JFR that is none", parts: []formPart{attached("main.jfr.lz4", []byte("x y")), event("{}")}, status: 400, says: "attachment \"main.jfr\": looks like text"},
 		{name: "half a JFR", parts: []formPart{attached("main.jfr", []byte("FLR\x00")), attached("metrics.json", nil), event("{}")}, status: 400, says: "jfr: chunk 1, byte 0"},
 		{name: "only metrics", parts: []formPart{attached("metrics.json", []byte("[]")), event("{}")}, status: 202, says: "no attachment is a profile"},
-		{name: "no attachment", parts: []formPart{event("{}")}, status: 400, says: "no attachment is a profile: the name of its file must end in .pprof or .jfr"},
+		{name: "no attachment", parts: []formPart{event("{}")}, status: 400, says: "no attachment is a profile: the name of its file must be go.trace or end in .pprof or .jfr"},
 		{name: "a profile of another name", parts: []formPart{attached("cpu.prof", good.Body), event("{}")}, status: 400, says: "no attachment is a profile"},
 		{name: "no JSON", parts: []formPart{good, event("s3cret")}, status: 400, says: "malformed JSON at byte 1"},
 		{name: "an event that is a list", parts: []formPart{good, event(`["s3cret"]`)}, status: 400, says: `part "event": wrong type at byte 1`},

@@ -149,7 +149,7 @@ func TestPushedProfilesAreComplete(t *testing.T) {
 		"datadog": {
 			send: func(b *testReceiver) answer {
 				return b.sendForm(httpserver.DatadogPath, attached("cpu.pprof.gz", profiletest.Gzip(t, body)), attached("metrics.json", []byte(`[["go_mem",1]]`)),
-					attached("go.trace", []byte("trace")), attached("code-provenance.json", []byte("{}")), event(goEvent))
+					attached("other.trace", []byte("trace")), attached("code-provenance.json", []byte("{}")), event(goEvent))
 			},
 			resource: map[string]any{
 				"service.name": "checkout", "service.instance.id": "abc-1", "service.version": "1.2", "host.name": "node-1", "host.arch": "amd64",

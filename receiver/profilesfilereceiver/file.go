@@ -126,7 +126,7 @@ func (r *fileReceiver) open(file *filewatch.File) (*openFile, error) {
 		return nil, err
 	}
 	f := &openFile{File: file, opened: opened}
-	if file.Stored == nil && r.isUnfinished(f) { // what is read now would be read again
+	if file.Stored == nil && r.mayGrow(f) { // what is read now would be read again
 		_ = opened.Close()
 		return nil, filewatch.ErrChanged
 	}

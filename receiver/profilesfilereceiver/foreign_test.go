@@ -111,6 +111,8 @@ func TestFilesOfOtherFormats_R17(t *testing.T) {
 		"folded/a.txt":      []byte("main;work 3\nmain 4\n"),
 		"java/a.jfr":        append(jfrChunk(1).Bytes(), jfrChunk(2).Bytes()...),
 		"javagz/a.jfr.gz":   profiletest.Gzip(t, append(jfrChunk(1).Bytes(), jfrChunk(2).Bytes()...)),
+		"trace/a.trace":     profiletest.GoTrace(t),
+		"tracegz/a.gz":      profiletest.Gzip(t, profiletest.GoTrace(t)),
 		"text/a.log":        []byte("no profile\x01"),
 		"otlp/of-others.pb": message(t, 1),
 	} {
@@ -127,8 +129,8 @@ func TestFilesOfOtherFormats_R17(t *testing.T) {
 		assert.Equal(t, value, got[service+"  samples"], service)
 	}
 	assert.Equal(t, "3 4", got["folded  samples"])
-	assert.Equal(t, map[string]int64{"success": 8, "damaged": 1}, r.counts("files"))
-	assert.Equal(t, int64(9), r.counts("records")["accepted"], "2 chunks, and each other file is a record")
+	assert.Equal(t, map[string]int64{"success": 10, "damaged": 1}, r.counts("files"))
+	assert.Equal(t, int64(11), r.counts("records")["accepted"], "2 chunks, and each other file is a record")
 	for key, sum := range got {
 		service, rest, _ := strings.Cut(key, " ")
 		switch service {

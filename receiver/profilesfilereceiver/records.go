@@ -27,21 +27,19 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilesfilereceiver/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
-	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
 // records yields the records of a file, all of OTLP: those in other formats are translated. An error of the operating system, and
 // errShutdown, end the file; any other one concerns one record.
 func (r *fileReceiver) records(ctx context.Context, f *openFile) iter.Seq2[*archive.Record, error] {
-	switch {
-	case f.Stored != nil:
+	if f.Stored != nil {
 		return r.storedRecords(f)
-	case isRecording(f.opened):
-		return r.chunks(ctx, f)
-	default:
-		return r.foreignRecords(ctx, f)
 	}
+	if parts := r.ingester.Parts(f.opened, f.Size, f.Modified); parts != nil {
+		return r.partRecords(ctx, f, parts)
+	}
+	return r.foreignRecords(ctx, f)
 }
 
 // storedRecords yields the records of a file of the exporter. A damaged index costs nothing: it is not needed.
@@ -81,8 +79,8 @@ func (r *fileReceiver) storedRecords(f *openFile) iter.Seq2[*archive.Record, err
 func (r *fileReceiver) foreignRecords(ctx context.Context, f *openFile) iter.Seq2[*archive.Record, error] {
 	return func(yield func(*archive.Record, error) bool) {
 		for record, err := range r.archive.RecordsOf(f.opened, f.Path) {
-			if err == nil && record.Encoding == archive.JFR { // compressed as a whole
-				yield(r.recording(ctx, f))
+			if err == nil && (record.Encoding == archive.JFR || record.Encoding == archive.GoTrace) { // compressed as a whole
+				yield(r.wholeFile(ctx, f))
 				return
 			}
 			if err == nil && record.Encoding != archive.OTLPProto && record.Encoding != archive.OTLPJSON {
@@ -100,8 +98,8 @@ func (r *fileReceiver) foreignRecords(ctx context.Context, f *openFile) iter.Seq
 	}
 }
 
-// recording returns a compressed recording of a JVM as one record.
-func (r *fileReceiver) recording(ctx context.Context, f *openFile) (*archive.Record, error) {
+// wholeFile returns a compressed recording or execution trace as one record.
+func (r *fileReceiver) wholeFile(ctx context.Context, f *openFile) (*archive.Record, error) {
 	payload := r.payload(f)
 	if f.Size > r.archive.MaxRecord {
 		return nil, &archive.Error{File: f.Path, Record: 1, Offset: 0, Err: r.archive.TooLarge(f.Size)}
@@ -113,26 +111,24 @@ func (r *fileReceiver) recording(ctx context.Context, f *openFile) (*archive.Rec
 	return r.translate(ctx, f, 1, payload)
 }
 
-// unfinishedTime is how long a recording with an unfinished chunk must not have changed. A JVM writes to its chunk each second,
-// and leaves one unfinished only if it is killed.
+// unfinishedTime is how long a recording with an unfinished chunk, or an execution trace, must not have changed. Programs write to
+// them each second. A JVM leaves a chunk unfinished only if it is killed.
 const unfinishedTime = time.Minute
 
-func isRecording(file io.ReaderAt) bool {
-	head := make([]byte, 4)
-	_, err := file.ReadAt(head, 0)
-	return err == nil && jfrtranslator.IsRecording(head)
+// mayGrow reports whether a program may still write the file.
+func (r *fileReceiver) mayGrow(f *openFile) bool {
+	if time.Since(f.Modified).Abs() >= unfinishedTime {
+		return false
+	}
+	parts := r.ingester.Parts(f.opened, f.Size, f.Modified)
+	return parts != nil && parts.MayGrow()
 }
 
-// isUnfinished reports whether a JVM may still write the recording.
-func (r *fileReceiver) isUnfinished(f *openFile) bool {
-	return time.Since(f.Modified).Abs() < unfinishedTime && isRecording(f.opened) && r.ingester.Chunks(f.opened, f.Size).Unfinished()
-}
-
-// chunks yields those of a recording of a JVM.
-func (r *fileReceiver) chunks(ctx context.Context, f *openFile) iter.Seq2[*archive.Record, error] {
+// partRecords yields the parts of a file, such as the chunks of a recording.
+func (r *fileReceiver) partRecords(ctx context.Context, f *openFile, parts *ingest.Parts) iter.Seq2[*archive.Record, error] {
 	return func(yield func(*archive.Record, error) bool) {
 		payload := r.payload(f)
-		payload.Recording.Chunks, payload.Recording.Size = r.ingester.Chunks(f.opened, f.Size), f.Size
+		payload.Parts = parts
 		for number := 1; ; number++ {
 			record, err := r.translate(ctx, f, number, payload)
 			if errors.Is(err, io.EOF) || !yield(record, err) {

@@ -53,7 +53,7 @@ func exchange(messages int) {
 	<-done
 }
 
-func TestDamagedTracesKeepWhatPrecedes(t *testing.T) {
+func TestDamagedTracesKeepWhatPrecedes_J6(t *testing.T) {
 	data := recordGenerations(t)
 	whole := joined(spansOf(t, translate(t, data)))
 	kept := 0
@@ -94,7 +94,7 @@ func TestDamagedTracesKeepWhatPrecedes(t *testing.T) {
 	assert.Greater(t, kept, 300, "two of three generations")
 }
 
-func TestChangedBytesAreDamageOrAnotherTrace(t *testing.T) {
+func TestChangedBytesAreDamageOrAnotherTrace_J6(t *testing.T) {
 	data := recordGenerations(t)
 	random := profiletest.NewRand(profiletest.Seed(t))
 	for range profiletest.Rounds(t, 300, 3000) {
@@ -223,7 +223,7 @@ func TestTracesWithoutAClock(t *testing.T) {
 	assert.WithinDuration(t, before.Add(-3*time.Second), time.Unix(0, spansOf(t, pd)[0].start), time.Minute)
 }
 
-func TestMemoryIsBounded(t *testing.T) {
+func TestMemoryIsBounded_J6(t *testing.T) {
 	var manyGoroutines [][]uint64
 	for i := range uint64(20_000) {
 		manyGoroutines = append(manyGoroutines, []uint64{eventCreate, 1, 10 + i, 0, 0})

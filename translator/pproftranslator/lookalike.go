@@ -36,7 +36,6 @@ type format struct {
 // match counts.
 var (
 	foreign = []format{
-		{notPprof("an execution trace of Go"), regexp.MustCompile(`^go 1\.\d+ trace\x00`)},
 		{notPprof("a list of goroutines (?debug=2)"), regexp.MustCompile(`^goroutine \d+ `)},
 		{notPprof("a heap profile of jemalloc (`jeprof --collapsed` makes folded stacks of it)"), regexp.MustCompile(`^heap_v2/`)},
 		{notPprof("the output of perf script (`inferno-collapse-perf` makes folded stacks of it)"), regexp.MustCompile(`^(# ========\n# captured on|\s*\S[^\n;]*\s-?\d+(/-?\d+)?\s+(\[\d+\]\s+)?\d+\.\d{6,9}:\s)`)},
@@ -52,6 +51,7 @@ var (
 		{errLegacy, regexp.MustCompile(`^(heap profile:|[\w/.-]+ profile: total |heapz_v2/|growthz|fragmentationz|--- (\w+ |(mutex|contention):)|%warn)`)},
 		// CPU, also of Java: words of 32 bits in both orders of bytes, or of 64 bits.
 		{errLegacy, regexp.MustCompile(`^\x00{4}(\x03\x00{3}[\x00\x01]\x00{3}|\x00{3}\x03\x00{3}[\x00\x01]|\x00{4}(\x03\x00{7}|\x00{7}\x03))`)},
+		{notPprof("an execution trace of Go"), regexp.MustCompile(`^go 1\.\d+ trace\x00`)},
 		{errOTLP, regexp.MustCompile(`^\s*\{\s*"(resource[A-Z][a-z]+|dictionary)"`)},
 		{notPprof("folded stacks (push them to /ingest with format=folded)"), regexp.MustCompile(`^[\w.$/:<>()\[\] -]+;[^\x00-\x1f]* \d+(\.\d*)?\r?(\n|$)`)},
 		{notPprof("JSON"), regexp.MustCompile(`^\s*(\{\s*["}]|\[)`)},

@@ -25,7 +25,8 @@ const (
 
 	suffixPprof = ".pprof"
 	prefixDelta = "delta-"
-	suffixJFR   = ".jfr" // a recording of a JVM, as main.jfr is
+	suffixJFR   = ".jfr"     // a recording of a JVM, as main.jfr is
+	fileTrace   = "go.trace" // an execution trace of Go
 
 	attributeProcessPID  = "process.pid"
 	attributeSDKLanguage = "telemetry.sdk.language"
@@ -75,7 +76,7 @@ func readDatadog(r *Request) (push Push, err error) {
 		switch {
 		case p.Name == partEvent && event == nil:
 			event = p
-		case strings.HasSuffix(p.File, suffixPprof), strings.HasSuffix(p.File, suffixJFR):
+		case strings.HasSuffix(p.File, suffixPprof), tellsItself(p.File):
 			profiles = append(profiles, *p)
 		default:
 			push.Skipped[skippedKind(p.File)]++
@@ -101,7 +102,7 @@ func readDatadog(r *Request) (push Push, err error) {
 // noAttachment answers a request without a profile. Libraries send metrics and traces without one; any other request has a
 // profile under a name that the receiver does not know.
 func noAttachment(skipped map[string]int) (note string, err error) {
-	const missing = "no attachment is a profile: the name of its file must end in .pprof or .jfr, which .gz, .zst or .lz4 may follow"
+	const missing = "no attachment is a profile: the name of its file must be go.trace or end in .pprof or .jfr, which .gz, .zst or .lz4 may follow"
 	if skipped["metrics"]+skipped["trace"] == 0 {
 		return "", malformed("body: %s", missing)
 	}
@@ -200,10 +201,13 @@ func skippedKind(file string) string {
 	return "other"
 }
 
+// tellsItself reports whether the data of an attachment tell the profile type and the temporality.
+func tellsItself(file string) bool { return file == fileTrace || strings.HasSuffix(file, suffixJFR) }
+
 // describeAttachment derives profile type and temporality from the name of the file, for example
 // delta-heap.pprof. A library that profiles everything at once calls it auto.
 func describeAttachment(p ingest.Payload, file string) ingest.Payload {
-	if strings.HasSuffix(file, suffixJFR) { // which tells all of this itself
+	if tellsItself(file) {
 		return p
 	}
 	profileType, delta := strings.CutPrefix(strings.TrimSuffix(file, suffixPprof), prefixDelta)

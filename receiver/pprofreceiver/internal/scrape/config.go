@@ -41,7 +41,7 @@ type Config struct {
 	Profiles []string `mapstructure:"profiles"`
 
 	// CPUDuration is the length of a CPU profile, in whole seconds. 0 means half of the timeout or
-	// CollectionInterval, the shorter of them, but 1s to 10s.
+	// CollectionInterval, the shorter of them, but 1s to 10s. Execution traces have 1s.
 	CPUDuration time.Duration `mapstructure:"cpu_duration"`
 
 	// Delta replaces cumulative values (alloc_*, mutex, block) by their deltas since the
@@ -70,6 +70,9 @@ const (
 
 	// secondsParameter is the query parameter for the length of a profile.
 	secondsParameter = "seconds"
+
+	// traceDuration is the length of an execution trace. A busy program writes 10 MB and more a second.
+	traceDuration = time.Second
 
 	// maxDefaultCPUDuration is the longest default of cpu_duration.
 	maxDefaultCPUDuration = 10 * time.Second
@@ -123,7 +126,7 @@ type source struct {
 
 // needsSeconds reports whether the length of the profile has to be added to the URL.
 func (s source) needsSeconds() bool {
-	return s.of.takesSeconds && !s.url.Query().Has(secondsParameter)
+	return s.of.duration != nil && !s.url.Query().Has(secondsParameter)
 }
 
 // sources checks and returns the sources to scrape.
@@ -267,12 +270,16 @@ func (c *Config) cpuDuration() time.Duration {
 	return max(min(maxDefaultCPUDuration, (c.shorter()/2).Truncate(time.Second)), time.Second)
 }
 
+func (*Config) traceDuration() time.Duration { return traceDuration }
+
 // profileType is a profile that targets serve.
 type profileType struct {
-	path         string // in the directory of the target
-	profileType  string // otelcol_profiles.type
-	temporality  ingest.TemporalityFunc
-	takesSeconds bool // its length is a parameter
+	path        string // in the directory of the target
+	profileType string // otelcol_profiles.type
+	temporality ingest.TemporalityFunc
+
+	// duration is the length of the profile, if that is a parameter, and nil otherwise.
+	duration func(*Config) time.Duration
 
 	// sinceLast: the target answers with the delta since it was last asked, as
 	// godeltaprof does.
@@ -283,7 +290,7 @@ type profileType struct {
 
 // profileTypes are the values of the key profiles.
 var profileTypes = map[string]profileType{
-	"cpu":           {path: "profile", profileType: ingest.ProfileTypeCPU, temporality: ingest.Always(sampletypes.Delta), takesSeconds: true},
+	"cpu":           {path: "profile", profileType: ingest.ProfileTypeCPU, temporality: ingest.Always(sampletypes.Delta), duration: (*Config).cpuDuration},
 	"heap":          {path: "heap", profileType: ingest.ProfileTypeHeap, temporality: ingest.HeapTemporality},
 	"allocs":        {path: "allocs", profileType: ingest.ProfileTypeAllocs, temporality: ingest.HeapTemporality},
 	"goroutine":     {path: "goroutine", profileType: ingest.ProfileTypeGoroutine, temporality: ingest.Always(sampletypes.Instant)},
@@ -293,6 +300,7 @@ var profileTypes = map[string]profileType{
 	"block":         {path: "block", profileType: ingest.ProfileTypeBlock, temporality: ingest.Always(sampletypes.Cumulative)},
 	"delta_heap":    {path: "delta_heap", profileType: ingest.ProfileTypeHeap, temporality: ingest.Deltas(ingest.HeapTemporality), sinceLast: true},
 	"delta_mutex":   {path: "delta_mutex", profileType: ingest.ProfileTypeMutex, temporality: ingest.Always(sampletypes.Delta), sinceLast: true},
+	"trace":         {path: "trace", profileType: ingest.ProfileTypeGoroutineTime, temporality: ingest.Always(sampletypes.Delta), duration: (*Config).traceDuration},
 	"delta_block":   {path: "delta_block", profileType: ingest.ProfileTypeBlock, temporality: ingest.Always(sampletypes.Delta), sinceLast: true},
 }
 
@@ -306,7 +314,7 @@ func profileTypeOfPath(urlPath string) profileType {
 		}
 	}
 	if last == "fgprof" {
-		return profileType{profileType: last, temporality: ingest.Always(sampletypes.Delta), takesSeconds: true}
+		return profileType{profileType: last, temporality: ingest.Always(sampletypes.Delta), duration: (*Config).cpuDuration}
 	}
 	return profileType{temporality: ingest.Always("")}
 }

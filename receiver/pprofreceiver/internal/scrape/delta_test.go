@@ -362,6 +362,7 @@ func TestTemporalityOfProfileTypes(t *testing.T) {
 		"delta_heap":    {"delta", "delta", "instant"},
 		"delta_mutex":   {"delta", "delta", ""},
 		"delta_block":   {"delta", "delta", ""},
+		"trace":         {"delta", "delta", ""},
 	} {
 		for _, deltas := range []bool{true, false} {
 			s := newSeries(t, name, func(c *Config) { c.Delta = deltas })
@@ -384,7 +385,7 @@ func TestTemporalityOfProfileTypes(t *testing.T) {
 			}
 		}
 	}
-	assert.Len(t, profileTypes, 11, "each has its row above")
+	assert.Len(t, profileTypes, 12, "each has its row above")
 	assert.False(t, profileTypeOfPath("/custom/profiles/mine").isCumulative())
 }
 

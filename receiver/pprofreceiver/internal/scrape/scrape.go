@@ -83,7 +83,7 @@ func (s *Scraper) newJob(from source) *job {
 	at, name := *from.url, targetName(from.target)
 	if from.needsSeconds() {
 		query := at.Query()
-		query.Set(secondsParameter, strconv.Itoa(int(s.config.cpuDuration()/time.Second)))
+		query.Set(secondsParameter, strconv.Itoa(int(from.of.duration(&s.config)/time.Second)))
 		at.RawQuery = query.Encode()
 	}
 	j := &job{
