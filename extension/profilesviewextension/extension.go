@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -55,11 +56,15 @@ func (v *view) Start(ctx context.Context, host component.Host) error {
 	if v.telemetry, err = newTelemetry(&v.settings, v.page); err != nil {
 		return err
 	}
-	handler := v.telemetry.measure(webui.Protect(v.page, page.IsRPC, append(v.config.AllowedHosts, v.config.host())...))
+	hosts := append(slices.Clone(v.config.AllowedHosts), v.config.host())
+	handler := v.telemetry.measure(webui.Protect(v.page, page.IsRPC, hosts...))
 	config := v.config.HTTP
 	config.CompressionAlgorithms = []string{"", "gzip"}
 	if v.server, err = config.ToServer(ctx, host.GetExtensions(), v.settings.TelemetrySettings, handler); err != nil {
 		return err
+	}
+	if config.Auth.HasValue() {
+		v.server.Handler = page.SignIn(v.server.Handler, hosts...)
 	}
 	if v.listener, err = config.ToListener(ctx); err != nil {
 		return fmt.Errorf("listening on endpoint %q: %w", config.NetAddr.Endpoint, err)

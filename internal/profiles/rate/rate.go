@@ -176,6 +176,9 @@ func settled(lines []line, from, to uint64) (first, last uint64, ok bool) {
 	return first, last, first < last
 }
 
+// Usual returns the usual distance between the intervals or snapshots of a process, in nanoseconds: shorter steps have nothing new.
+func (s *Series) Usual() uint64 { return usualOf(s.lines()) }
+
 // Step is a part of a range.
 type Step struct {
 	// Rate is the value per second of all processes, or for snapshots their sum; the mean of the time in which any of them stands.

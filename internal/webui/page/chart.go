@@ -18,9 +18,10 @@ import (
 
 // A chart has about maxBars slots, and maxLines lines of values.
 const (
-	maxBars  = 60
-	maxTicks = 5
-	maxLines = 8
+	maxBars   = 60
+	leastBars = 4
+	maxTicks  = 5
+	maxLines  = 8
 	// chartWidth and chartHeight are the coordinates of a chart. The page stretches it.
 	chartWidth  = 1000
 	chartHeight = 100
@@ -52,8 +53,16 @@ type axis struct {
 	steps    query.Steps
 }
 
-func axisOf(sel *query.Selection) *axis {
-	length := roundUp(sel.To.Sub(sel.From) / maxBars)
+// axisOf returns the axis of a range. A slot is not shorter than the usual distance of profiles of the totals, so that it has some, as long
+// as there are a few slots.
+func axisOf(sel *query.Selection, totals ...*total) *axis {
+	all, usual := sel.To.Sub(sel.From), time.Duration(0)
+	for _, t := range totals {
+		if t.series != nil {
+			usual = max(usual, min(time.Duration(t.series.Usual()), all/leastBars)) // #nosec G115 -- a part of the range
+		}
+	}
+	length := roundUp(max(all/maxBars, usual))
 	first := sel.From.Truncate(length)
 	count := int((sel.To.Sub(first) + length - 1) / length)
 	return &axis{sel.From, sel.To, query.Steps{From: first, Length: length, Count: count}}

@@ -91,6 +91,7 @@ func (p *Page) parseExplore(r *http.Request) (*params, error) {
 		return nil, err
 	}
 	params.keep(values, ownOfExplore)
+	params.SignedIn = isSignedIn(r)
 	return params, nil
 }
 
@@ -284,7 +285,7 @@ func (v *view) choose(ctx context.Context, found, base *summed) {
 
 // draw draws the chart, and lists the groups.
 func (v *view) draw(found, base *summed, room *room) error {
-	a := axisOf(v.selected)
+	a := axisOf(v.selected, v.Row.total)
 	groups, ofBase := v.groupsOf(found), map[string]*total{}
 	for _, g := range v.groupsOf(base) {
 		ofBase[g.Service] = g

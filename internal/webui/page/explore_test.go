@@ -24,10 +24,10 @@ import (
 func versions(s *site) {
 	for i := range 4 {
 		p := cpu("checkout", s.now.Add(-time.Minute), 4e9)
-		p.instance, p.label, p.function = fmt.Sprint("pod-", i), "stable", "common"
+		p.instance, p.version, p.function = fmt.Sprint("pod-", i), "stable", "common"
 		extra := p
 		if extra.function, extra.value = "slow", 1; i == 3 {
-			p.label, extra.label, extra.value = "canary", "canary", 2e9
+			p.version, extra.version, extra.value = "canary", "canary", 2e9
 		}
 		s.write(payload(s.t, p, extra))
 	}
@@ -37,15 +37,15 @@ func versions(s *site) {
 func TestSelectionsAreComparedByProcess(t *testing.T) {
 	s := newSite(t)
 	versions(s)
-	page := s.page("/?service=checkout&type=cpu&by=thread")
-	assert.Contains(t, page, `<caption>By thread</caption>`)
+	page := s.page("/?service=checkout&type=cpu&by=service.version")
+	assert.Contains(t, page, `<caption>By service.version</caption>`)
 	assert.Contains(t, page, `3 processes, 0.40 cores each`)
 	assert.Contains(t, page, `class="stepped l0"`)
 	assert.Contains(t, page, `class="stepped l1"`)
 	links := s.follow(page, `<a href="([^"]*)">Against the others</a>`)
 	require.Len(t, links, 2)
-	assert.Contains(t, links[1], "base_label=%7Bthread%21%3D%22canary%22%7D&label=thread%3Dcanary")
-	for _, path := range []string{links[1], "/?service=checkout&type=cpu&label=thread%3Dcanary&base_label=thread%3Dstable"} {
+	assert.Contains(t, links[1], "base_label=%7Bservice_version%21%3D%22canary%22%7D&label=service.version%3Dcanary")
+	for _, path := range []string{links[1], "/?service=checkout&type=cpu&label=service.version%3Dcanary&base_label=service_version%3Dstable"} {
 		page = html.UnescapeString(s.page(path))
 		assert.Contains(t, page, "+50 %", path)
 		assert.Contains(t, page, "+0.20 cores for each process: 0.60 cores, before 0.40 cores", path)
@@ -90,7 +90,7 @@ func TestChartsAreDrawnFromRoundTimes(t *testing.T) {
 		ticks = append(ticks, tick[1])
 	}
 	assert.Equal(t, []string{"0", "0.1 cores", "0.2 cores", "0.3 cores", "0.4 cores"}, ticks)
-	assert.Contains(t, page, `role="application" aria-label="cpu by 15 s, highest 0.33 cores: arrow keys move`)
+	assert.Contains(t, page, `role="application" aria-label="cpu by 1 min, highest 0.33 cores: arrow keys move`)
 }
 
 // TestLabelsAreOfferedByUse: those with a few values come before those with one, and numbers come last.
@@ -102,7 +102,7 @@ func TestLabelsAreOfferedByUse(t *testing.T) {
 		s.write(payload(t, p))
 	}
 	page := s.page("/?service=checkout")
-	thread, instance := strings.Index(page, `<option value="by=thread">`), strings.Index(page, `<option value="by=service_instance_id">`)
+	thread, instance := strings.Index(page, `<option value="by=service.version">`), strings.Index(page, `<option value="by=service_instance_id">`)
 	require.Positive(t, thread)
 	assert.Less(t, thread, instance, "IDs are numbers")
 }
@@ -111,20 +111,20 @@ func TestLabelsAreOfferedByUse(t *testing.T) {
 func TestWrongSelectionsKeepTheForm(t *testing.T) {
 	s := newSite(t)
 	versions(s)
-	page := s.page("/?service=checkout&label=thread%3Dcanry")
-	assert.Contains(t, page, `title="Remove this filter"><bdi>thread=canry</bdi>`)
+	page := s.page("/?service=checkout&label=service_version%3Dcanry")
+	assert.Contains(t, page, `title="Remove this filter"><bdi>service_version=canry</bdi>`)
 	links := s.follow(page, `<a href="([^"]*)"><bdi>canary</bdi></a>`)
 	require.Len(t, links, 1)
 	assert.Contains(t, s.page(links[0]), "0.60 cores")
-	page = s.page("/?service=checkout&label=thred%3Dcanary")
+	page = s.page("/?service=checkout&label=servce%3Dcanary")
 	assert.Contains(t, page, "Labels: ")
-	require.Len(t, s.follow(page, `<a href="([^"]*by=thread[^"]*)"><bdi>thread</bdi></a>`), 1)
+	require.Len(t, s.follow(page, `<a href="([^"]*by=service_version[^"]*)"><bdi>service_version</bdi></a>`), 1)
 	page = s.page("/?service=checkuot&type=cpu")
 	require.Len(t, s.follow(page, `Services: <a href="([^"]*)"><bdi>checkout</bdi></a>`), 1)
 
 	w := s.get("/?service=checkout&label=thread")
 	assert.Equal(t, http.StatusBadRequest, w.Code)
-	for _, text := range []string{"must be KEY=VALUE", `<bdi>thread</bdi> ×`, `<option value="service=checkout" selected>`, `<option value="thread=canary">`} {
+	for _, text := range []string{"must be KEY=VALUE", `<bdi>thread</bdi> ×`, `<option value="service=checkout" selected>`, `<option value="service_version=canary">`} {
 		assert.Contains(t, w.Body.String(), text)
 	}
 }

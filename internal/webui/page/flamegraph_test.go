@@ -179,7 +179,7 @@ func TestPagesArePrunedToTheMemoryLimit_V2(t *testing.T) {
 	assert.Contains(t, page, "function-2999")
 	assert.NotContains(t, page, "function-10\"")
 
-	s.settings.MaxMemory = 32 << 10
+	s.settings.MaxMemory = 8 << 10 // no sample fits
 	w := s.get("/?service=checkout")
 	assert.Equal(t, http.StatusUnprocessableEntity, w.Code)
 	assert.Contains(t, w.Body.String(), "select less, by service, type or time")

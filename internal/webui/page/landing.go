@@ -100,9 +100,9 @@ func (p *Page) landing(w http.ResponseWriter, r *http.Request, params *params) e
 	}
 	l.addServices(found.groups, base.groups)
 	l.paginate(params.Param("page"))
-	a := axisOf(params.selected)
 	for _, service := range l.Services {
 		for _, row := range service.Rows {
+			a := axisOf(params.selected, row.total)
 			if err := room.take(slotSize * int64(a.steps.Count)); err != nil {
 				return err
 			}

@@ -49,7 +49,7 @@ const exampleTrace = "4bf92f3577b34da6a3ce929d0e0e4736"
 // sent describes a Profile with one sample.
 type sent struct {
 	service, typ, sampleType, unit string
-	instance                       string
+	instance, version              string // of the resource
 	at                             time.Time
 	duration                       time.Duration
 	value                          int64
@@ -83,8 +83,12 @@ func payload(t testing.TB, profiles ...sent) pprofile.Profiles {
 		if p.label != "" {
 			sample.Attributes = []expand.Attribute{{Key: "thread", Value: p.label}}
 		}
+		resource := []expand.Attribute{{Key: "service.instance.id", Value: p.instance}, {Key: "service.name", Value: p.service}}
+		if p.version != "" {
+			resource = append(resource, expand.Attribute{Key: "service.version", Value: p.version})
+		}
 		expanded = append(expanded, expand.Profile{
-			Resource:   expand.Entity{Attributes: []expand.Attribute{{Key: "service.instance.id", Value: p.instance}, {Key: "service.name", Value: p.service}}},
+			Resource:   expand.Entity{Attributes: resource},
 			Scope:      expand.Entity{Attributes: []expand.Attribute{{Key: attrkey.ProfileType, Value: p.typ}}},
 			PeriodType: p.period, PeriodUnit: p.periodUnit,
 			Type: p.sampleType, Unit: p.unit, Time: uint64(p.at.UnixNano()), Duration: uint64(p.duration),
@@ -365,7 +369,7 @@ func TestOverviewSelectsAndGroupsByLabel(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(page, `<th scope="rowgroup"`), "cart has no such label")
 	assert.Contains(t, page, `<td class="number value">1.00 cores<`)
 	assert.Contains(t, page, `<td class="number base">0.20 cores<`)
-	assert.Contains(t, page, `aria-label="cpu by 15 s, highest 1.00 cores"`)
+	assert.Contains(t, page, `aria-label="cpu by 1 min, highest 1.00 cores"`)
 	assert.Contains(t, page, `<option value="thread=worker">`)
 	assert.Contains(t, page, `<option value="thread=&lt;late&gt;">`, "of a file that is being written")
 	assert.NotContains(t, page, `<option value="service_name=`)

@@ -31,6 +31,7 @@ type params struct {
 	// a start and an end.
 	selected, base *query.Selection
 	now            time.Time
+	SignedIn       bool          // the page offers to sign out
 	byDefault      time.Duration // the length of the range of a URL that states none
 }
 
