@@ -211,7 +211,7 @@ func (r *reader) do(t *testing.T, command string) {
 		if match := browser.FindStringSubmatch(command); match[1] != "" {
 			r.await(t, "http://"+match[1]+"/ui/flamegraph", r.frame)
 		} else {
-			r.await(t, "http://"+match[2]+"/flamegraph", r.frame)
+			r.await(t, "http://"+match[2]+"/", r.frame)
 		}
 		r.flameGraphs++
 		last := len(r.running) - 1

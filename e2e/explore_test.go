@@ -183,7 +183,11 @@ func TestExploreByGestures(t *testing.T) {
 	require.NoError(t, err)
 	b.open(view + "/?service=checkout&type=cpu")
 	b.do(chromedp.Click(".times summary"))
-	picked := evaluate[string](b, `document.querySelector('[name=from_at]').value`)
+	picked := ""
+	require.Eventually(t, func() bool {
+		picked = evaluate[string](b, `document.querySelector('[name=from_at]').value`)
+		return picked != ""
+	}, patience, 20*time.Millisecond)
 	zone := time.FixedZone("", 5*3600+1800)
 	local, err := time.ParseInLocation("2006-01-02T15:04:05", picked, zone)
 	require.NoError(t, err, picked)
