@@ -144,7 +144,7 @@ selected; 2 for a wrong command line. Those of diff differ.`,
 	root.PersistentFlags().StringVar(&a.maxMemory, "max-memory", "50%", "memory to use at most, a `SIZE` such as 512MiB, or a percentage of the memory of this computer")
 	root.PersistentFlags().BoolVar(&a.strict, "strict", false, "stop at the first file or record that cannot be read")
 	root.PersistentFlags().BoolVar(&a.showStats, "stats", false, "print how many bytes were read, and how many requests were sent to object stores")
-	root.AddCommand(a.ls(), a.top(), a.grew(), a.view(), a.check(), a.convert(), a.cat(), a.diff(), a.pgo())
+	root.AddCommand(a.ls(), a.top(), a.grew(), a.view(), a.mcp(), a.check(), a.convert(), a.cat(), a.diff(), a.pgo())
 	return root
 }
 

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/confignet"
+	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
@@ -37,9 +38,16 @@ type Config struct {
 	// TraceURL is the address of a trace in a tracing UI, with {trace_id} for its ID. The page of a trace links to it.
 	TraceURL string `mapstructure:"trace_url"`
 
+	// MCP serves the Model Context Protocol at /mcp, with which assistants ask questions about profiles: `mcp: {}`. Who may read
+	// the page may ask.
+	MCP configoptional.Optional[MCPConfig] `mapstructure:"mcp"`
+
 	// AllowUnauthenticated allows an endpoint that other computers reach without auth or client certificates.
 	AllowUnauthenticated bool `mapstructure:"allow_unauthenticated"`
 }
+
+// MCPConfig has no keys.
+type MCPConfig struct{}
 
 var (
 	_ confmap.Unmarshaler = (*Config)(nil)
@@ -60,6 +68,7 @@ func createDefaultConfig() component.Config {
 		HTTP:      server,
 		Directory: "./profiles",
 		MaxMemory: max(config.MemoryLimit()/10, minMemory),
+		MCP:       configoptional.Default(MCPConfig{}),
 	}
 }
 

@@ -4,6 +4,7 @@
 package profilesviewextension
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,12 +46,16 @@ type view struct {
 
 func (v *view) Start(ctx context.Context, host component.Host) error {
 	var err error
-	if v.page, err = page.New(page.Settings{
+	settings := page.Settings{
 		Directory: v.config.Directory,
 		MaxMemory: int64(v.config.MaxMemory),
 		Timeout:   v.config.HTTP.WriteTimeout * 9 / 10,
 		TraceURL:  v.config.TraceURL,
-	}); err != nil {
+	}
+	if v.config.MCP.HasValue() {
+		settings.MCP = cmp.Or(v.settings.BuildInfo.Version, "unknown")
+	}
+	if v.page, err = page.New(settings); err != nil {
 		return err
 	}
 	if v.telemetry, err = newTelemetry(&v.settings, v.page); err != nil {

@@ -23,7 +23,7 @@ import (
 var layers = [][]string{
 	{"internal/ingest/budget", "internal/component/panics", "internal/config", "internal/profiles/attrkey", "internal/profiles/sampletypes", "internal/profiles/processes", "internal/profiles/rate", "internal/profiles/timing", "internal/profiles/wire", "internal/component/httpguard", "internal/store/regularfile", "internal/symbolize/symbols", "internal/component/repeatlog"},
 	{"internal/profiles/dictionary", "internal/profiles/labels", "internal/webui", "internal/profiles/merge", "translator/foldedtranslator", "translator/pproftranslator", "translator/jfrtranslator", "translator/perfscripttranslator", "translator/gotracetranslator"},
-	{"internal/store", "internal/ingest", "internal/archive", "internal/query", "internal/symbolize", "internal/webui/catalog", "internal/webui/queryapi", "internal/webui/page"},
+	{"internal/store", "internal/ingest", "internal/archive", "internal/query", "internal/symbolize", "internal/webui/catalog", "internal/webui/queryapi", "internal/webui/mcptools", "internal/webui/page"},
 	slices.Concat(components, commands),
 }
 

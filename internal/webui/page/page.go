@@ -35,6 +35,8 @@ type Settings struct {
 	Timeout time.Duration
 	// TraceURL is the template of the URL of a trace, with TraceIDInURL in it, or "".
 	TraceURL string
+	// MCP, unless it is "", is the version that the Model Context Protocol is served with.
+	MCP string
 }
 
 // Page serves all paths.
@@ -92,6 +94,9 @@ func New(settings Settings) (*Page, error) {
 		p.mux.Handle(path, p.rpc(method))
 	}
 	p.mux.HandleFunc(queryapi.Prefix, queryapi.WriteUnserved)
+	if settings.MCP != "" {
+		p.mux.Handle(mcpPath, p.mcp(settings.MCP))
+	}
 	return p, nil
 }
 

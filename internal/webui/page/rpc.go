@@ -16,8 +16,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui/queryapi"
 )
 
-// IsRPC reports whether a request is one of the query API, whose method is POST.
-func IsRPC(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, queryapi.Prefix) }
+// IsRPC reports whether a request is one of the query API or of the Model Context Protocol, whose method is POST.
+func IsRPC(r *http.Request) bool {
+	return strings.HasPrefix(r.URL.Path, queryapi.Prefix) || r.URL.Path == mcpPath
+}
 
 // rpc makes a handler of a method of the query API, which runs as the queries of pages do.
 func (p *Page) rpc(method http.Handler) http.Handler {
