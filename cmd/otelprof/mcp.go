@@ -20,7 +20,7 @@ import (
 func (a *app) mcp() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "mcp PATH...",
-		Short: "Answer questions of an assistant about profiles, on standard input and output",
+		Short: "Answer questions of an assistant about profiles",
 		Long: `Serve the Model Context Protocol on standard input and output, for an assistant
 that starts this command. Its tools list services and types, top functions and
 their callers, differences, values over time, what grew most, and the spans of a
@@ -28,10 +28,9 @@ trace. Each answer says how many samples it rests on, how much of the time was
 profiled and how uncertain it is. Nothing is written.
 
 Names and messages of the answers come from the profiles. They are data, cut and
-escaped, but an assistant reads them: show it no profiles of those whom you would
-not let write to it.`,
-		Example: `  otelprof mcp ./profiles
-  claude mcp add profiles -- otelprof mcp /var/lib/otelcol/profiles`,
+escaped, but an assistant reads them: show it no profiles of senders whom you
+would not let write to it.`,
+		Example: `  otelprof mcp ./profiles`,
 		Args: paths,
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
