@@ -81,7 +81,7 @@ type topTable struct {
 
 // write writes the table. That of a comparison has rates, the other one sums.
 func (t *topTable) write(w io.Writer, isComparison bool) error {
-	rows, omitted := t.important()
+	rows, omitted := t.important(isComparison)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	line := func(function string, cells ...string) {
 		_, _ = fmt.Fprintln(table, strings.Join(cells, "\t")+"\t  "+function) // Flush returns the error
@@ -92,7 +92,7 @@ func (t *topTable) write(w io.Writer, isComparison bool) error {
 			f, words := &rows[i], webui.Words{SampleType: t.Type, Unit: t.Unit}
 			words.Snapshots = t.Basis != query.Rates
 			note := ""
-			if t.isNoise(f) {
+			if f.SelfNoise && f.Noise {
 				note = "noise"
 			}
 			line(cell(f.Function), cell(words.Change(f.SelfChange())), cell(words.Write(f.Base.Self)), cell(words.Write(f.New.Self)),
@@ -110,15 +110,12 @@ func (t *topTable) write(w io.Writer, isComparison bool) error {
 	if err := table.Flush(); err != nil || omitted == 0 {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%s with less left out\n", webui.Count(omitted, "function"))
-	return err
-}
-
-func (t *topTable) isNoise(f *query.FunctionChange) bool {
-	if t.cumulative {
-		return f.Noise
+	of := "with less"
+	if isComparison {
+		of = "that changed less"
 	}
-	return f.SelfNoise
+	_, err := fmt.Fprintf(w, "%s %s left out\n", webui.Count(omitted, "function"), of)
+	return err
 }
 
 // part writes a part of a total in percent.
@@ -130,14 +127,20 @@ func part(v, total float64) string {
 }
 
 // important returns the functions to print, in their order, and how many are left out: by default those that have less than 0.5 % of the
-// total, as in pprof.
-func (t *topTable) important() (rows []query.FunctionChange, omitted int) {
+// total, as in pprof, and of a comparison those that changed by less.
+func (t *topTable) important(isComparison bool) (rows []query.FunctionChange, omitted int) {
 	const part = 0.005
-	least := max(part*math.Abs(t.Base.Value()), math.Floor(part*t.New.Size)*t.New.Scale)
-	for _, f := range t.functions {
-		if t.most > 0 || max(math.Abs(f.New.Total), math.Abs(f.Base.Total)) >= least {
-			rows = append(rows, f)
+	least := math.Floor(part*t.New.Size) * t.New.Scale
+	if isComparison {
+		least = part * max(math.Abs(t.Base.Value()), math.Abs(t.New.Value()))
+	}
+	for i := range t.functions {
+		f := &t.functions[i]
+		size := max(change(f, false), change(f, true))
+		if isComparison && size == 0 || t.most == 0 && size < least {
+			continue
 		}
+		rows = append(rows, *f)
 	}
 	slices.SortStableFunc(rows, func(a, b query.FunctionChange) int {
 		flat, cum := cmp.Compare(change(&b, false), change(&a, false)), cmp.Compare(change(&b, true), change(&a, true))
