@@ -9,7 +9,10 @@
 // [Source.Merge] sums the selected Profiles. Values of intervals, such as CPU time, are summed. Of
 // snapshots, such as the heap in use, and of cumulative profiles the last one of each resource
 // counts, and these are summed. [sampletypes.IsSnapshot] tells them apart. [Result.Pprof] makes one pprof of
-// the result, and [Difference] subtracts another one.
+// the result.
+//
+// [Compare] compares two selections: rates of intervals, and snapshots of living processes, of functions, too. [Source.Growths]
+// compares the end of a range with its start. Nothing else compares anything.
 //
 // [Source.List] returns totals by service and type, by the same rules.
 package query
