@@ -65,7 +65,7 @@ type Record struct {
 	Number   int   // from 1
 	Offset   int64 // where it starts in the file, or -1
 	Encoding Encoding
-	// Data is valid until the next record is read. A chunk of a recording, and a slice of an execution trace, have none.
+	// Data is valid until the next record is read. A part of a recording, trace or perf script has none.
 	Data []byte
 
 	options *Options

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -115,6 +116,8 @@ func TestRecordsReadsPprofAndText(t *testing.T) {
 		"words":        legacyCPUProfile(),
 		"JFR":          recording().Bytes(),
 		"JFR, gzipped": profiletest.Gzip(t, recording().Bytes()),
+		"perf script":  []byte(script),
+		"script, gzip": profiletest.Gzip(t, []byte(script)),
 		"trace":        profiletest.GoTrace(t),
 		"trace, zstd":  profiletest.Zstd(t, profiletest.GoTrace(t)),
 	} {
@@ -125,6 +128,34 @@ func TestRecordsReadsPprofAndText(t *testing.T) {
 			assert.Positive(t, got[0].SampleCount())
 		})
 	}
+}
+
+// script is the output of perf script, with a sample.
+const script = "# ========\n# captured on    : Thu\n# ========\n#\nmy prog  26019/26020 52414.329088: cpu-clock:\n\t55 main (/bin/prog)\n\n"
+
+// The time of the file is that of the last sample, and a large text is several records.
+func TestRecordsReadsPerfScriptPartByPart(t *testing.T) {
+	var text strings.Builder
+	for i := 0; text.Len() < 10<<20; i++ {
+		fmt.Fprintf(&text, "prog %d 100.%06d: cycles:\n\t55 main (/bin/prog)\n\n", i%7, i)
+	}
+	path := write(t, "any.name", []byte(text.String()))
+	modified := time.Unix(1_700_000_000, 0)
+	require.NoError(t, os.Chtimes(path, modified, modified))
+	got, failed := read(t, path)
+	require.Empty(t, failed)
+	require.Greater(t, len(got), 1)
+	sum := int64(0)
+	for _, pd := range got {
+		for _, p := range profiletest.Expand(t, pd) {
+			for _, s := range p.Samples {
+				sum += s.Sum.Int64()
+			}
+		}
+	}
+	assert.EqualValues(t, strings.Count(text.String(), "cycles"), sum)
+	last := profiletest.Expand(t, got[len(got)-1])[0]
+	assert.EqualValues(t, modified.UnixNano(), last.Time+last.Duration-1)
 }
 
 // legacyCPUProfile has one sample.
@@ -195,16 +226,13 @@ func TestRecordsRejectsOtherFilesWithAReason(t *testing.T) {
 		"FLR\x00\x00\x02\x00\x00":                  "FILE: record 1 at byte 0: jfr: chunk 1, byte 0: the header has 8 of 68 bytes",
 		`{"a":` + strings.Repeat("[", 20_000):      "FILE: record 1 at byte 0: lists in attribute values nest deeper than 64 levels",
 		"{\n" + strings.Repeat(`"a":[`, 20_000):    "FILE: lists in attribute values nest deeper than 64 levels",
-		"hello\n":                                  `FILE: is not a profile: must be OTLP protobuf, OTLP/JSON, pprof, JFR, an execution trace of Go or folded stacks, maybe compressed by gzip or zstd, and starts with "hello`,
+		"hello\n":                                  `FILE: is not a profile: must be OTLP protobuf, OTLP/JSON, pprof, JFR, an execution trace of Go, the output of perf script or folded stacks, maybe compressed by gzip or zstd, and starts with "hello`,
 		"<html>\n</html>\n":                        "FILE: is not a profile: looks like a page in HTML; want a pprof profile",
 		"heap_v2/524288\n  t*: 1: 2 [0: 0]\n":      "FILE: is not a profile: looks like a heap profile of jemalloc (`jeprof --collapsed` makes folded stacks of it); want",
-		"PERFILE2\x68\x00\x00\x00\x00\x00\x00\x00": "FILE: is not a profile: looks like the data of perf record (`perf script | inferno-collapse-perf` makes folded stacks of it); want",
+		"PERFILE2\x68\x00\x00\x00\x00\x00\x00\x00": "FILE: is not a profile: looks like the data of perf record (`perf script --header` prints what is accepted); want",
 		"\xff\xfea\x00 \x001\x00\n\x00":            "FILE: is not a profile: is text in UTF-16, as > of Windows PowerShell writes it",
-		"# ========\n# captured on    : Thu\n":     "FILE: is not a profile: looks like the output of perf script (`inferno-collapse-perf` makes folded stacks of it); want",
-		"swapper     0 [000] 158665.570607:          1 cycles: \n\tffffffff8105443a native_write_msr_safe ([kernel.kallsyms])\n\n": "FILE: is not a profile: looks like the output of perf script",
-		"my prog  26019/26020 52414.329088: cpu-clock:\n":                                                                          "FILE: is not a profile: looks like the output of perf script",
-		`{"exporter": "py-spy@0.3.14", "$schema": "https://www.speedscope.app/file-format-schema.json", "profiles": []}`:           "FILE: record 1 at byte 0: is not a profile: looks like a file of speedscope; want",
-		"{\n  \"$schema\" : \"https://www.speedscope.app/file-format-schema.json\"\n}\n":                                           "FILE: record 1 at byte 0: is not a profile: looks like a file of speedscope",
+		`{"exporter": "py-spy@0.3.14", "$schema": "https://www.speedscope.app/file-format-schema.json", "profiles": []}`: "FILE: record 1 at byte 0: is not a profile: looks like a file of speedscope; want",
+		"{\n  \"$schema\" : \"https://www.speedscope.app/file-format-schema.json\"\n}\n":                                 "FILE: record 1 at byte 0: is not a profile: looks like a file of speedscope",
 		"main;a 3 5\nmain;b 4 9\n":    "FILE: record 1 at byte 0: each line has two values, as difffolded.pl writes them",
 		"\x7fELF\x02\x01\x01\x00\x00": `FILE: is not a profile: must be`,
 		`{"traceEvents": [1]}` + "\n": "FILE: record 1 at byte 0: is not a profile: looks like a trace of Chrome; want",

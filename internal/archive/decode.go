@@ -49,7 +49,7 @@ func (r *Record) decode() (pprofile.Profiles, error) {
 		return pd, err
 	case Pprof, legacyPprof:
 		return r.decodePprof()
-	case JFR, GoTrace:
+	case JFR, GoTrace, Script:
 		return r.translated, nil
 	default:
 		return (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(r.Data)

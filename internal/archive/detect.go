@@ -20,6 +20,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/gotracetranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/perfscripttranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -33,6 +34,7 @@ const (
 	Folded    Encoding = "folded"
 	JFR       Encoding = "jfr"
 	GoTrace   Encoding = "go trace" // an execution trace
+	Script    Encoding = "perf script"
 	// legacyPprof is a format of pprof from before protobuf.
 	legacyPprof Encoding = "legacy pprof"
 )
@@ -101,6 +103,8 @@ func detect(head []byte, size int64) (layout, Encoding, error) {
 		return single, JFR, nil
 	case gotracetranslator.IsTrace(head):
 		return single, GoTrace, nil
+	case perfscripttranslator.IsScript(head):
+		return single, Script, nil
 	case bytes.HasPrefix(first, []byte("{")):
 		if line, _, found := bytes.Cut(first, []byte("\n")); found && !json.Valid(line) {
 			return single, OTLPJSON, nil // indented
@@ -158,7 +162,7 @@ func unknown(data []byte) error {
 	if known := pproftranslator.Lookalike(data); known != nil {
 		return fmt.Errorf("is not a profile: %w", known)
 	}
-	return fmt.Errorf("is not a profile: must be OTLP protobuf, OTLP/JSON, pprof, JFR, an execution trace of Go or folded stacks, maybe compressed by gzip or zstd, and starts with %q",
+	return fmt.Errorf("is not a profile: must be OTLP protobuf, OTLP/JSON, pprof, JFR, an execution trace of Go, the output of perf script or folded stacks, maybe compressed by gzip or zstd, and starts with %q",
 		data[:min(len(data), 16)])
 }
 

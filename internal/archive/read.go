@@ -19,6 +19,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/gotracetranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/perfscripttranslator"
 )
 
 // Records yields the records of a file, and an *Error for each part of it that cannot be read.
@@ -152,6 +153,8 @@ func (r *recordReader) readDecompressed(content *bufio.Reader, compression compr
 		return r.readChunks(r.file, r.size)
 	case encoding == GoTrace && plain && r.isRegular():
 		return r.readSlices(r.file, r.size)
+	case encoding == Script && plain && r.isRegular():
+		return r.readScript(r.file, r.size)
 	case found == single:
 		return r.readSingle(content, encoding)
 	case found == prefixed && r.isRegular() && compression == compressedByZstd && r.hasRecord():
@@ -230,6 +233,8 @@ func (r *recordReader) readSingle(content io.Reader, encoding Encoding) error {
 		return r.readChunks(bytes.NewReader(data), int64(len(data)))
 	case encoding == GoTrace:
 		return r.readSlices(bytes.NewReader(data), int64(len(data)))
+	case encoding == Script:
+		return r.readScript(bytes.NewReader(data), int64(len(data)))
 	case encoding == OTLPJSON && isTooDeep(data):
 		return wire.ErrTooDeep
 	case encoding == OTLPJSON && !json.Valid(data):
@@ -291,6 +296,30 @@ func (r *recordReader) readSlices(from io.ReaderAt, size int64) error {
 			continue
 		}
 		r.emit(Record{Encoding: GoTrace, Offset: -1, translated: pd, size: int64(report.Bytes)})
+	}
+	return nil
+}
+
+// readScript reads the output of perf script. Each part is a record.
+func (r *recordReader) readScript(from io.ReaderAt, size int64) error {
+	var u perfscripttranslator.Unmarshaler
+	if modified := r.file.modified; !modified.IsZero() {
+		u.End = uint64(max(modified.UnixNano(), 0))
+	}
+	parts := u.NewReader(from, size)
+	for !r.ended {
+		pd, report, err := parts.Next(r.options.maxDecoded(), nil)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if tooLarge, ok := errors.AsType[*perfscripttranslator.LimitError](err); ok {
+			err = fmt.Errorf("%w: %s", tooLarge, r.options.raise())
+		}
+		if err != nil {
+			r.fail(-1, err)
+			continue
+		}
+		r.emit(Record{Encoding: Script, Offset: -1, translated: pd, size: int64(report.Bytes)})
 	}
 	return nil
 }

@@ -51,6 +51,8 @@ type Result struct {
 
 	damage       error // of the rest of an execution trace
 	droppedNames int   // tasks and regions of an execution trace
+	otherLines   int   // of the output of perf script
+	unpaired     int   // switches of threads there
 }
 
 // fields say in the log which payload it is.

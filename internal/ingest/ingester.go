@@ -27,7 +27,7 @@ import (
 
 // Payload is one message and its client's information about it; a request can carry several.
 type Payload struct {
-	Data     []byte      // a pprof, a recording of a JVM, an execution trace of Go or folded stacks; may be compressed
+	Data     []byte      // a pprof, a recording of a JVM, an execution trace of Go, the output of perf script or folded stacks; may be compressed
 	Parts    *Parts      // of a file, in place of Data: the next one is the payload; nil if there are none
 	Resource pcommon.Map // attributes that override those found in Data
 
@@ -189,6 +189,7 @@ func (in *Ingester) Pass(ctx context.Context, r *Result) error {
 		{"invalid_utf8", r.report.InvalidStrings}, {"negative_time", r.report.NegativeTimes},
 		{"saturated_value", r.report.SaturatedValues}, {"timestamp_outside", r.outside},
 		{"damaged_trace", damaged}, {"dropped_name", r.droppedNames},
+		{"other_line", r.otherLines}, {"unpaired_switch", r.unpaired},
 	} {
 		if repair.count > 0 {
 			metrics.Repairs.Add(ctx, int64(repair.count), metrics.Attributes, metric.WithAttributes(attribute.String("repair", repair.name)))

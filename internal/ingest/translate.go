@@ -10,15 +10,16 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/gotracetranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/perfscripttranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
-// About how many bytes of memory a byte of a recording, trace or of folded stacks takes at first, and what each takes besides. If
-// it is more, they take more on the way.
+// About how many bytes of memory a byte of a recording, of a trace or perf script, or of folded stacks takes at first, and what
+// each takes besides. If it is more, they take more on the way.
 const (
 	recordingWork = 16
 	traceWork     = 8
-	sliceBytes    = 1 << 20 // of a file that are in memory for a slice of a trace
+	partBytes     = 1 << 20 // of a file that are in memory for a slice of a trace, or a part of a text
 	foldedWork    = 64
 	minWork       = 1 << 20
 )
@@ -31,12 +32,15 @@ const (
 	formatLegacy        // pprof from before protobuf
 	formatJFR           // a recording, or chunks of one in a file
 	formatFolded
-	formatTrace // of Go, or slices of one in a file
+	formatTrace  // of Go, or slices of one in a file
+	formatScript // the output of perf script, or parts of it in a file
 )
 
 // formatOf returns the format of a decompressed payload.
 func (in *Ingester) formatOf(p *Payload) format {
 	switch {
+	case p.Parts != nil && p.Parts.script != nil, p.Parts == nil && perfscripttranslator.IsScript(p.Data):
+		return formatScript // also if a client takes it for folded stacks
 	case p.Folded != nil:
 		return formatFolded
 	case p.Parts != nil && p.Parts.slices != nil, gotracetranslator.IsTrace(p.Data):
@@ -56,14 +60,14 @@ func (in *Ingester) estimate(r *Result, left int64) {
 	most := max(left, minWork)
 	if parts := r.payload.Parts; parts != nil {
 		size = min(parts.size, int64(in.limit()))
-		if parts.slices != nil {
-			size = min(size, sliceBytes)
+		if parts.chunks == nil {
+			size = min(size, partBytes)
 		}
 	}
 	switch r.format {
 	case formatJFR:
 		r.result = min(recordingWork*size+minWork, most)
-	case formatTrace:
+	case formatTrace, formatScript:
 		r.result = min(traceWork*size+minWork, most)
 	case formatFolded:
 		r.result = min(foldedWork*size+minWork, most)
@@ -103,6 +107,8 @@ func (in *Ingester) translate(r *Result, seen occurrences) (err error) {
 		err = in.translateJFR(r)
 	case formatTrace:
 		err = translateTrace(r)
+	case formatScript:
+		err = translateScript(r)
 	case formatFolded:
 		err = translateFolded(r)
 	case formatLegacy:

@@ -631,8 +631,8 @@ func TestCurlWithoutBinaryGetsAHint(t *testing.T) {
 	assert.Equal(t, http.StatusBadRequest, joined.status, "stacks of several lines are no frames")
 	assert.Contains(t, joined.body, hint)
 	assert.Less(t, b.post(folded, []byte("main;a 3"), "Content-Type", form).status, 300)
-	perf := b.post(folded, []byte("prog 12/12 100.123456: cpu-clock:pppH:\n\t55 main (/bin/prog)\n"), "Content-Type", form)
+	perf := b.post("/v1/pprof", []byte("PERFILE2\nmain\n"), "Content-Type", form)
 	assert.Equal(t, http.StatusBadRequest, perf.status)
-	assert.Contains(t, perf.body, "looks like the output of perf script")
+	assert.Contains(t, perf.body, "looks like the data of perf record")
 	assert.NotContains(t, perf.body, hint, "a body with line breaks is complete")
 }

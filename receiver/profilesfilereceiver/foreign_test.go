@@ -99,6 +99,8 @@ func jfrChunk(start int64) *jfrwriter.Chunk {
 	return c
 }
 
+const perfScript = "a 1 100.000000: cycles:\n\t1 f (/bin/a)\n\na 1 100.000001: cycles:\n\t1 f (/bin/a)\n\n"
+
 // Each format gets the service of its path, and profile IDs, which are the same when the file is read again.
 func TestFilesOfOtherFormats_R17(t *testing.T) {
 	dir, rejected := t.TempDir(), t.TempDir()
@@ -113,6 +115,8 @@ func TestFilesOfOtherFormats_R17(t *testing.T) {
 		"javagz/a.jfr.gz":   profiletest.Gzip(t, append(jfrChunk(1).Bytes(), jfrChunk(2).Bytes()...)),
 		"trace/a.trace":     profiletest.GoTrace(t),
 		"tracegz/a.gz":      profiletest.Gzip(t, profiletest.GoTrace(t)),
+		"perf/a.txt":        []byte(perfScript),
+		"perfgz/a.txt.gz":   profiletest.Gzip(t, []byte(perfScript)),
 		"text/a.log":        []byte("no profile\x01"),
 		"otlp/of-others.pb": message(t, 1),
 	} {
@@ -129,8 +133,9 @@ func TestFilesOfOtherFormats_R17(t *testing.T) {
 		assert.Equal(t, value, got[service+"  samples"], service)
 	}
 	assert.Equal(t, "3 4", got["folded  samples"])
-	assert.Equal(t, map[string]int64{"success": 10, "damaged": 1}, r.counts("files"))
-	assert.Equal(t, int64(11), r.counts("records")["accepted"], "2 chunks, and each other file is a record")
+	assert.Equal(t, "2", got["perf cycles samples"])
+	assert.Equal(t, map[string]int64{"success": 12, "damaged": 1}, r.counts("files"))
+	assert.Equal(t, int64(13), r.counts("records")["accepted"], "2 chunks, and each other file is a record")
 	for key, sum := range got {
 		service, rest, _ := strings.Cut(key, " ")
 		switch service {

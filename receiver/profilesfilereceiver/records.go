@@ -11,6 +11,7 @@ import (
 	"iter"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -79,7 +80,7 @@ func (r *fileReceiver) storedRecords(f *openFile) iter.Seq2[*archive.Record, err
 func (r *fileReceiver) foreignRecords(ctx context.Context, f *openFile) iter.Seq2[*archive.Record, error] {
 	return func(yield func(*archive.Record, error) bool) {
 		for record, err := range r.archive.RecordsOf(f.opened, f.Path) {
-			if err == nil && (record.Encoding == archive.JFR || record.Encoding == archive.GoTrace) { // compressed as a whole
+			if err == nil && slices.Contains([]archive.Encoding{archive.JFR, archive.GoTrace, archive.Script}, record.Encoding) { // compressed as a whole
 				yield(r.wholeFile(ctx, f))
 				return
 			}
@@ -98,7 +99,7 @@ func (r *fileReceiver) foreignRecords(ctx context.Context, f *openFile) iter.Seq
 	}
 }
 
-// wholeFile returns a compressed recording or execution trace as one record.
+// wholeFile returns a compressed recording, execution trace or output of perf script as one record.
 func (r *fileReceiver) wholeFile(ctx context.Context, f *openFile) (*archive.Record, error) {
 	payload := r.payload(f)
 	if f.Size > r.archive.MaxRecord {

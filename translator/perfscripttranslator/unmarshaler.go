@@ -49,7 +49,7 @@ type Unmarshaler struct {
 	// End is when the last sample was taken, in nanoseconds since the epoch, if the text does not say. Without it, times are those
 	// of perf's clock.
 	End uint64
-	// PartSize is about how many bytes of text a part has. Default: 16 MiB.
+	// PartSize is about how many bytes of text a part has. Default: 4 MiB.
 	PartSize int64
 }
 
@@ -78,8 +78,8 @@ func (e *LimitError) Error() string {
 }
 
 const (
-	defaultMemory   = 1 << 30  // bytes
-	defaultPartSize = 16 << 20 // bytes
+	defaultMemory   = 1 << 30 // bytes
+	defaultPartSize = 4 << 20 // bytes; what a part becomes takes about as many
 )
 
 // UnmarshalProfiles translates buf as one part. The error is or wraps a *LimitError if buf exceeds a limit.

@@ -38,8 +38,7 @@ var (
 	foreign = []format{
 		{notPprof("a list of goroutines (?debug=2)"), regexp.MustCompile(`^goroutine \d+ `)},
 		{notPprof("a heap profile of jemalloc (`jeprof --collapsed` makes folded stacks of it)"), regexp.MustCompile(`^heap_v2/`)},
-		{notPprof("the output of perf script (`inferno-collapse-perf` makes folded stacks of it)"), regexp.MustCompile(`^(# ========\n# captured on|\s*\S[^\n;]*\s-?\d+(/-?\d+)?\s+(\[\d+\]\s+)?\d+\.\d{6,9}:\s)`)},
-		{notPprof("the data of perf record (`perf script | inferno-collapse-perf` makes folded stacks of it)"), regexp.MustCompile(`^PERFILE2`)},
+		{notPprof("the data of perf record (`perf script --header` prints what is accepted)"), regexp.MustCompile(`^PERFILE2`)},
 		{notPprof("a file of speedscope"), regexp.MustCompile(`^\s*\{[^\x00]*"\$schema"\s*:\s*"https://www\.speedscope\.app/`)},
 		{notPprof("a CPU profile of V8 (.cpuprofile; speedscope shows it, and the package @datadog/pprof of npm records pprof)"), regexp.MustCompile(`^\s*\{[^\x00]*"nodes"\s*:\s*\[\s*\{[^\x00]*"callFrame"`)},
 		{notPprof("a heap profile of V8 (.heapprofile; the package @datadog/pprof of npm records pprof)"), regexp.MustCompile(`^\s*\{\s*"head"\s*:\s*\{[^\x00]*"callFrame"`)},

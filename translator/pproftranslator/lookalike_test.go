@@ -35,7 +35,6 @@ func TestErrorsSayWhatIsNoPprof(t *testing.T) {
 		"folded stacks":    {"main;work 10\nmain 1\n", "looks like folded stacks (push them to /ingest with format=folded); want"},
 		"jemalloc":         {"heap_v2/524288\n  t*: 1: 2 [0: 0]\n", "looks like a heap profile of jemalloc (`jeprof --collapsed` makes folded stacks of it); want"},
 		"fractions":        {"main;work 10.5\nmain 1\n", "looks like folded stacks (push them to /ingest with format=folded); want"},
-		"perf script":      {"swapper     0 [000] 158665.570607:          1 cycles: \n", "looks like the output of perf script (`inferno-collapse-perf` makes folded stacks of it); want"},
 		"speedscope":       {`{"version":"1","$schema":"https://www.speedscope.app/file-format-schema.json"`, "looks like a file of speedscope; want"},
 		"UTF-16":           {"\xff\xfeh\x00i\x00", "is text in UTF-16, as > of Windows PowerShell writes it"},
 		"OTLP/JSON":        {`{"resourceProfiles":[]}`, "looks like OTLP; want a pprof profile"},
