@@ -28,7 +28,7 @@ var ErrEmpty = errors.New("no profiles match the selection")
 const windowShare = 4
 
 // Merge returns the sum of the selected Profiles, with a ResourceProfiles for each resource or, if total is
-// set, for each service: intervals of its resources are summed. The error is ErrEmpty if nothing is
+// set, for each service: intervals of its resources are summed, and timestamps dropped. The error is ErrEmpty if nothing is
 // selected. A sum beyond int64 is an error, too. Scopes of snapshots lose their version.
 func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (result *Result, err error) {
 	err = Repeat(func() error {
@@ -53,7 +53,10 @@ func (s *Source) MergeTimed(ctx context.Context, sel *Selection) (result *Result
 
 // merge also collects the times of processes, unless times is nil.
 func (s *Source) merge(ctx context.Context, sel *Selection, total bool, times *SeriesCollector) (*Result, error) {
-	options := &merge.Options{Snapshots: merge.SnapshotsLatest, SnapshotSampleTypes: sampletypes.SnapshotSampleTypes}
+	options := &merge.Options{
+		Snapshots: merge.SnapshotsLatest, SnapshotSampleTypes: sampletypes.SnapshotSampleTypes,
+		DropTimestamps: total, // which would make a sample of each in a pprof
+	}
 	window, limit := merge.NewWindow(options), s.Options.MaxMemory/windowShare
 	payloads := make(chan *merge.Payload) // one is decoded while the one before it is merged
 	group, ctx := errgroup.WithContext(ctx)

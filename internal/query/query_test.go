@@ -165,6 +165,23 @@ func TestSamplesAreSelectedByTimestamp(t *testing.T) {
 	assert.Equal(t, uint64(6e9), merged.DurationNano())
 }
 
+// In a pprof each timestamp is a sample of its own. Nothing that shows a total shows them.
+func TestATotalHasNoTimestamps(t *testing.T) {
+	p := cpu(0, 3)
+	p.timestamps = []int{0, 3, 5, 9}
+	s := source(t, payload(t, p), payload(t, p))
+	assert.Equal(t, map[string]int64{"cpu": 24}, sums(t, s, query.Selection{}))
+	total, err := pprofOf(t, s, query.Selection{})
+	require.NoError(t, err)
+	require.Len(t, total.Sample, 1)
+	assert.Equal(t, []int64{24}, total.Sample[0].Value)
+	each, err := s.Merge(t.Context(), &query.Selection{}, false)
+	require.NoError(t, err)
+	kept, err := each.Pprof(t.Context())
+	require.NoError(t, err)
+	assert.Len(t, kept.Sample, 8)
+}
+
 func TestIntervalsAreSummed(t *testing.T) {
 	other := cpu(10, 4)
 	other.pod = "b"
