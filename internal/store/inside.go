@@ -4,8 +4,7 @@
 package store
 
 import (
-	"os"
-	"path"
+	"context"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,16 +17,14 @@ import (
 // group, year, month, day or hour. Without the rest of the store, the files that a compacted file was made of would count beside it.
 func RootOf(directory string) (root, inside string) {
 	root = directory
-	var date []string
-	for len(date) < layout.HourDepth && layout.IsChild(1, filepath.Base(root)) {
-		root, date = filepath.Dir(root), append(date, filepath.Base(root))
+	for n := 1; n < layout.HourDepth && layout.IsChild(n, filepath.Base(root)); n++ {
+		root = filepath.Dir(root)
 	}
-	if !layout.IsYear(filepath.Base(root)) {
-		root, date = directory, nil
+	if layout.IsYear(filepath.Base(root)) {
+		root = filepath.Dir(root)
 	} else {
-		root, date = filepath.Dir(root), append(date, filepath.Base(root))
+		root = directory
 	}
-	slices.Reverse(date)
 	above := root
 	for layout.IsGroupDir(filepath.Base(above)) {
 		above = filepath.Dir(above)
@@ -36,16 +33,16 @@ func RootOf(directory string) (root, inside string) {
 		}
 	}
 	relative, err := filepath.Rel(root, directory)
-	if inside = filepath.ToSlash(relative); err != nil || inside == "." || !hasFiles(root, inside, len(date)) {
+	if inside = filepath.ToSlash(relative); err != nil || inside == "." || !hasFiles(root, inside) {
 		return directory, ""
 	}
 	return root, inside
 }
 
-// part is a part of a store: the partitions of a group, and of groups in it, that start in a time range.
+// part is a part of a store: a group and the groups in it, or the partitions of a group that start in a time range.
 type part struct {
 	group    string
-	from, to time.Time // zero if it has all partitions
+	from, to time.Time // zero without a range
 }
 
 type parts []part
@@ -64,7 +61,10 @@ func partsOf(inside []string) (all parts) {
 
 func (ps parts) has(f *layout.File) bool {
 	return len(ps) == 0 || slices.ContainsFunc(ps, func(p part) bool {
-		return isBelow(f.Group, p.group) && (p.to.IsZero() || !f.Partition.Before(p.from) && f.Partition.Before(p.to))
+		if p.to.IsZero() {
+			return isBelow(f.Group, p.group)
+		}
+		return f.Group == p.group && !f.Partition.Before(p.from) && f.Partition.Before(p.to)
 	})
 }
 
@@ -99,7 +99,7 @@ func isBelow(group, other string) bool {
 }
 
 // HasFiles reports whether a directory has a file that a Writer or Compactor wrote into it. It looks no further than to the first one.
-func HasFiles(directory string) bool { return hasFiles(directory, "", 0) }
+func HasFiles(directory string) bool { return hasFiles(directory, "") }
 
 // IsOwnDirectory reports whether a directory of this name, in that of a Store, is one of groups and partitions, or of files that do not count.
 // Files of others may be beside it.
@@ -114,26 +114,21 @@ func IsPartition(inside string) bool {
 	return len(date) > 0
 }
 
-// hasFiles reports whether a directory below root has files. Its path has so many elements of a date.
-func hasFiles(root, name string, dated int) bool {
-	entries, _ := os.ReadDir(filepath.Join(root, filepath.FromSlash(name))) // what cannot be listed is reported by Live
-	dir, mayHaveFiles := layout.ParseDir(name)
-	for _, entry := range entries {
-		if mayHaveFiles && entry.Type().IsRegular() {
-			if _, ok := dir.Parse(entry.Name()); ok {
-				return true
-			}
-		}
-		if !entry.IsDir() || !layout.IsChild(dated, entry.Name()) {
-			continue
-		}
-		inner := dated
-		if dated > 0 || layout.IsYear(entry.Name()) {
-			inner++
-		}
-		if hasFiles(root, path.Join(name, entry.Name()), inner) {
-			return true
-		}
+// hasFiles reports whether a store has files in a directory inside of it; "" is all of it.
+func hasFiles(root, inside string) (found bool) {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	var in parts
+	if inside != "" {
+		in = partsOf([]string{inside})
 	}
-	return false
+	since, accepts, selects := in.narrow(time.Time{}, func(string) bool { return true }, func(f *layout.File) bool {
+		if in.has(f) {
+			found = true
+			stop()
+		}
+		return false
+	})
+	_, _ = (&local{root: root}).list(ctx, since, accepts, selects, nil) // what cannot be listed is reported by Live
+	return found
 }

@@ -80,6 +80,15 @@ func TestADirectoryInsideAStoreCountsOnce(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	require.Equal(t, once(0, 1, 2, 9), readAll(t, s), "of several directories, each once")
+
+	// A year beside groups has none of theirs.
+	record := newRecord(t, d.format, "", 7, d.now.Add(-time.Second), d.now)
+	record.Group = nil
+	w = d.open()
+	require.NoError(t, w.Append(record))
+	require.NoError(t, w.Close())
+	check(begin.Format("2006"), once(7))
+	check(dated(begin, "2006"), once(0, 1, 2))
 }
 
 // A directory is the root of a store if no Writer has opened one above it, whatever its name.
