@@ -173,6 +173,16 @@ func (f flameGraph) rowOf(name string) int {
 	return 0
 }
 
+// longestTask returns the milliseconds of the longest task of the page since it was opened.
+func (f flameGraph) longestTask() float64 {
+	f.t.Helper()
+	evaluate[bool](f.chromium, `window.longest = 0, new PerformanceObserver(list => {
+		for (const task of list.getEntries()) window.longest = Math.max(window.longest, task.duration);
+	}).observe({type: 'longtask', buffered: true}), true`)
+	time.Sleep(200 * time.Millisecond) // until the browser has told the tasks
+	return evaluate[float64](f.chromium, `window.longest`)
+}
+
 // TestFlameGraphOfManyStacks_V3 draws about 100,000 boxes, zooms, searches, and opens callers, callees and a difference.
 // It compares what is drawn with sums over the samples. Names that are markup are text.
 func TestFlameGraphOfManyStacks_V3(t *testing.T) {
@@ -187,6 +197,9 @@ func TestFlameGraphOfManyStacks_V3(t *testing.T) {
 	b.open(startView(t, file))
 	f.awaitText("#details", "(all)")
 	assert.Greater(t, evaluate[int](b, `JSON.parse(document.getElementById('data').textContent).parents.length`), 100_000)
+	longest := f.longestTask()
+	t.Logf("longest task: %.0f ms", longest)
+	assert.Less(t, longest, 200.0, "milliseconds in which the page does not answer")
 
 	f.compare(1, roots, all)
 	names := strings.Join(f.row(2), "\n\n")

@@ -416,11 +416,11 @@ func (p *params) exists(found *offered) (choices []choice) {
 		}
 		choices = append(choices, c)
 	}
-	if len(p.selected.Services) > 0 {
+	if len(p.selected.Services) > 0 && !slices.ContainsFunc(p.selected.Services, func(service string) bool { return found.types[service] != nil }) {
 		offer("Services", "service", slices.Sorted(maps.Keys(found.types)))
 	}
-	if len(p.selected.Types) > 0 {
-		offer("Types", "type", found.typesOf(p.selected.Services))
+	if types := found.typesOf(p.selected.Services); len(p.selected.Types) > 0 && len(p.values["label"]) == 0 {
+		offer("Types", "type", types)
 	}
 	for i, text := range p.values["label"] {
 		name, _, isPair := strings.Cut(text, "=")
