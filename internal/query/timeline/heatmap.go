@@ -131,9 +131,3 @@ func (c Cells) String() string {
 func (c *Cells) has(column, row int) bool {
 	return c.FirstColumn <= column && column <= c.LastColumn && c.FirstRow <= row && row <= c.LastRow
 }
-
-// Time returns the time of the cells and of the rest of the grid, in nanoseconds.
-func (g *Grid) Time(c Cells) (cells, rest uint64) {
-	cells = uint64(c.LastColumn-c.FirstColumn+1) * uint64(c.LastRow-c.FirstRow+1) * (g.Column / uint64(g.Rows))
-	return cells, uint64(g.Columns)*g.Column - cells
-}

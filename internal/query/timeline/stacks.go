@@ -24,19 +24,54 @@ type Stacks struct {
 	Counts [2]int64
 
 	builder treeBuilder
+	covers  []int32 // of each cell, how many Profiles more than of the one before have a part of its time
 }
 
 // NewStacks returns stacks without samples, whose tree may take limit bytes.
 func NewStacks(g Grid, c Cells, limit int64) *Stacks {
 	s := &Stacks{Tree: webui.NewTree("(all)"), Grid: g, Cells: c}
-	s.builder = treeBuilder{tree: s.Tree, limit: limit}
+	s.builder, s.covers = treeBuilder{tree: s.Tree, limit: limit}, make([]int32, g.Columns*g.Rows+1)
 	return s
+}
+
+// Time returns how long the cells and the rest of the grid are in nanoseconds, without cells of which no Profile with samples has a part.
+func (s *Stacks) Time() (sides [2]uint64) {
+	covering, cell := int32(0), s.Grid.Column/uint64(max(1, s.Grid.Rows))
+	for i, more := range s.covers[:len(s.covers)-1] {
+		if covering += more; covering == 0 {
+			continue
+		}
+		side := 1
+		if s.Cells.has(i/s.Grid.Rows, i%s.Grid.Rows) {
+			side = 0
+		}
+		sides[side] += cell
+	}
+	return sides
+}
+
+// cover marks the cells of an interval.
+func (s *Stacks) cover(from, to uint64) {
+	end := s.Grid.From + uint64(s.Grid.Columns)*s.Grid.Column
+	from, to = max(from, s.Grid.From), min(max(from+1, to), end)
+	if from >= to {
+		return
+	}
+	column, row, _ := s.Grid.cell(from)
+	lastColumn, lastRow, _ := s.Grid.cell(to - 1)
+	s.covers[column*s.Grid.Rows+row]++
+	s.covers[lastColumn*s.Grid.Rows+lastRow+1]--
 }
 
 // Add adds the samples of a payload. The error says that the tree takes too much memory.
 func (s *Stacks) Add(ctx context.Context, pd pprofile.Profiles) error {
 	s.builder.start(pd)
+	var last *profile
 	_, err := each(ctx, pd, func(of *sample) error {
+		if of.profile != last {
+			last = of.profile
+			s.cover(last.from, last.to)
+		}
 		var sides webui.Sides
 		var counts [2]int64
 		for k := range of.timestamps.Len() {
@@ -50,6 +85,9 @@ func (s *Stacks) Add(ctx context.Context, pd pprofile.Profiles) error {
 			}
 			sides[side] = sampletypes.AddSaturated(sides[side], of.value(k))
 			counts[side]++
+			if of.to == 0 { // it does not say what it covers
+				s.cover(of.timestamps.At(k), 0)
+			}
 		}
 		if counts == [2]int64{} {
 			return nil

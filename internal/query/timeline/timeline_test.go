@@ -178,6 +178,12 @@ func TestCellsAreThoseOfASlowComputation(t *testing.T) {
 		values, counts := make([]int64, len(h.Values)), make([]int64, len(h.Counts))
 		leaves := map[string][2]int64{}
 		events, untimed := slowly(t, payloads...)
+		var covers [][2]int64
+		for _, p := range profiletest.Expand(t, payloads...) {
+			if len(p.Samples[0].Points) > 0 && p.Duration > 0 {
+				covers = append(covers, [2]int64{int64(p.Time), int64(p.Time + p.Duration)})
+			}
+		}
 		for _, e := range events {
 			offset := e.at - int64(grid.From)
 			if offset < 0 || offset >= int64(grid.Columns)*int64(grid.Column) {
@@ -207,6 +213,18 @@ func TestCellsAreThoseOfASlowComputation(t *testing.T) {
 			}
 		}
 		require.Equal(t, leaves, got)
+		var covered [2]uint64
+		for i := range values {
+			from := int64(grid.From) + int64(i)*int64(grid.Column)/int64(grid.Rows)
+			to, side := from+int64(grid.Column)/int64(grid.Rows), 1
+			if column, row := i/grid.Rows, i%grid.Rows; column >= c.FirstColumn && column <= c.LastColumn && row >= c.FirstRow && row <= c.LastRow {
+				side = 0
+			}
+			if slices.ContainsFunc(covers, func(of [2]int64) bool { return of[0] < to && of[1] > from }) {
+				covered[side] += uint64(to - from)
+			}
+		}
+		require.Equal(t, covered, stacks.Time())
 		parsed, err := grid.ParseCells(c.String())
 		require.NoError(t, err)
 		require.Equal(t, c, parsed)

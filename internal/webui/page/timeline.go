@@ -135,12 +135,12 @@ func (t *timelinePage) addGraph(ctx context.Context, p *Page, text, compare stri
 		return errors.New("a sum does not fit into 64 bits: select less, by service, type or time")
 	}
 	t.Errors = notes
-	inCells, inRest := grid.Time(cells)
-	t.Chosen = []string{t.words(stacks.Counts[0], stacks.Sums[0], inCells) + " in the selected cells"}
+	profiled := stacks.Time()
+	t.Chosen = []string{t.words(stacks, 0, profiled) + " in the selected cells"}
 	scale := 0.0
-	if compare == compareRest && inRest > 0 {
-		scale = float64(inCells) / float64(inRest)
-		t.Chosen = append(t.Chosen, t.words(stacks.Counts[1], stacks.Sums[1], inRest)+" in the rest, which is the base, as much as in the time of the selected cells")
+	if compare == compareRest && profiled[1] > 0 {
+		scale = float64(profiled[0]) / float64(profiled[1])
+		t.Chosen = append(t.Chosen, t.words(stacks, 1, profiled)+" in the rest, which is the base: as much of it as in the time of the selected cells")
 	}
 	for i := range stacks.Nodes {
 		self := &stacks.Nodes[i].Self
@@ -154,13 +154,13 @@ func (t *timelinePage) addGraph(ctx context.Context, p *Page, text, compare stri
 	return err
 }
 
-// words writes how many samples a part of the time has.
-func (t *timelinePage) words(count, sum int64, time uint64) string {
-	text := webui.Count(int(count), "sample")
+// words writes how many samples a side has, and in how much profiled time.
+func (t *timelinePage) words(s *timeline.Stacks, side int, profiled [2]uint64) string {
+	text := webui.Count(int(s.Counts[side]), "sample")
 	if !sampletypes.CountsSamples(t.Type.SampleType) {
-		text += " (" + webui.Quantity(t.Type.Unit, float64(sum)) + ")"
+		text += " (" + webui.Quantity(t.Type.Unit, float64(s.Sums[side])) + ")"
 	}
-	return text + " of " + nanoseconds(float64(time))
+	return text + " of " + nanoseconds(float64(profiled[side]))
 }
 
 // rangeOf returns the range of a selection in nanoseconds since the epoch, at least one.
