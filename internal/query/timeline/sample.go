@@ -174,15 +174,20 @@ func (p *payload) profile(rp pprofile.ResourceProfiles, of pprofile.Profile) *pr
 // wall is the state of samples of the wall clock, which may be on a CPU or not.
 const wall = "wall clock"
 
+// wallType is the sample type, or the period type, of such samples.
+const wallType = "wall"
+
 // stateOf returns the state of samples that state none, and what their timestamps mark.
 func stateOf(sampleType, periodType string, isTime bool) (state State, marks string) {
 	switch {
-	case sampleType == "off_cpu" || sampleType == "off-cpu" || sampleType == "events" && isTime: // of the eBPF profiler, when a thread is back on a CPU
+	case sampleType == "off_cpu" || sampleType == "events" && isTime: // the eBPF profiler records them when the thread is back on a CPU
 		return State{State: timing.Blocked}, timing.MarksEnd
-	case sampleType == "cpu" || periodType == "cpu" || periodType == "" && sampletypes.CountsSamples(sampleType):
-		return State{State: timing.Running}, timing.MarksInstant
-	case sampleType == "wall" || periodType == "wall":
+	case sampleType == "events": // beside off_cpu
+		return State{State: timing.Blocked}, timing.MarksInstant
+	case sampleType == wallType || periodType == wallType:
 		return State{State: wall}, timing.MarksInstant
+	case sampleType == "cpu" || sampletypes.CountsSamples(sampleType):
+		return State{State: timing.Running}, timing.MarksInstant
 	case sampleType == "delay" || sampleType == "contentions":
 		return State{State: timing.Blocked, Reason: timing.Lock}, timing.MarksInstant
 	}

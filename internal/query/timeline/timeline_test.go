@@ -385,20 +385,36 @@ func TestSlotsDivideTheRange(t *testing.T) {
 	}
 }
 
-// A sampler that says both samples and CPU time has each event once.
+// The Profiles of a scope that count the same events as others measure are not drawn beside these.
 func TestEventsOfTwoSampleTypesAreDrawnOnce(t *testing.T) {
-	var both []expand.Profile
-	for _, typ := range [][2]string{{"samples", "count"}, {"cpu", "nanoseconds"}} {
-		both = append(both, expand.Profile{
-			Type: typ[0], Unit: typ[1], PeriodType: "cpu", PeriodUnit: "nanoseconds", Period: 10e6, Shape: expand.ShapeBoth,
-			Samples: []*expand.Sample{{Sum: big.NewInt(0), Points: []expand.Point{{Timestamp: start, Value: map[string]int64{"samples": 1, "cpu": 10e6}[typ[0]]}}}},
-		})
+	for _, types := range [][2][2]string{
+		{{"samples", "count"}, {"cpu", "nanoseconds"}}, {{"events", "count"}, {"off_cpu", "nanoseconds"}}, {{"contentions", "count"}, {"delay", "nanoseconds"}},
+		{{"samples", "count"}, {"cycles", "count"}},
+	} {
+		var both []expand.Profile
+		for _, typ := range types {
+			value := int64(10e6)
+			if typ[1] == "count" {
+				value = 1
+			}
+			sample := &expand.Sample{Sum: big.NewInt(0), Points: []expand.Point{{Timestamp: start, Value: value}}}
+			if types[1][0] == "off_cpu" || types[1][0] == "delay" {
+				sample.Attributes = []expand.Attribute{{Key: timing.StateAttribute, Value: timing.Blocked}, {Key: timing.TimestampMarksAttribute, Value: timing.MarksEnd}}
+			}
+			both = append(both, expand.Profile{
+				Type: typ[0], Unit: typ[1], PeriodType: types[1][0], PeriodUnit: types[1][1], Period: 10e6, Shape: expand.ShapeBoth, Samples: []*expand.Sample{sample},
+			})
+		}
+		list := NewLaneList(start-1e9, start+1e9, ByProcess, nil, 1<<20)
+		require.NoError(t, list.Add(t.Context(), profiletest.Build(t, both...)))
+		require.Len(t, list.Lanes(), 1, "%v", types)
+		assert.Equal(t, int64(1), list.Lanes()[0].Events, "%v", types)
+		first := start - 10e6
+		if types[1][1] == "count" {
+			first = start // a number of cycles is no time
+		}
+		assert.Equal(t, uint64(first), list.Lanes()[0].First, "%v", types)
 	}
-	list := NewLaneList(start-1e9, start+1e9, ByProcess, nil, 1<<20)
-	require.NoError(t, list.Add(t.Context(), profiletest.Build(t, both...)))
-	require.Len(t, list.Lanes(), 1)
-	assert.Equal(t, int64(1), list.Lanes()[0].Events)
-	assert.Equal(t, start-10e6, list.Lanes()[0].First)
 }
 
 // hostile has ten million timestamps in one sample: of all times, unsorted, with values that no sum holds.

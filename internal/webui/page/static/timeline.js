@@ -299,8 +299,9 @@ async function loadLanes() {
 			item.append(swatch, nameOf(state));
 			return item;
 		}));
+		const untimed = data.untimed ? ` ${counted(data.untimed, 'sample')} without a timestamp are in no lane.` : '';
 		const left = data.left ? ` ${counted(data.left, 'event')} of further lanes are not shown.` : '';
-		byID('lanes-status').textContent = data.all ? `Move over a lane to see its stack.${left} ${(data.notes || []).join(' ')}` : 'No events of threads, goroutines or processes in this range.';
+		byID('lanes-status').textContent = data.all ? `Move over a lane to see its stack.${left}${untimed} ${(data.notes || []).join(' ')}` : 'No events of threads, goroutines or processes in this range.';
 		paintLanes();
 		await loadChart();
 	} catch (error) {
