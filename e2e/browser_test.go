@@ -69,7 +69,7 @@ func startBrowser(t *testing.T) *chromium {
 	err := chromedp.Listen(ctx, func(event any) {
 		switch e := event.(type) {
 		case *runtime.EventExceptionThrown:
-			b.fault("exception: " + e.ExceptionDetails.Text)
+			b.fault(fmt.Sprintf("exception: %s %s", e.ExceptionDetails.Text, e.ExceptionDetails.Exception.Description))
 		case *runtime.EventConsoleAPICalled:
 			if e.Type == runtime.ConsoleAPICalledTypeError {
 				b.fault(fmt.Sprintf("console: %s", e.Args[0].Value))

@@ -266,7 +266,7 @@ func TestRequestsAreCounted(t *testing.T) {
 	}
 	want := map[string]int64{"other 4xx": 0}
 	for _, path := range []string{
-		"/", "/api/services", "/api/profile", "/select", "/static", "/trace",
+		"/", "/api/services", "/api/profile", "/api/timeline", "/select", "/static", "/timeline", "/trace",
 		"ProfileTypes", "LabelNames", "LabelValues", "Series", "SelectMergeStacktraces", "SelectMergeSpanProfile", "SelectMergeProfile", "SelectSeries", "Diff", "GetProfileStats",
 	} {
 		want[path+" 2xx"] = 0

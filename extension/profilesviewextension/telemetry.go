@@ -26,6 +26,7 @@ var paths = map[string]string{
 	"/querier.v1.QuerierService/SelectMergeStacktraces": "SelectMergeStacktraces", "/querier.v1.QuerierService/SelectMergeSpanProfile": "SelectMergeSpanProfile",
 	"/querier.v1.QuerierService/SelectMergeProfile": "SelectMergeProfile", "/querier.v1.QuerierService/SelectSeries": "SelectSeries",
 	"/querier.v1.QuerierService/Diff": "Diff", "/querier.v1.QuerierService/GetProfileStats": "GetProfileStats",
+	"/timeline": "/timeline", "/api/timeline/heatmap": "/api/timeline", "/api/timeline/lanes": "/api/timeline",
 	"/select": "/select", "/static/{hash}/{name}": "/static", "/trace": "/trace", "/trace/{id}": "/trace",
 }
 
