@@ -24,6 +24,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/cmd/otelprof/internal/regression"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
@@ -183,6 +184,31 @@ func TestDiffComparesRates(t *testing.T) {
 	assert.Regexp(t, `(?m)^\+0\.(39|40|41) cores +\+\d+\.\d+ ± \d\.\d+ % ! +0\.(79|80|81) cores +1\.(19|20|21) cores +0 cores +0 cores .* main\.main$`, stdout)
 	_, stdout, _ = otelprof(t, "diff", base, shorter)
 	assert.Contains(t, stdout, " 0 changed beyond noise.")
+}
+
+// TestDiffComparesACanary: one pod, which is profiled for three times as long, is slower than each of three stable ones.
+func TestDiffComparesACanary(t *testing.T) {
+	rng, end := rand.New(rand.NewPCG(5, 6)), time.Now().Truncate(time.Minute)
+	var payloads []pprofile.Profiles
+	for i := range 10 {
+		for pod := range 4 {
+			track, seconds, samples := "stable", 10.0, 400.0
+			if pod == 3 {
+				track, seconds, samples = "canary", 30, 1800
+			}
+			p := cpuRun(map[string]int64{"main.encode": int64(samples + math.Sqrt(samples)*rng.NormFloat64())})
+			pd := typed(t, p, "cpu", time.Since(end)+time.Duration(10-i)*time.Minute)
+			payloads = append(payloads, payloadtest.With(pd, "k8s.pod.name", fmt.Sprint(pod), "track", track))
+			for p := range sampletypes.ProfilesOf(pd) {
+				p.SetDurationNano(uint64(seconds * 1e9))
+			}
+		}
+	}
+	dir := written(t, payloads)
+	code, stdout, stderr := otelprof(t, "diff", "--type", "cpu:cpu", "--fail-above", "30%", "--label", "track=canary", "--base-label", "track=stable", dir, dir)
+	assert.Equal(t, exitWrong, code, stderr)
+	assert.Regexp(t, `BASE: 30 runs with .*, 0\.(39|40|41) cores a process, profiled .*\nNEW: 10 runs with .*, 0\.(59|60|61) cores a process`, stdout)
+	assert.Regexp(t, `(?m)^\+0\.(19|20|21) cores .* main\.encode$`, stdout)
 }
 
 // TestDiffComparesValuesWithoutARate: folded stacks state no duration. A run counts as one, however many there are.
