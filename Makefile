@@ -19,6 +19,7 @@ BIN      := bin/otelcol-profiles
 KAFKA    := bin/otelcol-profiles-kafka
 NODE     := bin/otelcol-profiles-node
 EBPF     := bin/otelcol-profiles-ebpf
+CLICKHOUSE := bin/otelcol-profiles-clickhouse
 OTELPROF := bin/otelprof
 LINT     := $(ROOT)/bin/golangci-lint run --config $(ROOT)/.golangci.yml
 MODULES  := . cmd/otelcol-profiles $(patsubst %/go.mod,%,$(wildcard e2e/go.mod deploy/go.mod packaging/go.mod))
@@ -88,6 +89,13 @@ build-node: ## Build bin/otelcol-profiles-node, which finds pods, and filters, c
 	$(OCB) config/node/builder-config.yaml
 	@cp $(COMMAND) bin/node && $(call own-command,bin/node)
 	$(call go-build,bin/node,$(NODE))
+
+.PHONY: build-clickhouse
+build-clickhouse: ## Build bin/otelcol-profiles-clickhouse, which writes rows into ClickHouse (config/clickhouse)
+	@mkdir -p bin; rm -f bin/clickhouse/*.go
+	$(OCB) config/clickhouse/builder-config.yaml
+	@cp $(COMMAND) bin/clickhouse && $(call own-command,bin/clickhouse)
+	$(call go-build,bin/clickhouse,$(CLICKHOUSE))
 
 .PHONY: build-ebpf
 build-ebpf: ## Build bin/otelcol-profiles-ebpf, with the eBPF profiler (config/ebpf; Linux)
@@ -167,6 +175,10 @@ false-positives: ## Measure how often otelprof diff finds a change between equal
 .PHONY: test-ebpf
 test-ebpf: build-ebpf ## Run the tests of config/ebpf, which profile this machine if they may
 	export OTELCOL_PROFILES_EBPF_BIN=$(ROOT)/$(EBPF); (cd e2e && go test -count=1 -v -run "^TestEBPF" $(TESTFLAGS) .) && cd deploy && go test -count=1 -run "^TestEBPF" $(TESTFLAGS) .
+
+.PHONY: test-clickhouse
+test-clickhouse: build-clickhouse bin/chdb ## Run the tests of config/clickhouse
+	export OTELCOL_PROFILES_CLICKHOUSE_BIN=$(ROOT)/$(CLICKHOUSE); cd e2e && go test -count=1 -v -run "^TestClickHouse" $(TESTFLAGS) .
 
 .PHONY: cover
 cover: ## Print the coverage of each package by the tests of all packages, and write bin/coverage.html

@@ -87,9 +87,9 @@ func (m *fleetProfile) payload(t testing.TB) pprofile.Profiles {
 
 // fleet is half an hour: three processes of version 1.9 and two of 2.0 of checkout, profiled all the time, and one of cart, profiled for ten
 // seconds of each minute, of which every third has no sample. One process of checkout has a heap that grows.
-func fleet() (all []fleetProfile) {
+func fleet(begin time.Time) (all []fleetProfile) {
 	for minute := range fleetMinutes {
-		at := fleetBegin.Add(time.Duration(minute) * time.Minute)
+		at := begin.Add(time.Duration(minute) * time.Minute)
 		for pod := range 5 {
 			m := fleetProfile{service: "checkout", version: "1.9", instance: fmt.Sprint("pod-", pod), start: at, duration: time.Minute}
 			m.folded = fmt.Sprintf("main;handle;json.Marshal %d\nmain;handle;parse %d\n", 6000, 18000+minute%7)
@@ -116,7 +116,7 @@ func fleet() (all []fleetProfile) {
 // writeFleet writes profiles as the exporter does, and compacts their hours to segments and Parquet files.
 func writeFleet(t testing.TB, directory string, all []fleetProfile) {
 	t.Helper()
-	now := fleetBegin
+	now := all[0].start
 	w, err := store.OpenWriter(store.Options{
 		Directory: directory, Format: segment.Proto, MaxOpen: 10, Now: func() time.Time { return now }, Failed: func(err error) { require.NoError(t, err) },
 	})
@@ -134,7 +134,7 @@ func writeFleet(t testing.TB, directory string, all []fleetProfile) {
 	compactor := compact.New(compact.Options{
 		Directory: directory, After: time.Minute, Resolutions: []time.Duration{time.Minute}, MaxMemory: 64 << 20, Compacted: func(compact.Result) {},
 		Skipped: func(path string, err error) { require.NoError(t, err, path) }, Damaged: func(path string) { require.Fail(t, path) },
-		Now: func() time.Time { return fleetBegin.Add(26 * time.Hour) },
+		Now: func() time.Time { return all[0].start.Add(26 * time.Hour) },
 		Parquet: &compact.Parquet{
 			Written: func(string, lake.Written) {}, Removed: func(string, int64) {},
 			LeftOut: func(partition string, err error) { require.NoError(t, err, partition) },

@@ -89,7 +89,7 @@ func sqlBlocks(t testing.TB, page string) (blocks []string) {
 // the answers with otelprof's.
 func TestQueriesOfTheSQLPage(t *testing.T) {
 	dir := t.TempDir()
-	writeFleet(t, dir, fleet())
+	writeFleet(t, dir, fleet(fleetBegin))
 	blocks := sqlBlocks(t, "docs/sql.md")
 	require.Len(t, blocks, 3+len(questions))
 	for name, of := range map[string]struct {
@@ -253,7 +253,7 @@ func listed(t *testing.T, arguments ...string) (l listing) {
 // TestFilesOfConvertAreRead: otelprof convert writes the table of samples.
 func TestFilesOfConvertAreRead(t *testing.T) {
 	dir := t.TempDir()
-	writeFleet(t, dir, fleet())
+	writeFleet(t, dir, fleet(fleetBegin))
 	page, err := os.ReadFile(filepath.Join("..", "docs", "sql.md"))
 	require.NoError(t, err)
 	command := regexp.MustCompile(`(?m)^bin/otelprof (convert .*)$`).FindStringSubmatch(string(page))

@@ -41,7 +41,7 @@ type Options struct {
 type Partition struct {
 	options   Options
 	samples   *Samples
-	processes *Processes
+	processes *processRows
 	files     [2]*file
 }
 
@@ -58,9 +58,9 @@ func Create(options Options) (*Partition, error) {
 			return nil, &Error{err}
 		}
 	}
-	forSamples := int64(samplesShare * float64(options.MaxMemory))
-	p.samples = NewSamples(p.files[0], forSamples)
-	p.processes = NewProcesses(p.files[1], options.MaxMemory-forSamples)
+	forSamples, shared := int64(samplesShare*float64(options.MaxMemory)), newCodec()
+	p.samples = &Samples{table: newTable[Sample](p.files[0], SamplesDir, forSamples, shared)}
+	p.processes = &processRows{newTable[Process](p.files[1], ProcessesDir, options.MaxMemory-forSamples, shared)}
 	return p, nil
 }
 

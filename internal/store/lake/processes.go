@@ -33,19 +33,19 @@ type Process struct {
 	Attributes map[string]string `parquet:"attributes" parquet-key:",dict" parquet-value:",dict"` // of the Profile
 }
 
-// Processes writes the table of processes.
-type Processes struct{ *table[Process] }
+// processRows writes the table of processes.
+type processRows struct{ *table[Process] }
 
-// NewProcesses returns a writer into a file that the caller closes. maxMemory, in bytes, bounds what the row groups take.
-func NewProcesses(w io.Writer, maxMemory int64) *Processes {
-	return &Processes{newTable[Process](w, ProcessesDir, maxMemory)}
+// newProcesses returns a writer into a file that the caller closes. maxMemory, in bytes, bounds what the row groups take.
+func newProcesses(w io.Writer, maxMemory int64) *processRows {
+	return &processRows{newTable[Process](w, ProcessesDir, maxMemory, newCodec())}
 }
 
 // Close writes the end of the file.
-func (s *Processes) Close() error { return s.close() }
+func (s *processRows) Close() error { return s.close() }
 
 // Add adds the processes of a valid payload without string references.
-func (s *Processes) Add(pd pprofile.Profiles) error {
+func (s *processRows) Add(pd pprofile.Profiles) error {
 	var p payload
 	return p.each(pd, func(profile pprofile.Profile) error {
 		row := Process{Profile: p.common, Attributes: map[string]string{}}

@@ -18,8 +18,8 @@ import (
 // Sample is a row of the table of samples.
 type Sample struct {
 	// Time is the start of the profile in microseconds, as not all engines read nanoseconds; null if it has none.
-	Time         int64 `parquet:"time,optional,timestamp(microsecond),delta"`
-	TimeUnixNano int64 `parquet:"time_unix_nano,optional,delta"`
+	Time         int64 `parquet:"time,optional,timestamp(microsecond),dict"`
+	TimeUnixNano int64 `parquet:"time_unix_nano,optional,dict"`
 	DurationNano int64 `parquet:"duration_nano"`
 
 	Profile
@@ -68,7 +68,7 @@ type Samples struct {
 
 // NewSamples returns a writer into a file that the caller closes. maxMemory, in bytes, bounds what the row groups take.
 func NewSamples(w io.Writer, maxMemory int64) *Samples {
-	return &Samples{table: newTable[Sample](w, SamplesDir, maxMemory)}
+	return &Samples{table: newTable[Sample](w, SamplesDir, maxMemory, newCodec())}
 }
 
 // Close writes the end of the file.

@@ -215,7 +215,7 @@ func TestValuesBeyondInt64AreTheLargest(t *testing.T) {
 func TestFilesStateTheirTableAndVersion(t *testing.T) {
 	var samples, processes bytes.Buffer
 	require.NoError(t, NewSamples(&samples, 1<<20).Close())
-	require.NoError(t, NewProcesses(&processes, 1<<20).Close())
+	require.NoError(t, newProcesses(&processes, 1<<20).Close())
 	page, err := os.ReadFile(filepath.FromSlash("../../../docs/sql.md"))
 	require.NoError(t, err)
 	for table, data := range map[string][]byte{SamplesDir: samples.Bytes(), ProcessesDir: processes.Bytes()} {
@@ -246,7 +246,7 @@ func TestFilesStateTheirTableAndVersion(t *testing.T) {
 }
 
 func TestMemoryLimitBoundsRowGroups(t *testing.T) {
-	const limit, stacks = 16 << 20, 20_000
+	const limit, stacks = 1 << 20, 20_000
 	data := write(t, limit, slices.Repeat([]pprofile.Profiles{payloadtest.ManyStacks(stacks, 0)}, 20)...)
 	file, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)))
 	require.NoError(t, err)

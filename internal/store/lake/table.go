@@ -12,12 +12,17 @@ import (
 )
 
 const (
-	batch  = 256       // rows that parquet-go gets at once
-	window = 512 << 10 // of zstd, twice a page
+	batch   = 256       // rows that parquet-go gets at once
+	maxPage = 256 << 10 // of a column, in bytes before compression
+	minPage = 16 << 10
+	window  = 2 * maxPage // of zstd
 
-	// Parts of the memory limit: of a row group, and of the dictionary of one of the columns.
-	groupShare      = 16
-	dictionaryShare = 64
+	// Parts of the memory limit: of a row group as it is stored, of the dictionary of one of the columns, and of its page.
+	groupShare      = 4
+	dictionaryShare = 32
+	pageShare       = 128
+	// maxGroup is the largest row group as it is stored, in bytes: engines read groups at once.
+	maxGroup = 32 << 20
 )
 
 // codec is zstd with less memory: that of parquet-go keeps two windows of 16 MiB.
@@ -39,13 +44,20 @@ type table[R any] struct {
 	count int64
 }
 
-func newTable[R any](w io.Writer, name string, maxMemory int64) *table[R] {
+// newCodec returns a codec for tables of one goroutine.
+func newCodec() *codec {
 	encoder, err := zstd.NewWriter(nil, zstd.WithWindowSize(window), zstd.WithEncoderConcurrency(1), zstd.WithZeroFrames(true))
 	if err != nil {
 		panic(err) // the options are constant
 	}
+	return &codec{encoder: encoder}
+}
+
+func newTable[R any](w io.Writer, name string, maxMemory int64, with *codec) *table[R] {
 	options := []parquet.WriterOption{
-		parquet.Compression(&codec{encoder: encoder}), parquet.DictionaryMaxBytes(maxMemory / dictionaryShare),
+		parquet.DataPageVersion(1), // the lengths of lists are compressed, too
+		parquet.Compression(with), parquet.DictionaryMaxBytes(maxMemory / dictionaryShare),
+		parquet.PageBufferSize(int(min(max(maxMemory/pageShare, minPage), maxPage))),
 		parquet.CreatedBy("otelcol-profiles", "lake", Version), parquet.KeyValueMetadata(TableKey, name), parquet.KeyValueMetadata(VersionKey, Version),
 	}
 	for _, column := range parquet.SchemaOf(new(R)).Columns() {
@@ -54,7 +66,7 @@ func newTable[R any](w io.Writer, name string, maxMemory int64) *table[R] {
 		}
 	}
 	file := parquet.NewGenericWriter[R](w, options...)
-	return &table[R]{file: file, limit: maxMemory / groupShare, rows: make([]R, 0, batch)}
+	return &table[R]{file: file, limit: min(maxMemory/groupShare, maxGroup), rows: make([]R, 0, batch)}
 }
 
 // add adds a row. written is set if all rows are in the file now, so that what they refer to may be used again.
