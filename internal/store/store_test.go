@@ -398,7 +398,7 @@ func TestRetention(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(d.dir, "service.name=checkout"))
 }
 
-// A slot of a service that takes more than a record may is divided, so that the reader with the least memory reads it.
+// A slot of a service that takes more than a record may is divided, so that the reader and the compactor with the least memory read it.
 func TestCompactedRecordsAreReadWithLittleMemory(t *testing.T) {
 	const instances, samples = 20, 5000
 	d := newDirectory(t)
@@ -428,6 +428,10 @@ func TestCompactedRecordsAreReadWithLittleMemory(t *testing.T) {
 	d.now = begin.Add(2 * time.Hour)
 	d.compact()
 	require.Equal(t, [3]int{0, 1, 0}, d.levels())
+	d.now = begin.Add(25 * time.Hour)
+	require.NoError(t, d.compactor(func(o *compact.Options) { o.MaxMemory = 16 << 20 }).Run(t.Context()))
+	require.Empty(t, d.skipped)
+	require.Equal(t, [3]int{0, 0, 1}, d.levels())
 	s, err := store.Open(d.dir, store.ReadOptions{})
 	require.NoError(t, err)
 	t.Cleanup(s.Close)

@@ -218,7 +218,7 @@ func (m *maker) add(f *layout.File) (damaged bool, err error) {
 		return false, &inputError{f, err}
 	}
 	memory := m.pass.options.MaxMemory
-	reader := segment.NewReader(file, 0, f.Size, f.Format, int(min(memory/8, segment.MaxRecordSize)))
+	reader := segment.NewReader(file, 0, f.Size, f.Format, int(min(max(memory/8, segment.MaxRecordMemory), segment.MaxRecordSize)))
 	defer reader.Close()
 	for data, err := range reader.All() {
 		if m.ctx.Err() != nil {
@@ -232,7 +232,7 @@ func (m *maker) add(f *layout.File) (damaged bool, err error) {
 		}
 		var pd pprofile.Profiles
 		if err == nil {
-			pd, err = store.Decode(f.Format, data, memory/4)
+			pd, err = store.Decode(f.Format, data, max(memory/4, segment.MaxRecordMemory))
 		}
 		if err != nil {
 			return false, &inputError{f, err}
