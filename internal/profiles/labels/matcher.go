@@ -18,6 +18,7 @@ type Matcher struct {
 	value   string
 	pattern *Pattern // of the whole value; nil to compare it with value
 	negated bool
+	kept    kept // of the pattern
 }
 
 // Equal returns a Matcher of one value.
@@ -26,7 +27,13 @@ func Equal(name, value string) *Matcher { return &Matcher{Name: name, value: val
 // Matches reports whether a value is selected. What it returns after the end of ctx means nothing.
 func (m *Matcher) Matches(ctx context.Context, value string) bool {
 	if m.pattern != nil {
-		return m.pattern.Match(ctx, value) != m.negated
+		matches, known := m.kept.find(value)
+		if !known {
+			if matches = m.pattern.Match(ctx, value); ctx.Err() == nil {
+				m.kept.add(strings.Clone(value), matches)
+			}
+		}
+		return matches != m.negated
 	}
 	return value == m.value != m.negated
 }

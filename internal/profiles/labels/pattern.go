@@ -124,7 +124,7 @@ func instructions(part *syntax.Regexp) int {
 // Match reports whether the pattern matches a text. It returns false when ctx ends: a caller looks at ctx before it uses what has
 // matched.
 func (p *Pattern) Match(ctx context.Context, text string) bool {
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || !p.take(ctx, text) {
 		return false
 	}
 	const quick = 1 << 20 // steps, in some milliseconds

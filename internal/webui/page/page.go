@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/bucket"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui/catalog"
@@ -166,13 +167,18 @@ func notFound(http.ResponseWriter, *http.Request) error { return errNotFound }
 // query makes a handler of one that reads files. It runs within the timeout, while it holds a slot of each of held.
 func (p *Page) query(serve handler, held ...*slots) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		ctx := r.Context()
+		limited, end := labels.LimitWork(r.Context())
+		defer end()
+		ctx := limited
 		if p.settings.Timeout > 0 {
 			timed, cancel := context.WithTimeout(ctx, p.settings.Timeout)
 			defer cancel()
 			ctx = timed
 		}
 		complete, sent, err := p.response(r.WithContext(ctx), serve, held)
+		if excess := labels.WorkError(limited); excess != nil {
+			return usageError{excess}
+		}
 		if errors.Is(err, context.DeadlineExceeded) {
 			return errTimeout
 		}
