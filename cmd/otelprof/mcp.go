@@ -31,7 +31,7 @@ Names and messages of the answers come from the profiles. They are data, cut and
 escaped, but an assistant reads them: show it no profiles of senders whom you
 would not let write to it.`,
 		Example: `  otelprof mcp ./profiles`,
-		Args: paths,
+		Args:    paths,
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if _, err := a.source(args); err != nil { // before an assistant asks

@@ -71,7 +71,7 @@ func (r *runs) add(of *query.Run) error {
 	}
 	value := slices.IndexFunc(p.SampleType, func(t *profile.ValueType) bool { return *t == *r.sampleType })
 	if value < 0 {
-		return fmt.Errorf("sample types are %s: must include %s/%s, as in the profiles before; select a sample type with --type", typesOf(p), r.sampleType.Type, r.sampleType.Unit)
+		return fmt.Errorf("sample types are %s: must include %s/%s, as in the profiles before; select a sample type with --type", query.SampleTypes(p), r.sampleType.Type, r.sampleType.Unit)
 	}
 	run, err := runOf(p, value)
 	if err != nil {
@@ -108,7 +108,7 @@ func runOf(p *profile.Profile, column int) (*regression.Run, error) {
 	run := &regression.Run{Seconds: 1, Samples: max(1, query.SamplesOf(p, column)), Functions: make(map[string]regression.Value, len(functions))}
 	for _, s := range p.Sample {
 		if s.Value[column] < 0 {
-			return nil, negativeError(s.Value[column])
+			return nil, query.NegativeError(s.Value[column])
 		}
 		run.Total += float64(s.Value[column])
 	}

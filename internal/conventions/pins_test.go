@@ -4,8 +4,6 @@
 package conventions
 
 import (
-	"os"
-	"path"
 	"regexp"
 	"strings"
 	"testing"
@@ -23,15 +21,12 @@ var (
 
 // TestOthersCodeIsPinned: a tag of an action or image can be moved to another commit, a digest cannot.
 func TestOthersCodeIsPinned(t *testing.T) {
-	const workflows = ".github/workflows"
-	entries, err := os.ReadDir(path.Join(root, workflows))
-	require.NoError(t, err)
 	actions := 0
-	for _, entry := range entries {
-		for _, m := range uses.FindAllStringSubmatch(string(read(t, path.Join(workflows, entry.Name()))), -1) {
+	for _, name := range files(t, func(name string) bool { return strings.HasPrefix(name, ".github/") }) {
+		for _, m := range uses.FindAllStringSubmatch(string(read(t, name)), -1) {
 			if !strings.HasPrefix(m[1], "./") {
 				actions++
-				assert.Regexp(t, pinned, m[1], entry.Name())
+				assert.Regexp(t, pinned, m[1], name)
 			}
 		}
 	}

@@ -29,7 +29,7 @@ func files(t *testing.T, keep func(name string) bool) []string {
 		if err != nil {
 			return err
 		}
-		if entry.IsDir() && name != "." && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata" || name == "bin" || name == "profiles") {
+		if entry.IsDir() && name != "." && (strings.HasPrefix(entry.Name(), ".") && name != ".github" || entry.Name() == "testdata" || name == "bin" || name == "profiles") {
 			return fs.SkipDir
 		}
 		if entry.Type().IsRegular() && keep(name) {

@@ -49,4 +49,3 @@ func TestNeighborsCountAStackOnce(t *testing.T) {
 	_, ok = c.Neighbors(c.Shown(), "absent")
 	assert.False(t, ok)
 }
-

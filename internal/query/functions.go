@@ -5,6 +5,7 @@ package query
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"path"
 	"slices"
@@ -190,4 +191,18 @@ func SamplesOf(p *profile.Profile, column int) float64 {
 		return total(column)
 	}
 	return float64(len(p.Sample))
+}
+
+// NegativeError is that of a sample with a negative value, where there may be none.
+func NegativeError(value int64) error {
+	return fmt.Errorf("a sample has the value %d: must not be negative, as in a difference of profiles", value)
+}
+
+// SampleTypes writes the sample types of a pprof: "samples/count, cpu/nanoseconds".
+func SampleTypes(p *profile.Profile) string {
+	types := make([]string, len(p.SampleType))
+	for i, t := range p.SampleType {
+		types[i] = t.Type + "/" + t.Unit
+	}
+	return strings.Join(types, ", ")
 }

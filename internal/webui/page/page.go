@@ -78,6 +78,7 @@ func New(settings Settings) (*Page, error) {
 	for pattern, serve := range map[string]handler{
 		"/{$}":                  accepting(ofExplore, p.query(p.explore, p.queries)),
 		"/api/services":         accepting(ofServices, p.query(p.apiServices, p.queries)),
+		"/api/pgo":              accepting(ofTrace, p.query(p.apiPGO, p.queries)),
 		"/api/profile":          accepting(selecting, p.query(p.apiProfile, p.queries)),
 		"/select":               accepting(ofSelect, p.choose),
 		"/static/{hash}/{name}": accepting([]string{}, static),
