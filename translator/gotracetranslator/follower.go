@@ -38,12 +38,12 @@ type follower struct {
 	ahead   *batches // while discover runs
 	out     *output  // while nextSlice runs
 
-	stacks     stacks
-	names      interned[taskAndRegion] // number 0 is neither
-	reasons    reasons
-	goroutines map[trace.GoID]*goroutine
-	tasks      map[trace.TaskID]task // that have not ended
-	opened     int                   // tasks and regions of all goroutines
+	stacks      stacks
+	annotations interned[annotation] // number 0 is none
+	reasons     reasons
+	goroutines  map[trace.GoID]*goroutine
+	tasks       map[trace.TaskID]*task // that have not ended
+	entered     int                    // tasks and regions of all goroutines
 
 	clock  clock
 	now    trace.Time // of the last event
@@ -64,40 +64,23 @@ type follower struct {
 
 // goroutine is one that lives, from the start of its current interval.
 type goroutine struct {
-	since  trace.Time
-	state  trace.GoState
-	reason int32  // number of a reason
-	stack  int32  // number of the stack at the start of the interval
-	named  int32  // number of the names of the innermost task and region
-	open   []open // tasks and regions, the innermost last
-	assist bool   // it runs for the garbage collector
+	since      trace.Time
+	state      trace.GoState
+	reason     int32    // number of a reason
+	stack      int32    // number of the stack at the start of the interval
+	annotation int32    // number of that of its innermost task and region
+	inside     []inside // tasks and regions, the innermost last
+	assist     bool     // it runs for the garbage collector
 	// samples are the numbers of its last samples in a slice, by state.
 	samples [len(stateNames)]int32
 }
 
-// open is a task or a region that a goroutine is in.
-type open struct {
-	task   trace.TaskID // of a region: the one that it belongs to
-	name   string
-	region bool
-}
-
-type task struct {
-	name  string
-	owner trace.GoID // which began it
-}
-
-type taskAndRegion struct{ task, region string }
-
-// maxOpen is how many tasks and regions of a goroutine are followed.
-const maxOpen = 64
-
 func newFollower(from func() io.Reader, start time.Time, memory *meter) (f *follower, err error) {
 	f = &follower{
-		memory: memory, open: from, goroutines: map[trace.GoID]*goroutine{}, tasks: map[trace.TaskID]task{},
+		memory: memory, open: from, goroutines: map[trace.GoID]*goroutine{}, tasks: map[trace.TaskID]*task{},
 		stacks: newStacks(), reasons: newReasons(), clock: clock{start: start},
 	}
-	f.names.of(taskAndRegion{})
+	f.annotations.of(annotation{})
 	f.batches = newBatches(from(), f.check)
 	if f.events, err = trace.NewReader(f.batches); err != nil {
 		return nil, err
@@ -116,13 +99,13 @@ func (f *follower) failure() error {
 // held is about how much memory the translation takes besides its result, in bytes. golang.org/x/exp/trace
 // follows goroutines and tasks, too.
 func (f *follower) held() int {
-	const ofGoroutine, ofOpen, ofTask, ofNames = 640, 96, 256, 2 << 10
+	const ofGoroutine, ofInside, ofTask, ofAnnotation = 640, 96, 512, 256
 	ahead := 0
 	if f.ahead != nil {
 		ahead = f.ahead.held()
 	}
 	return ahead + f.batches.held() + f.stacks.held() + f.reasons.held() + f.slice.held() +
-		ofGoroutine*len(f.goroutines) + ofOpen*f.opened + ofTask*len(f.tasks) + ofNames*len(f.names.list)
+		ofGoroutine*len(f.goroutines) + ofInside*f.entered + ofTask*len(f.tasks) + ofAnnotation*len(f.annotations.list)
 }
 
 // check returns an error if the translation needs more memory than is allowed.
@@ -209,6 +192,8 @@ func (f *follower) handle(event *trace.Event) {
 		f.beginOrEndTask(event)
 	case trace.EventRegionBegin, trace.EventRegionEnd:
 		f.enterOrLeaveRegion(event)
+	case trace.EventLog:
+		f.identify(event)
 	}
 }
 
@@ -248,7 +233,7 @@ func (f *follower) transition(event *trace.Event, t *trace.StateTransition) {
 		f.goroutines[id] = g
 	}
 	if to == trace.GoNotExist {
-		f.opened -= len(g.open)
+		f.entered -= len(g.inside)
 		delete(f.goroutines, id)
 		return
 	}
@@ -277,7 +262,7 @@ func (f *follower) interval(id trace.GoID, g *goroutine, end int32) {
 		}
 	}
 	number := &g.samples[state]
-	if of := (sample{id, state, reason, g.named, stack}); !f.slice.has(*number, of) {
+	if of := (sample{id, state, reason, g.annotation, stack}); !f.slice.has(*number, of) {
 		*number = f.slice.number(of)
 	}
 	f.slice.add(*number, g.since, f.now)
@@ -320,87 +305,6 @@ func (f *follower) stackOf(event *trace.Event, id trace.GoID) int32 {
 		return 0
 	}
 	return f.stacks.number(event.Stack())
-}
-
-// inherit makes a new goroutine work for the task of its creator.
-func (f *follower) inherit(g, creator *goroutine) {
-	for _, o := range slices.Backward(creator.open) {
-		if known, lives := f.tasks[o.task]; lives && o.task != trace.BackgroundTask {
-			g.open = []open{{task: o.task, name: known.name}}
-			f.opened++
-			g.named = f.names.of(taskAndRegion{task: known.name})
-			return
-		}
-	}
-}
-
-func (f *follower) beginOrEndTask(event *trace.Event) {
-	t := event.Task()
-	if event.Kind() == trace.EventTaskBegin {
-		f.tasks[t.ID] = task{t.Type, event.Goroutine()}
-		f.enter(event, event.Goroutine(), open{task: t.ID, name: t.Type})
-		return
-	}
-	if known, found := f.tasks[t.ID]; found {
-		f.leave(event, known.owner, open{task: t.ID, name: known.name})
-		delete(f.tasks, t.ID)
-	}
-}
-
-func (f *follower) enterOrLeaveRegion(event *trace.Event) {
-	r := event.Region()
-	o := open{task: r.Task, name: r.Type, region: true}
-	if event.Kind() == trace.EventRegionBegin {
-		f.enter(event, event.Goroutine(), o)
-	} else {
-		f.leave(event, event.Goroutine(), o)
-	}
-}
-
-func (f *follower) enter(event *trace.Event, id trace.GoID, o open) {
-	g := f.goroutines[id]
-	switch {
-	case g == nil:
-	case len(g.open) == maxOpen:
-		f.droppedNames++
-	default:
-		f.interval(id, g, f.stackOf(event, id))
-		g.open = append(g.open, o)
-		f.opened++
-		g.named = f.nameOf(g)
-	}
-}
-
-func (f *follower) leave(event *trace.Event, id trace.GoID, o open) {
-	g := f.goroutines[id]
-	if g == nil {
-		return
-	}
-	for i, other := range slices.Backward(g.open) {
-		if other == o {
-			f.interval(id, g, f.stackOf(event, id))
-			g.open = slices.Delete(g.open, i, i+1)
-			f.opened--
-			g.named = f.nameOf(g)
-			return
-		}
-	}
-}
-
-// nameOf returns the number of the names of the innermost task and region of a goroutine. A region belongs to a task, too.
-func (f *follower) nameOf(g *goroutine) int32 {
-	var task, region string
-	for _, o := range slices.Backward(g.open) {
-		if o.region && region == "" {
-			region = o.name
-		}
-		if task == "" && o.task != trace.BackgroundTask {
-			if task = f.tasks[o.task].name; !o.region {
-				task = o.name
-			}
-		}
-	}
-	return f.names.of(taskAndRegion{task, region})
 }
 
 // cut ends the slice now, with a part of the interval of each goroutine, of which the rest goes into the next one.
@@ -469,6 +373,7 @@ func (f *follower) write() error {
 	}
 	f.out.add(f, f.clock.at(f.began))
 	f.slice.reset()
+	f.resetAnnotations()
 	f.began = f.now
 	f.slices++
 	return nil

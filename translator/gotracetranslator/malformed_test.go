@@ -126,6 +126,28 @@ func FuzzUnmarshal(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { requireBounded(t, data) })
 }
 
+// A text that is repaired may become equal to another one.
+func TestReasonsThatBecomeEqual(t *testing.T) {
+	data := newWriter().
+		batch(1000, []uint64{eventFrequency, 1000}).
+		batch(1000, []uint64{eventStrings, eventString, 1, 1, 0xff}[:4], []uint64{0xff}, []uint64{eventString, 2, 4, '\\', 'x', 'f', 'f'}).
+		batch(1000, []uint64{eventProcStatus, 0, 0, 1}, []uint64{eventGoStatus, 0, 7, 1, statusRunning}, []uint64{eventBlock, 1, 1, 0},
+			[]uint64{eventUnblock, 1, 7, 1, 0}, []uint64{eventStart, 1, 7, 2}, []uint64{eventBlock, 1, 2, 0}).
+		batch(4000, []uint64{eventGoStatus, 0, 8, 2, 4})
+	pd, report, err := (&gotracetranslator.Unmarshaler{}).UnmarshalWithin(data.bytes(), memory, nil)
+	require.NoError(t, err)
+	require.NoError(t, report.Damage)
+	assert.Positive(t, report.InvalidStrings)
+	profiletest.RequireConforms(t, pd)
+	equal := 0
+	for _, s := range spansOf(t, pd) {
+		if s.goroutine == 7 && s.reason == `\xff` {
+			equal++
+		}
+	}
+	assert.Equal(t, 2, equal)
+}
+
 func TestTracesOfOtherVersions(t *testing.T) {
 	for data, want := range map[string]string{
 		"":                                      "not an execution trace: the header is missing",
@@ -185,7 +207,9 @@ const (
 	eventFrequency
 	eventProcStatus = 13
 	eventCreate     = 14
+	eventStart      = 16
 	eventBlock      = 20
+	eventUnblock    = 21
 	eventGoStatus   = 25
 )
 

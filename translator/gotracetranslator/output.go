@@ -4,6 +4,7 @@
 package gotracetranslator
 
 import (
+	"encoding/binary"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -19,11 +20,11 @@ import (
 
 // sample is what intervals of one OTLP sample have in common, by numbers of a follower.
 type sample struct {
-	goroutine trace.GoID
-	state     int8
-	reason    int32
-	names     int32
-	stack     int32
+	goroutine  trace.GoID
+	state      int8
+	reason     int32
+	annotation int32
+	stack      int32
 }
 
 // interval is one state of a goroutine.
@@ -82,6 +83,10 @@ type output struct {
 
 	intervals, samples, parts int
 
+	// identities are those of the samples of the current slice, and numbers their numbers by that of the follower.
+	identities dictionary.Samples
+	numbers    []int32
+
 	indices    []int32
 	attributes []int32
 	lines      []dictionary.Line
@@ -128,19 +133,37 @@ func (o *output) add(f *follower, start time.Time) {
 	p.SetTime(pcommon.NewTimestampFromTime(start))
 	p.SetDurationNano(uint64(f.now - f.began))
 	p.AttributeIndices().Append(o.attribute(attrkey.Temporality, sampletypes.Delta))
-	p.Samples().EnsureCapacity(len(s.counts))
-	for i, of := range s.samples.list {
-		to := p.Samples().AppendEmpty()
-		to.SetStackIndex(o.stack(&f.stacks, of.stack))
-		to.AttributeIndices().FromRaw(o.attributesOf(f, of))
-		to.Values().EnsureCapacity(int(s.counts[i]))
-		to.TimestampsUnixNano().EnsureCapacity(int(s.counts[i]))
-	}
+	o.addSamples(f, p.Samples())
 	zero := uint64(start.UnixNano()) - uint64(f.began)
 	for _, interval := range s.intervals {
-		to := p.Samples().At(int(interval.sample))
+		to := p.Samples().At(int(o.numbers[interval.sample]))
 		to.Values().Append(interval.duration)
 		to.TimestampsUnixNano().Append(zero + uint64(interval.start))
+	}
+}
+
+// addSamples adds the samples of the slice, without their intervals. Those whose texts differ only in what was repaired are one.
+func (o *output) addSamples(f *follower, to pprofile.SampleSlice) {
+	s := &f.slice
+	o.identities.Reset()
+	o.numbers = o.numbers[:0]
+	to.EnsureCapacity(len(s.counts))
+	for i, of := range s.samples.list {
+		stack, attributes, link := o.stack(&f.stacks, of.stack), o.attributesOf(f, of), int32(0)
+		if known := f.annotations.list[of.annotation]; known.traceID != [16]byte{} {
+			link = o.tables.Link(known.traceID, known.spanID)
+		}
+		number := o.identities.Number(stack, o.tables.AttributeSet(attributes), link)
+		o.numbers = append(o.numbers, number)
+		if int(number) < to.Len() {
+			continue
+		}
+		sample := to.AppendEmpty()
+		sample.SetStackIndex(stack)
+		sample.SetLinkIndex(link)
+		sample.AttributeIndices().FromRaw(attributes)
+		sample.Values().EnsureCapacity(int(s.counts[i]))
+		sample.TimestampsUnixNano().EnsureCapacity(int(s.counts[i]))
 	}
 }
 
@@ -151,12 +174,16 @@ func (o *output) attributesOf(f *follower, of sample) []int32 {
 	if of.reason != noReason {
 		o.attributes = append(o.attributes, o.attribute(timing.ReasonAttribute, f.reasons.list[of.reason]))
 	}
-	names := f.names.list[of.names]
-	if names.task != "" {
-		o.attributes = append(o.attributes, o.attribute(timing.TaskAttribute, names.task))
+	known := f.annotations.list[of.annotation]
+	if known.task != "" {
+		o.attributes = append(o.attributes, o.attribute(timing.TaskAttribute, known.task))
 	}
-	if names.region != "" {
-		o.attributes = append(o.attributes, o.attribute(timing.RegionAttribute, names.region))
+	if known.region != "" {
+		o.attributes = append(o.attributes, o.attribute(timing.RegionAttribute, known.region))
+	}
+	if known.spanID != [8]byte{} && known.traceID == [16]byte{} { // as Datadog's pprofs name it
+		id := o.value[:0].AppendInt(int64(binary.BigEndian.Uint64(known.spanID[:])))
+		o.attributes = append(o.attributes, o.tables.Attribute(o.tables.String("span id"), 0, id))
 	}
 	return o.attributes
 }

@@ -35,7 +35,7 @@ func record(t testing.TB, program func()) []byte {
 // own, by which tests find their stacks.
 var workers = map[string]func(*shared){
 	"workLock": workLock, "workHold": workHold, "workReceive": workReceive, "workSend": workSend, "workSelect": workSelect, "workRead": workRead, "workWrite": workWrite,
-	"workFile": workFile, "workSleep": workSleep, "workSpin": workSpin, "workCond": workCond, "workTask": workTask, "workYield": workYield,
+	"workFile": workFile, "workSleep": workSleep, "workSpin": workSpin, "workCond": workCond, "workTask": workTask, "workYield": workYield, "workSpan": workSpan, "workDatadog": workDatadog,
 }
 
 type shared struct {
@@ -191,4 +191,26 @@ func workTask(s *shared) {
 func workChild(done chan struct{}) {
 	time.Sleep(3 * time.Millisecond)
 	close(done)
+}
+
+const (
+	traceID = "0102030405060708090a0b0c0d0e0f10"
+	spanID  = "1112131415161718"
+)
+
+func workSpan(s *shared) {
+	defer s.running.Done()
+	ctx, task := trace.NewTask(context.Background(), "GET /cart")
+	defer task.End()
+	trace.Log(ctx, "trace_id", traceID)
+	trace.Log(ctx, "span_id", spanID)
+	time.Sleep(2 * time.Millisecond)
+}
+
+func workDatadog(s *shared) {
+	defer s.running.Done()
+	ctx, task := trace.NewTask(context.Background(), "GET /cart")
+	defer task.End()
+	trace.Log(ctx, "datadog.uint64_span_id", "\x01\x02\x00\x00\x00\x00\x00\x00")
+	time.Sleep(2 * time.Millisecond)
 }

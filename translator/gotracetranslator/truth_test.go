@@ -28,6 +28,8 @@ type span struct {
 	state        string
 	reason       string
 	task, region string
+	link         string // trace and span
+	spanID       int64  // an attribute
 	stack        string // function:line, leaf first
 }
 
@@ -51,6 +53,9 @@ func spansOf(t testing.TB, payloads ...pprofile.Profiles) (spans []span) {
 			end := start + int64(p.DurationNano())
 			for _, sample := range p.Samples().All() {
 				var s span
+				if link := d.LinkTable().At(int(sample.LinkIndex())); !link.TraceID().IsEmpty() {
+					s.link = link.TraceID().String() + "/" + link.SpanID().String()
+				}
 				for _, i := range sample.AttributeIndices().All() {
 					a := d.AttributeTable().At(int(i))
 					switch key := texts.At(int(a.KeyStrindex())); key {
@@ -64,6 +69,8 @@ func spansOf(t testing.TB, payloads ...pprofile.Profiles) (spans []span) {
 						s.task = a.Value().Str()
 					case timing.RegionAttribute:
 						s.region = a.Value().Str()
+					case "span id":
+						s.spanID = a.Value().Int()
 					case timing.TimestampMarksAttribute:
 						require.Equal(t, timing.MarksStart, a.Value().Str())
 					default:
@@ -92,7 +99,7 @@ func spansOf(t testing.TB, payloads ...pprofile.Profiles) (spans []span) {
 // joined returns the spans without cuts at the edges of Profiles and at tasks and regions. Only goroutine, state and times are left.
 func joined(spans []span) (states []span) {
 	for _, s := range spans {
-		s.reason, s.stack, s.task, s.region = "", "", "", ""
+		s = span{goroutine: s.goroutine, state: s.state, start: s.start, end: s.end}
 		if n := len(states) - 1; n >= 0 && states[n].goroutine == s.goroutine && states[n].state == s.state && states[n].end == s.start {
 			states[n].end = s.end
 			continue

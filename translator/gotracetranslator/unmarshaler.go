@@ -14,7 +14,8 @@
 // sample type goroutine_time in nanoseconds, with the time that it covers; an interval that crosses its edge is cut there.
 // A sample has the starts of intervals as timestamps and their durations as values. Its attributes are those of package
 // timing: goroutine, state, reason, that timestamps mark starts, and the innermost user task and region (package
-// runtime/trace) in which the goroutine is. A goroutine takes over the task of the one that starts it.
+// runtime/trace) in which the goroutine is. A goroutine takes over the task of the one that starts it. A task whose logs have the
+// categories trace_id and span_id, with hex digits, is a link; the id of a span from Datadog's library is the attribute span id.
 //
 // The stack of a goroutine that waits, or is in a system call, is the one at which that began. While it runs, only
 // the stacks at both ends are known: the sample has the callers which both have in common. Their last function has no

@@ -198,6 +198,18 @@ func TestTasksAndRegions(t *testing.T) {
 	}
 }
 
+func TestTasksAreLinkedToSpans(t *testing.T) {
+	spans := spansOf(t, translate(t, record(t, runWorkers(t))))
+	for worker, want := range map[string]span{
+		"workSpan": {link: traceID + "/" + spanID}, "workDatadog": {spanID: 0x0201}, "workTask": {},
+	} {
+		_, all := of(spans, worker)
+		asleep := slices.IndexFunc(all, func(s span) bool { return s.reason == timing.Sleep })
+		require.GreaterOrEqual(t, asleep, 0, worker)
+		assert.Equal(t, want, span{link: all[asleep].link, spanID: all[asleep].spanID}, worker)
+	}
+}
+
 // toolProfile is what go tool trace says about the workers: nanoseconds by stack.
 func toolProfile(t *testing.T, file, kind string) (byStack map[string]int64, total int64) {
 	t.Helper()
