@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestPathOfAPushedPprof checks that the calls that ARCHITECTURE.md shows exist, and that they fit on a screen.
-func TestPathOfAPushedPprof(t *testing.T) {
-	_, text, found := strings.Cut(string(read(t, "ARCHITECTURE.md")), "<!-- path of a pushed pprof -->")
+// TestLifeOfAPayload checks that the calls that ARCHITECTURE.md shows exist, and that they fit on a screen.
+func TestLifeOfAPayload(t *testing.T) {
+	_, text, found := strings.Cut(string(read(t, "ARCHITECTURE.md")), "<!-- life of a payload -->")
 	assert.True(t, found)
 	text, _, _ = strings.Cut(text, "\n## ")
 	inPackage := ""
