@@ -107,6 +107,7 @@ func (p *Page) apiProfile(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	notes = append(notes, compared.Notes...)
 	merged, err := compared.Pprof(false)
 	if err != nil {
 		return err
@@ -127,16 +128,16 @@ func (p *Page) apiProfile(w http.ResponseWriter, r *http.Request) error {
 	return query.WritePprof(w, merged)
 }
 
-// compare compares the selected profiles with those of the base, unless that is nil, with notes for the reader.
-func (p *Page) compare(ctx context.Context, selected, base *query.Selection) (compared *query.Comparison, notes []string, err error) {
+// compare compares the selected profiles with those of the base, unless that is nil. unread are notes about what could not be read.
+func (p *Page) compare(ctx context.Context, selected, base *query.Selection) (compared *query.Comparison, unread []string, err error) {
 	var missed catalog.Missing
 	compared, err = query.Compare(ctx, p.catalog.Source(&missed), selected, p.base.Source(&missed), base)
-	notes = missed.Notes()
+	unread = missed.Notes()
 	switch {
 	case errors.Is(err, query.ErrEmpty) && len(missed.Failed) > 0:
-		return nil, nil, fmt.Errorf("no profile could be read: %s", notes[0])
+		return nil, nil, fmt.Errorf("no profile could be read: %s", unread[0])
 	case err != nil:
 		return nil, nil, err
 	}
-	return compared, append(notes, compared.Notes...), nil
+	return compared, unread, nil
 }

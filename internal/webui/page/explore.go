@@ -6,6 +6,7 @@ package page
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"html/template"
 	"maps"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui/catalog"
@@ -126,11 +128,12 @@ func (p *Page) refuse(w http.ResponseWriter, r *http.Request, wrong error) error
 type view struct {
 	*frame
 
-	Name     string // of the services
-	Notes    []string
-	Problem  string // why there is no flame graph
-	Tabs     []*row // the types
-	Row      *row   // the one that is shown, nil if nothing is selected
+	Name     string   // of the services
+	Notes    []string // of what is missing
+	Remarks  []string // how to understand the values
+	Problem  string   // why there is no flame graph
+	Tabs     []*row   // the types
+	Row      *row     // the one that is shown, nil if nothing is selected
 	BaseSpan *query.Selection
 	Chart    *chart
 	// PerProcess: the chart shows one process on average, because the selection and the base differ in more than their time.
@@ -201,11 +204,15 @@ func (p *Page) show(w http.ResponseWriter, r *http.Request, params *params) erro
 	} else {
 		err := v.draw(found, base, room)
 		if err == nil {
+			found.release()
+			base.release()
 			err = p.addGraph(r, v)
 		}
 		switch {
-		case r.Context().Err() != nil:
-			return r.Context().Err()
+		case r.Context().Err() != nil || errors.Is(err, store.ErrGone):
+			return cmp.Or(r.Context().Err(), err)
+		case errors.Is(err, query.ErrEmpty): // such as a base of a time without profiles
+			v.Problem = err.Error()
 		case err != nil:
 			status, v.Problem = statusOf(err), err.Error()
 		}
@@ -267,6 +274,9 @@ func (v *view) choose(ctx context.Context, found, base *summed) {
 			selector = r.Type + ":" + r.SampleType
 		}
 		r.Query = v.with(map[string]string{"type": selector}, ownOfLanding...)
+		if r == v.Row && found.timed[r.kind] {
+			v.Timeline = v.with(map[string]string{"type": selector}, slices.Concat(ownOfExplore, selectingBase)...)
+		}
 		text := r.SampleType
 		if r.Type != "" && r.Type != r.SampleType {
 			text = r.Type + ": " + r.SampleType
@@ -275,9 +285,6 @@ func (v *view) choose(ctx context.Context, found, base *summed) {
 			text += " (" + r.period() + ")"
 		}
 		options = append(options, option{Text: text, Set: "type=" + template.URLQueryEscaper(selector), Current: r == v.Row})
-	}
-	if found.timed[v.Row.kind] {
-		v.Timeline = v.with(map[string]string{"type": v.Row.selector()}, slices.Concat(ownOfExplore, selectingBase)...)
 	}
 	v.Bar.types(options[:min(len(options), rowsPerService)])
 	v.Tabs = v.Tabs[:min(len(v.Tabs), rowsPerService)]
@@ -361,11 +368,11 @@ func (p *Page) addGraph(r *http.Request, v *view) error {
 		narrow.Types = []string{query.TypeID(&key)}
 		return &narrow
 	}
-	compared, notes, err := p.compare(r.Context(), exact(v.selected), exact(v.base))
+	compared, unread, err := p.compare(r.Context(), exact(v.selected), exact(v.base))
 	if err != nil {
 		return err
 	}
-	v.Notes = notes
+	v.Notes, v.Remarks = unread, compared.Notes
 	if v.base != nil {
 		v.Row.compare(compared)
 	}
@@ -386,7 +393,7 @@ func (p *Page) addGraph(r *http.Request, v *view) error {
 	case err != nil:
 		return err
 	case len(merged.Sample) == 0 && lost > 0:
-		return fmt.Errorf("the selection takes too much memory: select less, by service, type or time, or raise max_memory")
+		return errors.New("the selection takes too much memory: select less, by service, type or time, or raise max_memory")
 	case lost > 0:
 		v.Notes = append(v.Notes, fmt.Sprintf("To fit into max_memory, the smallest samples are left out: %.2g %% of the values", lost*100))
 	}

@@ -102,7 +102,7 @@ func TestLabelsAreOfferedByUse(t *testing.T) {
 		s.write(payload(t, p))
 	}
 	page := s.page("/?service=checkout")
-	thread, instance := strings.Index(page, `<option value="by=service.version">`), strings.Index(page, `<option value="by=service_instance_id">`)
+	thread, instance := strings.Index(page, `<option value="by=thread">`), strings.Index(page, `<option value="by=service_instance_id">`)
 	require.Positive(t, thread)
 	assert.Less(t, thread, instance, "IDs are numbers")
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
@@ -260,9 +261,12 @@ func (p *params) grown(groups []*total) (rows []*growth) {
 		if change, ok := of.Change(); ok {
 			row.Change = signed(func(v float64) string { return fmt.Sprintf("%.3g %%", v) }, change*100)
 		}
-		shown := between("", growths.Last.From, growths.Last.To)
+		seconds := func(prefix string, sel *query.Selection) map[string]string {
+			return between(prefix, sel.From.Truncate(time.Second), sel.To.Add(time.Second-1).Truncate(time.Second))
+		}
+		shown := seconds("", growths.Last)
 		if !of.IsNew {
-			maps.Copy(shown, between("base_", growths.First.From, growths.First.To))
+			maps.Copy(shown, seconds("base_", growths.First))
 		}
 		shown["type"] = k.selector()
 		row.Query = p.narrowed(of.Service).with(shown, ownOfLanding...)

@@ -236,6 +236,13 @@ type summed struct {
 	missed *catalog.Missing
 }
 
+// release frees the times of processes, which only charts need.
+func (s *summed) release() {
+	for _, t := range slices.Concat(s.groups, s.joined) {
+		t.series = nil
+	}
+}
+
 // totalsOf sums the Profiles of a scope.
 func totalsOf(ctx context.Context, of *catalog.Catalog, s *scope, room *room) (*summed, error) {
 	found := &summed{missed: &catalog.Missing{}, timed: map[kind]bool{}}
