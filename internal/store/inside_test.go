@@ -43,7 +43,10 @@ func TestADirectoryInsideAStoreCountsOnce(t *testing.T) {
 	}
 	check := func(inside string, want map[int]int) {
 		t.Helper()
-		require.Equal(t, want, readAll(t, openStore(t, filepath.Join(d.dir, inside))), inside)
+		s, err := store.OpenPart(filepath.Join(d.dir, inside), store.ReadOptions{Cache: 1 << 20})
+		require.NoError(t, err)
+		defer s.Close()
+		require.Equal(t, want, readAll(t, s), inside)
 	}
 	const group = "service.name=checkout"
 	dated := func(at time.Time, format string) string { return group + "/" + at.Format(format) }
@@ -107,4 +110,19 @@ func TestRootOf(t *testing.T) {
 	got, inside := store.RootOf(filepath.Join(root, hour))
 	require.Equal(t, root, got)
 	require.Equal(t, hour, inside)
+}
+
+// A Writer in a directory that another one has as a group opens its own: the paths of its files are below its directory.
+func TestOpenIsOfTheDirectoryItself(t *testing.T) {
+	d := newDirectory(t)
+	d.write(1)
+	outer := d.dir
+	d.dir = filepath.Join(outer, "env=prod")
+	d.write(2)
+	files, _, err := openStore(t, d.dir).Files(t.Context())
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	require.Equal(t, "service.name=checkout", files[0].Group)
+	root, inside := store.RootOf(d.dir)
+	require.Equal(t, []string{outer, "env=prod"}, []string{root, inside})
 }

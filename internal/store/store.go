@@ -101,14 +101,8 @@ type content interface {
 // Open opens a directory, or a prefix such as s3://bucket/prefix, for reading. It does not need to exist.
 func Open(location string, options ReadOptions) (*Store, error) {
 	if !bucket.IsURL(location) {
-		root, err := filepath.Abs(location)
-		if err == nil && len(options.Inside) == 0 {
-			var inside string
-			if root, inside = RootOf(root); inside != "" {
-				options.Inside = []string{inside}
-			}
-		}
-		return newStore(&local{root: root, stats: options.Stats}, options), err
+		absolute, err := filepath.Abs(location)
+		return newStore(&local{root: absolute, stats: options.Stats}, options), err
 	}
 	at, err := bucket.ParseURL(location)
 	if err != nil {
@@ -122,6 +116,17 @@ func Open(location string, options ReadOptions) (*Store, error) {
 		return nil, err
 	}
 	return newStore(&remote{bucket: opened, prefix: at.Directory()}, options), nil
+}
+
+// OpenPart is Open for a location that may be a directory inside of a store: its part of the store is opened.
+func OpenPart(location string, options ReadOptions) (*Store, error) {
+	if absolute, err := filepath.Abs(location); err == nil && !bucket.IsURL(location) {
+		root, inside := RootOf(absolute)
+		if inside != "" {
+			location, options.Inside = root, []string{inside}
+		}
+	}
+	return Open(location, options)
 }
 
 func newStore(from source, options ReadOptions) *Store {

@@ -77,7 +77,7 @@ func New(directory string, memory Memory, options archive.Options) (*Catalog, er
 	if bucket.IsURL(directory) {
 		cache, maxAge = memory.Indexes+memory.Blocks, 30*time.Second // lists cost time and money
 	}
-	opened, err := store.Open(directory, store.ReadOptions{MaxRecord: options.MaxMemory / 8, MaxDecoded: options.MaxMemory / 4, Cache: cache})
+	opened, err := store.OpenPart(directory, store.ReadOptions{MaxRecord: options.MaxMemory / 8, MaxDecoded: options.MaxMemory / 4, Cache: cache})
 	if err != nil {
 		return nil, err
 	}
