@@ -64,6 +64,38 @@ func stalledThreads(t *testing.T, at time.Time, threads int) pprofile.Profiles {
 	return profiletest.Build(t, p)
 }
 
+// tracedSpans are spans of two services in one trace: with time on and off the CPU, and waiting for a lock.
+func tracedSpans(t *testing.T, at time.Time) pprofile.Profiles {
+	t.Helper()
+	var all []expand.Profile
+	for i, service := range []string{"orders", "cart"} {
+		p := expand.Profile{
+			Resource: expand.Entity{Attributes: []expand.Attribute{{Key: "service.name", Value: service}}},
+			Type:     "goroutine_time", Unit: "nanoseconds", Shape: expand.ShapeBoth, Time: uint64(at.UnixNano()), Duration: 1e9,
+		}
+		for span := range 8 {
+			from := at.Add(time.Duration(100*span+50*i) * time.Millisecond)
+			for k, state := range [][2]string{{timing.Running, ""}, {timing.Blocked, timing.Network}, {timing.Blocked, timing.Lock}} {
+				length := time.Duration(10*(1+(span+k)%3)) * time.Millisecond
+				s := &expand.Sample{
+					Sum: big.NewInt(0), Points: []expand.Point{{Timestamp: uint64(from.UnixNano()), Value: int64(length)}},
+					Link: fmt.Sprintf("%s/%016x", browsedTrace, 16*i+span+1), Stack: []*expand.Frame{{Lines: []expand.Line{{Function: "main.handle"}}}},
+					Attributes: []expand.Attribute{
+						{Key: timing.StateAttribute, Value: state[0]}, {Key: timing.TimestampMarksAttribute, Value: timing.MarksStart}, {Key: "thread.id", Value: int64(span)},
+					},
+				}
+				if state[1] != "" {
+					s.Attributes = append(s.Attributes, expand.Attribute{Key: timing.ReasonAttribute, Value: state[1]})
+				}
+				p.Samples = append(p.Samples, s)
+				from = from.Add(length)
+			}
+		}
+		all = append(all, p)
+	}
+	return profiletest.Build(t, all...)
+}
+
 // runTimeline runs a Collector that receives OTLP, and returns the address of its page.
 func runTimeline(t *testing.T) (c *collector, view string, push func(pprofile.Profiles)) {
 	t.Helper()
@@ -169,6 +201,16 @@ func TestTimelineInABrowser_V3(t *testing.T) {
 	b.click(`//a[@id="cells-rest"]`)
 	b.awaitText("#selected", "in the rest, which is the base")
 	b.check("timeline cells", true)
+
+	// The spans of a trace are on one axis, and each leads to what it did.
+	push(tracedSpans(t, at))
+	c.await(t, "the other service", func() bool { return strings.Contains(get(t, view+"/api/services").body, `"cart"`) })
+	b.open(view + "/trace/" + browsedTrace)
+	b.requireText("trace", "Spans with samples", "0000000000000001", "waiting for a lock")
+	require.Equal(t, 16, evaluate[int](b, `document.querySelectorAll('.extents .locked').length`))
+	b.check("trace spans", true)
+	b.click(`//a[text()="Timeline of the trace"]`)
+	b.awaitText("#lanes-count", "16 lanes")
 
 	// By keyboard.
 	b.open(address(0, 2*time.Second))

@@ -162,7 +162,7 @@ func slowly(t testing.TB, payloads ...pprofile.Profiles) (events []slowEvent, un
 	return events, untimed
 }
 
-func TestCellsAreThoseOfASlowComputation(t *testing.T) {
+func TestCellsAreThoseOfASlowComputation_T2(t *testing.T) {
 	r := profiletest.NewRand(profiletest.Seed(t))
 	for range profiletest.Rounds(t, 100, 1000) {
 		payloads := []pprofile.Profiles{random(t, r), random(t, r)}
@@ -231,7 +231,7 @@ func TestCellsAreThoseOfASlowComputation(t *testing.T) {
 	}
 }
 
-func TestLanesAreThoseOfASlowComputation(t *testing.T) {
+func TestLanesAreThoseOfASlowComputation_T2(t *testing.T) {
 	r := profiletest.NewRand(profiletest.Seed(t))
 	drawn := 0
 	for range profiletest.Rounds(t, 100, 1000) {
@@ -309,7 +309,7 @@ func TestLanesAreThoseOfASlowComputation(t *testing.T) {
 	assert.Greater(t, drawn, 1000)
 }
 
-func TestSpansAreThoseOfASlowComputation(t *testing.T) {
+func TestSpansAreThoseOfASlowComputation_T2(t *testing.T) {
 	r := profiletest.NewRand(profiletest.Seed(t))
 	found := 0
 	for range profiletest.Rounds(t, 100, 1000) {
@@ -446,7 +446,7 @@ func hostile(n int) pprofile.Profiles {
 	return pd
 }
 
-func TestHostileTimestampsAreBounded(t *testing.T) {
+func TestHostileTimestampsAreBounded_T2(t *testing.T) {
 	const n = 10_000_000
 	pd := hostile(n)
 	runtime.GC()
@@ -473,7 +473,7 @@ func TestHostileTimestampsAreBounded(t *testing.T) {
 }
 
 // A request that has ended does not read on.
-func TestReadingEndsWithItsContext(t *testing.T) {
+func TestReadingEndsWithItsContext_T2(t *testing.T) {
 	pd := hostile(100_000)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -125,8 +125,9 @@ type option struct {
 
 // views are the pages with a bar.
 const (
-	viewExplore = "explore"
-	viewTrace   = "trace"
+	viewExplore  = "explore"
+	viewTimeline = "timeline"
+	viewTrace    = "trace"
 )
 
 // ofBar are the parameters that the bar sets.
@@ -277,6 +278,8 @@ var ofSelect = slices.Concat([]string{"view", "keep", "set", "q", "label", "last
 // pathOf returns the path of a page.
 func (p *params) pathOf(view string) string {
 	switch view {
+	case viewTimeline:
+		return "/timeline"
 	case viewTrace:
 		return "/trace/" + url.PathEscape(cmp.Or(p.Param("trace_id"), "none"))
 	default:

@@ -14,7 +14,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -62,7 +61,7 @@ type timelinePage struct {
 	*params
 
 	Title    string
-	What     []string
+	Bar      *bar
 	Type     *timedType // that of the heatmap, nil without timestamps
 	Types    []link
 	Untimed  []string          // sample types of the range without timestamps
@@ -81,9 +80,13 @@ func (p *Page) timeline(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	found, err := p.offer(r.Context(), params)
+	if err != nil {
+		return err
+	}
 	from, to := rangeOf(params.selected)
 	t := &timelinePage{
-		params: params, Title: "Timeline", What: params.what(), Untimed: untimed, Errors: missed.Notes(),
+		params: params, Title: "Timeline", Bar: params.bar(viewTimeline, found), Untimed: untimed, Errors: missed.Notes(),
 		From: strconv.FormatUint(from, 10), To: strconv.FormatUint(to, 10),
 	}
 	for i, of := range timed {
@@ -278,13 +281,3 @@ func writeJSON(w http.ResponseWriter, content any) error {
 
 // Explore returns the query of the page on which a selection is made.
 func (t *timelinePage) Explore() template.URL { return t.with(nil) }
-
-// what are the values that select profiles, apart from the range.
-func (p *params) what() (texts []string) {
-	for _, key := range []string{"service", "type", "label", "trace_id", "span_id"} {
-		for _, value := range p.values[key] {
-			texts = append(texts, strings.ReplaceAll(key, "_", " ")+" "+cmp.Or(value, "(no name)"))
-		}
-	}
-	return texts
-}

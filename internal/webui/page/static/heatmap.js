@@ -9,6 +9,8 @@ if (!window.timelineParts) return;
 const { byID, range, clock, duration, counted, load, times, addressOf, chosenCells, colors, rgb, prepare, drawTimes, views } = window.timelineParts;
 const heat = { canvas: byID('heat'), left: 46, top: 4, rows: 200, data: null, counts: null, values: null, cells: null, anchor: null, dragging: false };
 
+const right = () => heat.canvas.parentElement.clientWidth - 2;
+
 async function loadHeat() {
 	byID('heat-status').textContent = 'Loading…';
 	try {
@@ -40,8 +42,7 @@ async function loadHeat() {
 function drawHeat() {
 	const data = heat.data;
 	if (!data) return;
-	const { context, width } = prepare(heat.canvas, heat.top + heat.rows + 20), [r, g, b] = rgb(colors.heat), [r0, g0, b0] = rgb(colors.soft);
-	heat.right = width - 2;
+	const { context } = prepare(heat.canvas, heat.top + heat.rows + 20), [r, g, b] = rgb(colors.heat), [r0, g0, b0] = rgb(colors.soft);
 	const image = new ImageData(data.columns, data.rows);
 	for (let i = 0; i < heat.counts.length; i++) {
 		// Few samples show beside many: the color goes with the square root.
@@ -57,15 +58,15 @@ function drawHeat() {
 	small.height = data.rows;
 	small.getContext('2d').putImageData(image, 0, 0);
 	context.imageSmoothingEnabled = false;
-	drawTimes(context, heat.left, heat.right, heat.top + heat.rows + 11, heat.top + heat.rows, heat.from, data.columns * data.column);
-	context.drawImage(small, heat.left, heat.top, heat.right - heat.left, heat.rows);
+	drawTimes(context, heat.left, right(), heat.top + heat.rows + 11, heat.top + heat.rows, heat.from, data.columns * data.column);
+	context.drawImage(small, heat.left, heat.top, right() - heat.left, heat.rows);
 	context.fillStyle = colors.muted;
 	context.textAlign = 'right';
 	context.fillText(duration(data.column), heat.left - 4, heat.top + 6);
 	context.fillText(duration(data.column / 2), heat.left - 4, heat.top + heat.rows / 2);
 	context.fillText('0', heat.left - 4, heat.top + heat.rows - 6);
 	if (!heat.cells) return;
-	const { c1, c2, r1, r2 } = heat.cells, w = (heat.right - heat.left) / data.columns, h = heat.rows / data.rows;
+	const { c1, c2, r1, r2 } = heat.cells, w = (right() - heat.left) / data.columns, h = heat.rows / data.rows;
 	context.fillStyle = colors.shade;
 	context.strokeStyle = colors.fg;
 	const box = [heat.left + c1 * w, heat.top + (data.rows - 1 - r2) * h, (c2 - c1 + 1) * w, (r2 - r1 + 1) * h];
@@ -75,7 +76,7 @@ function drawHeat() {
 
 function cellAt(event) {
 	const box = heat.canvas.getBoundingClientRect(), { columns, rows } = heat.data;
-	const column = Math.floor((event.clientX - box.left - heat.left) / (heat.right - heat.left) * columns);
+	const column = Math.floor((event.clientX - box.left - heat.left) / (right() - heat.left) * columns);
 	const row = rows - 1 - Math.floor((event.clientY - box.top - heat.top) / heat.rows * rows);
 	return { column: Math.max(0, Math.min(columns - 1, column)), row: Math.max(0, Math.min(rows - 1, row)) };
 }

@@ -7,10 +7,11 @@
 
 if (!window.timelineParts) return;
 const { byID, range, length, clock, duration, shown, counted, load, times, colors, colorOf, nameOf, prepare, drawTimes, zoom, views } = window.timelineParts;
-const lanes = { canvas: byID('lanes'), data: null, first: 0, by: 'thread', q: '', selected: 0, cursor: 0, drag: null, right: 0 };
+const lanes = { canvas: byID('lanes'), data: null, first: 0, by: 'thread', q: '', selected: 0, cursor: 0, drag: null };
 const barHeight = 16, axisHeight = 20;
 
 // Beside the bars there is room for names on wide screens; on others they stand above.
+const right = () => lanes.canvas.parentElement.clientWidth - 1;
 const gutter = () => lanes.canvas.parentElement.clientWidth > 760 ? 280 : 0;
 const rowHeight = () => gutter() ? 22 : 36;
 
@@ -44,16 +45,15 @@ async function loadLanes() {
 	}
 }
 
-const pixelsOfLanes = () => (lanes.right - gutter()) / length();
+const pixelsOfLanes = () => (right() - gutter()) / length();
 
 // paintLanes draws all lanes into a picture, over which the cursor moves.
 function paintLanes() {
 	const data = lanes.data;
 	if (!data) return;
 	const { context, width } = prepare(lanes.canvas, axisHeight + Math.max(1, data.lanes.length) * rowHeight()), left = gutter();
-	lanes.right = width - 1;
-	const pixels = pixelsOfLanes(), slot = (lanes.right - left) / data.slots, fill = data.states.map(colorOf);
-	drawTimes(context, left, lanes.right, 8, axisHeight + data.lanes.length * rowHeight() + 8, range.from, length());
+	const pixels = pixelsOfLanes(), slot = (right() - left) / data.slots, fill = data.states.map(colorOf);
+	drawTimes(context, left, right(), 8, axisHeight + data.lanes.length * rowHeight() + 8, range.from, length());
 	data.lanes.forEach((lane, i) => {
 		const top = axisHeight + i * rowHeight(), bar = top + rowHeight() - barHeight - 3;
 		context.fillStyle = colors.fg;
@@ -95,7 +95,7 @@ function drawLanes() {
 		context.drawImage(lanes.picture, 0, 0);
 		context.restore();
 		context.fillStyle = colors.shade;
-		context.fillRect(0, axisHeight + lanes.selected * rowHeight(), left || lanes.right, left ? rowHeight() : rowHeight() - barHeight - 4);
+		context.fillRect(0, axisHeight + lanes.selected * rowHeight(), left || right(), left ? rowHeight() : rowHeight() - barHeight - 4);
 		if (lanes.drag) {
 			context.fillRect(left + Math.min(lanes.drag.first, lanes.drag.last) * pixels, axisHeight, Math.abs(lanes.drag.first - lanes.drag.last) * pixels, bottom);
 			return;
@@ -195,7 +195,7 @@ function describe() {
 
 function laneAt(event) {
 	const box = lanes.canvas.getBoundingClientRect(), left = gutter();
-	const time = (event.clientX - box.left - left) / (lanes.right - left) * length();
+	const time = (event.clientX - box.left - left) / (right() - left) * length();
 	return { lane: Math.floor((event.clientY - box.top - axisHeight) / rowHeight()), time: Math.max(0, Math.min(length() - 1, time)) };
 }
 
