@@ -4,8 +4,8 @@
 package page
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"net/http"
 	"time"
 
@@ -30,23 +30,17 @@ func (p *Page) mcp(version string) http.Handler {
 
 // read is an mcptools.Reader with the limits of a page that reads files.
 func (p *Page) read(ctx context.Context, read func(context.Context, *query.Source) error) (notes []string, err error) {
-	if p.settings.Timeout > 0 {
-		timed, cancel := context.WithTimeout(ctx, p.settings.Timeout)
-		defer cancel()
-		ctx = timed
-	}
-	release, err := p.queries.acquire(ctx, 1)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
 	var missed catalog.Missing
-	err = query.Repeat(func() error {
-		missed = catalog.Missing{}
-		return read(ctx, p.catalog.Source(&missed))
+	err = p.bounded(ctx, func(ctx context.Context) error {
+		release, err := p.queries.acquire(ctx, 1)
+		if err != nil {
+			return err
+		}
+		defer release()
+		return query.Repeat(func() error {
+			missed = catalog.Missing{}
+			return cmp.Or(read(ctx, p.catalog.Source(&missed)), ctx.Err()) // what is found after its end may not be all
+		})
 	})
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = errTimeout
-	}
 	return missed.Notes(), err
 }

@@ -168,21 +168,12 @@ func notFound(http.ResponseWriter, *http.Request) error { return errNotFound }
 // query makes a handler of one that reads files. It runs within the timeout, while it holds a slot of each of held.
 func (p *Page) query(serve handler, held ...*slots) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		limited, end := labels.LimitWork(r.Context())
-		defer end()
-		ctx := limited
-		if p.settings.Timeout > 0 {
-			timed, cancel := context.WithTimeout(ctx, p.settings.Timeout)
-			defer cancel()
-			ctx = timed
-		}
-		complete, sent, err := p.response(r.WithContext(ctx), serve, held)
-		if excess := labels.WorkError(limited); excess != nil {
-			return usageError{excess}
-		}
-		if errors.Is(err, context.DeadlineExceeded) {
-			return errTimeout
-		}
+		var complete *response
+		var sent func()
+		err := p.bounded(r.Context(), func(ctx context.Context) (err error) {
+			complete, sent, err = p.response(r.WithContext(ctx), serve, held)
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -190,6 +181,26 @@ func (p *Page) query(serve handler, held ...*slots) handler {
 		complete.send(w)
 		return nil
 	}
+}
+
+// bounded reads files within the timeout and the work of regular expressions that a request may take.
+func (p *Page) bounded(ctx context.Context, read func(context.Context) error) error {
+	limited, end := labels.LimitWork(ctx)
+	defer end()
+	ctx = limited
+	if p.settings.Timeout > 0 {
+		timed, cancel := context.WithTimeout(ctx, p.settings.Timeout)
+		defer cancel()
+		ctx = timed
+	}
+	err := read(ctx)
+	switch excess := labels.WorkError(limited); {
+	case excess != nil && err != nil:
+		return usageError{excess}
+	case errors.Is(err, context.DeadlineExceeded):
+		return errTimeout
+	}
+	return err
 }
 
 // response returns the response of a handler, complete and compressed before a slow client gets it. The slots are held

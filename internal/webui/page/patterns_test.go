@@ -108,6 +108,9 @@ func TestWorkOfPatternsIsBounded_A2(t *testing.T) {
 		assert.Equal(t, http.StatusBadRequest, w.Code)
 		assert.Contains(t, w.Body.String(), "must be at most 134217728")
 	}
+	text, isError := assistantOf(s).ask("top", map[string]any{"labels": []string{selector}})
+	assert.True(t, isError)
+	assert.Contains(t, text, "must be at most 134217728")
 	assert.Less(t, time.Since(start), 20*time.Second)
 	assert.Equal(t, http.StatusOK, s.get("/api/services?"+url.Values{"label": {"{thread=~`checkout-worker-[0-9]*7`}"}}.Encode()).Code)
 }
