@@ -277,3 +277,27 @@ func TestFilesOfConvertAreRead(t *testing.T) {
 		})
 	}
 }
+
+// BenchmarkSQL asks the questions of the page about the day that BenchmarkLake of internal/query leaves in OTELCOL_PROFILES_LAKE. A time
+// contains the start of the engine.
+func BenchmarkSQL(b *testing.B) {
+	dir := os.Getenv("OTELCOL_PROFILES_LAKE")
+	if dir == "" {
+		b.Skip("OTELCOL_PROFILES_LAKE names no directory")
+	}
+	blocks := sqlBlocks(b, "docs/sql.md")
+	day := strings.NewReplacer("2026-11-02", "2026-11-09", "checkout", "service-3", "json.Marshal", "runtime.mallocgc")
+	for name, of := range map[string]struct {
+		engine
+		setup string
+	}{"DuckDB": {duckDB, blocks[0]}, "ClickHouse": {clickHouse, blocks[1]}} {
+		for i, question := range questions {
+			b.Run(name+"/"+question.name, func(b *testing.B) {
+				of.skipWithout(b)
+				for b.Loop() {
+					of.query(b, dir, of.setup, day.Replace(blocks[3+i]))
+				}
+			})
+		}
+	}
+}

@@ -25,6 +25,8 @@ type Sample struct {
 	Profile
 
 	Value int64 `parquet:"value"` // the sum of the values of the sample, at most the largest int64
+	// Function is the innermost function of the stack, which engines read faster than the list; "" without one.
+	Function string `parquet:"function,dict"`
 	// Stack has the names of the functions, the innermost first. The lists after it have an element for each of these: "" and 0 are unknown.
 	Stack []string `parquet:"stack,list" parquet-element:",dict"`
 	Files []string `parquet:"stack_files,list" parquet-element:",dict"`
@@ -134,6 +136,9 @@ func (s *Samples) addSample(p *sampled, of *profileOfSamples, sample pprofile.Sa
 	}
 	row.Stack, row.Files, row.BuildIDs = s.waiting.names[start:], s.waiting.files[start:], s.waiting.buildIDs[start:]
 	row.Lines, row.Inlined = s.waiting.lines[start:], s.waiting.inlined[start:]
+	if len(row.Stack) > 0 {
+		row.Function = row.Stack[0]
+	}
 	written, err := s.add(&row)
 	if written {
 		s.waiting.reset()

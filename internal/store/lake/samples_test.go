@@ -148,6 +148,9 @@ func TestRowsHaveWhatAnIndependentReaderFinds(t *testing.T) {
 				points[i] = expand.Point{Timestamp: uint64(at), Value: row.Values[i]}
 			}
 			var about []frame
+			if len(row.Stack) > 0 {
+				assert.Equal(t, row.Stack[0], row.Function)
+			}
 			for i := range row.Stack {
 				about = append(about, frame{row.Files[i], row.Lines[i], row.Inlined[i], row.BuildIDs[i]})
 			}
