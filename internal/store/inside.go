@@ -13,8 +13,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 )
 
-// RootOf returns the directory of the store that a directory is in, and its path below it with slashes, "" if it is none of a
-// group, year, month, day or hour. Without the rest of the store, the files that a compacted file was made of would count beside it.
+// RootOf returns the directory of the store that a directory is in, and its path below it with slashes, "" if it is none
+// of a group, year, month, day or hour. Without the rest of the store, the files that a compacted file was made of would
+// count beside it. A root above groups is one that a Writer has opened.
 func RootOf(directory string) (root, inside string) {
 	root = directory
 	for n := 1; n < layout.HourDepth && layout.IsChild(n, filepath.Base(root)); n++ {
@@ -26,11 +27,11 @@ func RootOf(directory string) (root, inside string) {
 		root = directory
 	}
 	above := root
-	for layout.IsGroupDir(filepath.Base(above)) {
+	for layout.IsGroupDir(filepath.Base(above)) && !layout.HasDirectoryID(above) {
 		above = filepath.Dir(above)
-		if layout.HasDirectoryID(above) {
-			root = above
-		}
+	}
+	if layout.HasDirectoryID(above) {
+		root = above
 	}
 	relative, err := filepath.Rel(root, directory)
 	if inside = filepath.ToSlash(relative); err != nil || inside == "." || !hasFiles(root, inside) {
