@@ -178,7 +178,7 @@ func TestViewComparesFilesOfAnyTime(t *testing.T) {
 	url, stop := serving(t, "view", "--base", before, after)
 	defer stop()
 	for range 2 {
-		response, err := http.Get(url) //nolint:noctx // the test ends it
+		response, err := http.Get(url)
 		require.NoError(t, err)
 		body, err := io.ReadAll(response.Body)
 		require.NoError(t, errors.Join(err, response.Body.Close()))

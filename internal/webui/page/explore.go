@@ -177,13 +177,13 @@ type choice struct {
 // show writes a view.
 func (p *Page) show(w http.ResponseWriter, r *http.Request, params *params) error {
 	offered, room := newOffered(), p.room()
-	found, err := p.sum(r.Context(), p.catalog, params, params.selected, offered, room)
+	found, err := sum(r.Context(), p.catalog, params, params.selected, offered, room)
 	if err != nil {
 		return err
 	}
 	base := &summed{}
 	if params.base != nil {
-		if base, err = p.sum(r.Context(), p.base, params, params.base, offered, room); err != nil {
+		if base, err = sum(r.Context(), p.base, params, params.base, offered, room); err != nil {
 			return err
 		}
 	}
@@ -223,7 +223,7 @@ func (p *Page) show(w http.ResponseWriter, r *http.Request, params *params) erro
 
 // sum returns the totals of a selection, by service or by the label of the page. If indexes have them, it adds those of types that are not
 // selected, unless they take too much memory.
-func (p *Page) sum(ctx context.Context, of *catalog.Catalog, params *params, sel *query.Selection, offered *offered, room *room) (*summed, error) {
+func sum(ctx context.Context, of *catalog.Catalog, params *params, sel *query.Selection, offered *offered, room *room) (*summed, error) {
 	wide := *sel
 	if !sel.SelectsSamples() && params.Param("by") == "" {
 		wide.Types = nil

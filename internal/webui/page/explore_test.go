@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html"
 	"math"
+	"math/big"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -17,6 +18,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 )
 
@@ -148,6 +151,31 @@ func TestWhatGrewLeadsToItsComparison(t *testing.T) {
 	require.Len(t, links, 1)
 	assert.Contains(t, links[0], "base_from=")
 	assert.Contains(t, html.UnescapeString(s.page(links[0])), "+40")
+}
+
+// TestPagesOfTimestampsLinkToTheTimeline: those of profiles without timestamps do not.
+func TestPagesOfTimestampsLinkToTheTimeline(t *testing.T) {
+	s := newSite(t)
+	at := uint64(s.now.Add(-time.Minute).UnixNano())
+	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 1e9)), profiletest.Build(t, expand.Profile{
+		Resource: expand.Entity{Attributes: []expand.Attribute{{Key: "service.name", Value: "traced"}}}, Type: "samples", Unit: "count",
+		PeriodType: "cpu", PeriodUnit: "nanoseconds", Period: 10e6, Shape: expand.ShapeTimestamps, Time: at, Duration: 10e9,
+		Samples: []*expand.Sample{{
+			Sum: big.NewInt(0), Stack: []*expand.Frame{{Lines: []expand.Line{{Function: "main"}}}}, Points: []expand.Point{{Timestamp: at + 5, Value: 1}},
+		}},
+	}))
+	require.Len(t, s.follow(s.page("/?service=traced&from=-15m&base_from=-30m&base_to=-15m"), `href="(/timeline\?[^"]*)"`), 1)
+	assert.NotContains(t, s.page("/?service=checkout"), "/timeline")
+}
+
+// TestComparisonsWithNothingKeepThePage: the chart is there, and why there is no flame graph.
+func TestComparisonsWithNothingKeepThePage(t *testing.T) {
+	s := newSite(t)
+	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 2e9)))
+	page := s.page("/?service=checkout&base_from=-2h&base_to=-1h")
+	assert.Contains(t, page, "0.20 cores")
+	assert.Contains(t, page, "the base: no profiles match the selection")
+	assert.Contains(t, page, `class="bars"`)
 }
 
 func TestDatePickersAreReadInUTC(t *testing.T) {

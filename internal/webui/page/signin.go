@@ -114,7 +114,7 @@ func (s *signIn) enter(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	setToken(w, r, base64.RawURLEncoding.EncodeToString([]byte(token)), 0)
-	http.Redirect(w, r, next, http.StatusSeeOther)
+	http.Redirect(w, r, next, http.StatusSeeOther) // #nosec G710 -- localPath has checked it
 }
 
 // leave removes the cookie.
