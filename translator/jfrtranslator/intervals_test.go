@@ -140,7 +140,7 @@ func TestWaitsCoverEachNanosecondOnce(t *testing.T) {
 }
 
 // A recording may state any times: 10^6 events in one sample, in any order, before and after the chunk.
-func TestHostileTimesStayInTheirChunk(t *testing.T) {
+func TestHostileTimesStayInTheirChunk_J7(t *testing.T) {
 	const events = 1_000_000
 	c := waiting()
 	executionSample(c)

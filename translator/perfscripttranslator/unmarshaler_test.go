@@ -431,7 +431,7 @@ func TestMemoryIsBounded_J2(t *testing.T) {
 }
 
 // 10^5 timestamps in one sample, which go back and forth over 290 years, and a line of a megabyte.
-func TestHostileTimesAreInsideTheirProfile(t *testing.T) {
+func TestHostileTimesAreInsideTheirProfile_J7(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var b bytes.Buffer
 	const samples = 300_000

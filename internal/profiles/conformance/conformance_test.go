@@ -251,6 +251,23 @@ func TestWarnings(t *testing.T) {
 	wantRules(t, warnings, []conformance.Rule{conformance.TimeRange, conformance.TimeRange, conformance.AddressRange, conformance.NullAttribute, conformance.FunctionNames}, "is 1100: must be inside the profile, 1000 to 1100")
 }
 
+// Ten million timestamps outside their Profile are counted, and 20 reported.
+func TestTimestampsOutsideTheirProfileAreCounted_J7(t *testing.T) {
+	const count = 10_000_000
+	pd := profiletest.Small(t)
+	s := sampleAt(pd, 1, 0)
+	times, values := make([]uint64, count), make([]int64, count)
+	for i := range times {
+		times[i] = math.MaxUint64 - uint64(i)
+	}
+	s.TimestampsUnixNano().FromRaw(times)
+	s.Values().FromRaw(values)
+	report := conformance.Check(pd)
+	require.Equal(t, count, report.Counts[conformance.TimeRange])
+	require.Len(t, report.Warnings(), 20)
+	require.Empty(t, report.Violations())
+}
+
 // Rules of sig-profiling's profcheck, and recommendations of the semantic conventions.
 func TestWarningsOfMappingsLinesListsAndUnits(t *testing.T) {
 	for name, test := range map[string]struct {

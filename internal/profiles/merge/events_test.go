@@ -136,7 +136,7 @@ func TestDroppedTimestampsAreStated(t *testing.T) {
 
 // One sample with 10^6 timestamps in any order, far ahead and before its Profile: it is merged and compacted in memory that the
 // window counts, and no timestamp is lost.
-func TestHostileTimestampsAreBounded(t *testing.T) {
+func TestHostileTimestampsAreBounded_J7(t *testing.T) {
 	const count = 1_000_000
 	pd := timed(t, "a", expand.ShapeBoth)
 	s := payloadtest.First(pd).Samples().At(0)
