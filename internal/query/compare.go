@@ -68,7 +68,7 @@ type Measure struct {
 	rate.Reading
 
 	// Total is the sum of the values of the pprof, and Size that of the values without their signs. Samples is the number of samples that a
-	// profiler has taken for them: the standard error of the total is its part 1/√Samples.
+	// profiler has taken for them, or a lower bound: see SamplesOf. The standard error of the total is its part 1/√Samples.
 	Total, Size, Samples float64
 	// Scale makes of a value of the pprof what is compared: a rate per second, a level or a value.
 	Scale float64

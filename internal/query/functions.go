@@ -35,8 +35,10 @@ type FunctionChange struct {
 	SelfNoise bool `json:"self_noise"`
 }
 
-// SelfChange and TotalChange are those of both values.
-func (f *FunctionChange) SelfChange() float64  { return difference(f.New.Self, f.Base.Self) }
+// SelfChange is the change of the value of the function alone.
+func (f *FunctionChange) SelfChange() float64 { return difference(f.New.Self, f.Base.Self) }
+
+// TotalChange is the change of its value with all that it calls.
 func (f *FunctionChange) TotalChange() float64 { return difference(f.New.Total, f.Base.Total) }
 
 // difference is a - b, without what scaling both has rounded.
@@ -163,7 +165,7 @@ func namesOf(l *profile.Location) []string {
 }
 
 // SamplesOf returns the number of samples that the values of a sample type stand for. A profiler takes one in each period:
-// of CPU time, or of bytes, by which it also selects objects.
+// of CPU time, or of bytes, by which it also selects objects. If nothing tells, it is the number of stacks, each of which it has seen.
 func SamplesOf(p *profile.Profile, column int) float64 {
 	of := p.SampleType[column]
 	total := func(i int) (sum float64) {
