@@ -163,9 +163,9 @@ func TestDiffValuesAreThoseOfTop(t *testing.T) {
 	assert.Contains(t, shares, "<unknown>")
 }
 
-// TestDiffComparesRates: the shares of both sides are equal, and the new version takes half as much again for the same work. How long a run is
+// TestDiffComparesRates_T3: the shares of both sides are equal, and the new version takes half as much again for the same work. How long a run is
 // profiled does not matter.
-func TestDiffComparesRates(t *testing.T) {
+func TestDiffComparesRates_T3(t *testing.T) {
 	runs := func(seed uint64, cores, seconds float64) string {
 		rng, dir := rand.New(rand.NewPCG(seed, 1)), t.TempDir()
 		for i := range 8 {

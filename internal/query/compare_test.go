@@ -121,8 +121,8 @@ func windowed(t *testing.T, payloads []pprofile.Profiles, window time.Duration, 
 	return merged
 }
 
-// TestCompareComparesRatesAndLevels with the truth of a rollout: from an index and from a file, behind a gateway, and after compaction.
-func TestCompareComparesRatesAndLevels(t *testing.T) {
+// TestCompareComparesRatesAndLevels_T3 with the truth of a rollout: from an index and from a file, behind a gateway, and after compaction.
+func TestCompareComparesRatesAndLevels_T3(t *testing.T) {
 	s := indexed(t, segment.Proto, rollout(t)...)
 	for name, source := range map[string]*query.Source{
 		"indexed": s.Source, "plain": s.plain,

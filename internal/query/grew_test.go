@@ -43,7 +43,7 @@ func fleet(t *testing.T) (payloads []pprofile.Profiles) {
 	return payloads
 }
 
-func TestGrowthsFindLeaksAndRegressions(t *testing.T) {
+func TestGrowthsFindLeaksAndRegressions_T3(t *testing.T) {
 	s := indexed(t, segment.Proto, fleet(t)...)
 	for name, source := range map[string]*query.Source{"indexed": s.Source, "plain": s.plain} {
 		got, err := source.Growths(t.Context(), &query.Selection{From: at(-3600)}) // there is nothing before

@@ -23,7 +23,7 @@ const (
 	mostSteps, leastSteps = 24, 6
 	// A change is beyond noise if the medians of the thirds differ by more than so many standard errors, and if so much of the pairs of a step
 	// of each are in one order. Of simulated series, independent steps of several distributions are taken for growth in 0.5 % of cases at most
-	// (with 15 steps and more in 0.1 %), correlated ones (0.5) in 4 %, sawtooths of 3 to 8 steps in none (24 steps); see TestNoiseIsNotGrowth.
+	// (with 15 steps and more in 0.1 %), correlated ones (0.5) in 4 %, sawtooths of 3 to 8 steps in none (24 steps); see TestNoiseIsNotGrowth_T3.
 	deviations, ordered = 5, 0.85
 	// leastDeviation is the standard deviation of steps as a part of their median, if they vary less.
 	leastDeviation = 0.01

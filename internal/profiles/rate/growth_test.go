@@ -79,8 +79,8 @@ func TestGrowthTellsWhatBeginsAndEnds(t *testing.T) {
 	assert.True(t, !g.IsNew && g.HasEnded && !g.Noise, "%+v", g)
 }
 
-// TestNoiseIsNotGrowth measures how often chance is taken for growth, and growth for chance.
-func TestNoiseIsNotGrowth(t *testing.T) {
+// TestNoiseIsNotGrowth_T3 measures how often chance is taken for growth, and growth for chance.
+func TestNoiseIsNotGrowth_T3(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	correlated := 0.0
 	for name, test := range map[string]struct {
