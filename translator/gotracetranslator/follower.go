@@ -70,7 +70,7 @@ type goroutine struct {
 	stack      int32    // number of the stack at the start of the interval
 	annotation int32    // number of that of its innermost task and region
 	inside     []inside // tasks and regions, the innermost last
-	assist     bool     // it runs for the garbage collector
+	assist     bool     // it marks objects for the garbage collector, as far as it runs
 	// samples are the numbers of its last samples in a slice, by state.
 	samples [len(stateNames)]int32
 }
@@ -240,7 +240,7 @@ func (f *follower) transition(event *trace.Event, t *trace.StateTransition) {
 	if t.Stack != trace.NoStack { // otherwise it is where it was
 		g.stack = f.stacks.number(t.Stack)
 	}
-	g.state, g.assist = to, g.assist && to == trace.GoRunning
+	g.state = to
 	g.reason = f.reasons.of(from, to, t.Reason, g.stack, &f.stacks)
 }
 

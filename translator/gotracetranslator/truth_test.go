@@ -113,17 +113,7 @@ func joined(spans []span) (states []span) {
 // no stack, and reason is in the words of Go.
 func truth(t testing.TB, data []byte) (spans []span) {
 	t.Helper()
-	var events []trace.Event
-	r, err := trace.NewReader(bytes.NewReader(data))
-	require.NoError(t, err)
-	for {
-		event, err := r.ReadEvent()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		require.NoError(t, err)
-		events = append(events, event)
-	}
+	events := eventsOf(t, data)
 	first, last := events[0], events[len(events)-1]
 	clock := first.Sync().ClockSnapshot
 	wall := func(at trace.Time) int64 { return clock.Wall.UnixNano() + int64(at-clock.Trace) }
@@ -166,4 +156,44 @@ func truth(t testing.TB, data []byte) (spans []span) {
 	}
 	slices.SortFunc(spans, byGoroutineAndTime)
 	return spans
+}
+
+func eventsOf(t testing.TB, data []byte) (events []trace.Event) {
+	t.Helper()
+	r, err := trace.NewReader(bytes.NewReader(data))
+	require.NoError(t, err)
+	for {
+		event, err := r.ReadEvent()
+		if errors.Is(err, io.EOF) {
+			return events
+		}
+		require.NoError(t, err)
+		events = append(events, event)
+	}
+}
+
+// assists is how long each goroutine ran while it marked objects for the garbage collector.
+func assists(t testing.TB, data []byte) map[int64]int64 {
+	t.Helper()
+	sums, began, clock := map[int64]int64{}, map[int64]int64{}, (*trace.ClockSnapshot)(nil)
+	spans := truth(t, data)
+	for _, event := range eventsOf(t, data) {
+		if event.Kind() == trace.EventSync && clock == nil {
+			clock = event.Sync().ClockSnapshot
+		}
+		if event.Kind() != trace.EventRangeBegin && event.Kind() != trace.EventRangeEnd || event.Range().Name != "GC mark assist" {
+			continue
+		}
+		id, at := int64(event.Range().Scope.Goroutine()), clock.Wall.UnixNano()+int64(event.Time()-clock.Trace)
+		if event.Kind() == trace.EventRangeBegin {
+			began[id] = at
+			continue
+		}
+		for _, s := range spans {
+			if s.goroutine == id && s.state == timing.Running {
+				sums[id] += max(0, min(s.end, at)-max(s.start, began[id]))
+			}
+		}
+	}
+	return sums
 }

@@ -9,8 +9,11 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -174,6 +177,43 @@ func TestRunningHasTheCallersOfBothEnds(t *testing.T) {
 		}
 	}
 	assert.Greater(t, compared, 100)
+}
+
+// allocate makes a heap of pointers faster than the garbage collector alone marks it.
+func allocate() {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2)) // which does not leave it enough workers
+	defer debug.SetGCPercent(debug.SetGCPercent(10))
+	type node struct{ next, other *node }
+	var running sync.WaitGroup
+	for range 4 {
+		running.Go(func() {
+			var list *node
+			for range 400_000 {
+				list = &node{list, &node{}}
+			}
+			runtime.KeepAlive(list)
+		})
+	}
+	running.Wait()
+}
+
+func TestWorkForTheGarbageCollector(t *testing.T) {
+	data := record(t, allocate)
+	want, got := assists(t, data), map[int64]int64{}
+	workers := int64(0)
+	for _, s := range spansOf(t, translate(t, data)) {
+		switch {
+		case s.state != timing.Running || s.reason == "":
+		case strings.Contains(s.stack, "runtime.gcBgMarkWorker:") || strings.Contains(s.stack, "runtime.bgs"):
+			workers += s.length()
+		default:
+			assert.Equal(t, timing.GC, s.reason)
+			got[s.goroutine] += s.length()
+		}
+	}
+	assert.NotEmpty(t, want)
+	assert.Equal(t, want, got)
+	assert.Positive(t, workers)
 }
 
 func TestTasksAndRegions(t *testing.T) {
