@@ -75,9 +75,6 @@ func NewHeatmap(g Grid) *Heatmap {
 	return &Heatmap{Grid: g, Values: make([]int64, g.Columns*g.Rows), Counts: make([]int64, g.Columns*g.Rows)}
 }
 
-// Size returns the memory of a heatmap of the grid in bytes.
-func (g *Grid) Size() int64 { return int64(g.Columns) * int64(g.Rows) * 16 }
-
 // Add adds the samples of a payload.
 func (h *Heatmap) Add(ctx context.Context, pd pprofile.Profiles) error {
 	untimed, err := each(ctx, pd, func(s *sample) error {

@@ -340,8 +340,9 @@ func TestTraceDrawsSpansOnOneAxis(t *testing.T) {
 	_, spans, found := strings.Cut(s.page("/trace/"+exampleTrace), `<table class="spans">`)
 	require.True(t, found)
 	cart, checkout, _ := strings.Cut(spans, "<bdi>checkout</bdi></th>")
-	row := func(texts ...string) string {
-		return `<td class="number">` + strings.Join(texts, `</td><td class="number">`) + "</td>"
+	row := func(length, on, off, lock, samples string) string {
+		return fmt.Sprintf(`<td class="number">%s</td><td class="number oncpu">%s</td><td class="number offcpu">%s</td><td class="number locked">%s</td><td class="number samples">%s</td>`,
+			length, on, off, lock, samples)
 	}
 	assert.Contains(t, checkout, row("1 s", "250 ms", "750 ms", "", "4"))
 	assert.Contains(t, checkout, `<rect class="extent" x="0.00" width="1000.00" height="14"/><rect class="oncpu" x="0.00" width="250.00" height="14"/><rect class="offcpu" x="250.00" width="750.00" height="14"/></svg>`)
