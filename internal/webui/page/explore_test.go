@@ -58,6 +58,17 @@ func TestSelectionsAreComparedByProcess(t *testing.T) {
 	}
 }
 
+// TestTheListComparesAsThePageOfAService: two pages do not contradict each other.
+func TestTheListComparesAsThePageOfAService(t *testing.T) {
+	s := newSite(t)
+	versions(s)
+	for _, path := range []string{"/?", "/?service=checkout&"} {
+		page := html.UnescapeString(s.page(path + "label=service.version%3Dcanary&base_label=service.version%3Dstable"))
+		assert.Contains(t, page, "+50 %", path)
+		assert.Contains(t, page, "+0.20 cores for each process: 0.60 cores, before 0.40 cores", path)
+	}
+}
+
 // TestComparisonsOfRangesShowBothCoverages: a base of another time is a line of the chart.
 func TestComparisonsOfRangesShowBothCoverages(t *testing.T) {
 	s := newSite(t)

@@ -257,9 +257,9 @@ func (p *params) grown(groups []*total) (rows []*growth) {
 			continue
 		}
 		k := kind(of.Kind)
-		row := &growth{Growth: of, Name: k.TypeName(), Before: k.value(of.Before), After: k.value(of.After), By: signed(k.value, of.After-of.Before)}
-		if change, ok := of.Change(); ok {
-			row.Change = signed(func(v float64) string { return fmt.Sprintf("%.3g %%", v) }, change*100)
+		row := &growth{
+			Growth: of, Name: k.TypeName(), Before: k.value(of.Before), After: k.value(of.After),
+			By: signed(k.value, of.After-of.Before), Change: inPercent(of.Before, of.After),
 		}
 		seconds := func(prefix string, sel *query.Selection) map[string]string {
 			return between(prefix, sel.From.Truncate(time.Second), sel.To.Add(time.Second-1).Truncate(time.Second))

@@ -38,10 +38,11 @@ func newRow(params *params, t, base *total) *row {
 	if !t.hasRate() || !base.hasRate() {
 		return r
 	}
-	r.By, r.Trend = signed(t.value, v-was), "down"
-	if change, ok := rate.Change(was, v); ok {
-		r.Change = signed(func(v float64) string { return fmt.Sprintf("%.3g %%", v) }, change*100)
+	perProcess := params.selected.Differs(params.base)
+	if perProcess {
+		v, was = t.ofProcess(), base.ofProcess()
 	}
+	r.setChange(t.value, was, v, perProcess)
 	switch {
 	case min(t.Samples, base.Samples) < fewSamples:
 		r.Trend = "few"
@@ -54,24 +55,43 @@ func newRow(params *params, t, base *total) *row {
 // compare takes the change of a comparison, which is that of one process if the selections differ in more than their time.
 func (r *row) compare(compared *query.Comparison) {
 	of := compared.Shown()
-	r.Change, r.By, r.Trend = "", "", "down"
 	before, after := of.Base.Value(), of.New.Value()
-	if change, ok := of.Change(); ok {
-		r.Change = signed(func(v float64) string { return fmt.Sprintf("%.3g %%", v) }, change*100)
-	}
 	write := r.quantity
 	if of.Basis != query.Values {
 		write = r.value
 	}
-	if r.By = signed(write, after-before); compared.PerProcess {
-		r.By += fmt.Sprintf(" for each process: %s, before %s", write(after), write(before))
-	}
+	r.setChange(write, before, after, compared.PerProcess)
 	switch {
 	case of.Noise():
 		r.Trend = "few"
 	case after > before:
 		r.Trend = "up"
 	}
+}
+
+// setChange writes the change from one value to another, which may be those of one process.
+func (r *row) setChange(write func(float64) string, before, after float64, perProcess bool) {
+	r.Change, r.By, r.Trend = inPercent(before, after), signed(write, after-before), "down"
+	if perProcess {
+		r.By += fmt.Sprintf(" for each process: %s, before %s", write(after), write(before))
+	}
+}
+
+// inPercent writes a change, "" from 0.
+func inPercent(before, after float64) string {
+	change, ok := rate.Change(before, after)
+	if !ok {
+		return ""
+	}
+	return signed(func(v float64) string { return fmt.Sprintf("%.3g %%", v) }, change*100)
+}
+
+// ofProcess is what is shown of one process on average.
+func (t *total) ofProcess() float64 {
+	if t.Snapshot {
+		return float64(t.Sum) / float64(max(1, t.Living))
+	}
+	return t.PerProcess
 }
 
 // Profiled writes the sum of what was profiled.
