@@ -115,7 +115,7 @@ func TestHoursBecomeParquet(t *testing.T) {
 		rows, err := parquet.ReadFile[lake.Process](files(lake.ProcessesDir)[0])
 		require.NoError(t, err)
 		require.Len(t, rows, 1)
-		assert.EqualValues(t, []int64{21, 3}, []int64{rows[0].Value, rows[0].Intervals})
+		assert.Equal(t, []int64{21, 3}, []int64{rows[0].Value, rows[0].Intervals})
 		assert.Equal(t, map[string]int64{"written": 2}, parquetFiles(t, telemetry))
 		assert.EqualValues(t, 2, sum(t, telemetry, "parquet_rows", ""))
 		assert.Positive(t, sum(t, telemetry, "parquet_bytes", ""))

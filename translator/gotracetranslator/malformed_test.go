@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"runtime/trace"
 	"slices"
@@ -320,5 +319,5 @@ func TestSlicesFollowEachOther(t *testing.T) {
 	}
 	_, _, err := r.Next(memory, nil)
 	assert.ErrorIs(t, err, io.EOF)
-	assert.Len(t, hashes, len(payloads), fmt.Sprint("each slice has a hash of its own"))
+	assert.Len(t, hashes, len(payloads), "each slice has a hash of its own")
 }

@@ -109,7 +109,9 @@ func (d *decoder) readPart(from io.ReaderAt, textSize, size int64, sum hash.Hash
 		line, length, err := in.next()
 		if err != nil && length == 0 {
 			if err == io.EOF { //nolint:errorlint // as bufio returns it
-				err = d.endSample()
+				if err := d.endSample(); err != nil {
+					return err
+				}
 				d.at = textSize
 				break
 			}

@@ -6,6 +6,7 @@ package perfscripttranslator
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -200,8 +201,8 @@ func startOfFile(text []byte) int {
 		return -1
 	}
 	depth := 0
-	for i := len(text) - 1; i >= 0; i-- {
-		switch text[i] {
+	for i, c := range slices.Backward(text) {
+		switch c {
 		case ')':
 			depth++
 		case '(':

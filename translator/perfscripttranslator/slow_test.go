@@ -30,9 +30,9 @@ var (
 // collapse counts the stacks of an event as stackcollapse-perf.pl does: comm;root;…;leaf.
 func collapse(text, event string) map[string]int64 {
 	counts := map[string]int64{}
-	for _, sample := range strings.Split(text, "\n\n") {
+	for sample := range strings.SplitSeq(text, "\n\n") {
 		key, frames := "", []string{}
-		for _, line := range strings.Split(sample, "\n") {
+		for line := range strings.SplitSeq(sample, "\n") {
 			if m := collapseHeader.FindStringSubmatch(line); m != nil && m[7] == event {
 				key = m[1]
 			} else if m := collapseFrame.FindStringSubmatch(line); m != nil {
@@ -99,7 +99,7 @@ func offCPU(t testing.TB, text string) off {
 		require.NoError(t, err)
 		return s*1e6 + f
 	}
-	for _, line := range strings.Split(text, "\n") {
+	for line := range strings.SplitSeq(text, "\n") {
 		if m := slowTime.FindStringSubmatch(line); m != nil {
 			now := micros(m[1], m[2])
 			if first < 0 {

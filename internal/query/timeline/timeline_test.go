@@ -413,7 +413,7 @@ func TestEventsOfTwoSampleTypesAreDrawnOnce(t *testing.T) {
 		if types[1][1] == "count" {
 			first = start // a number of cycles is no time
 		}
-		assert.Equal(t, uint64(first), list.Lanes()[0].First, "%v", types)
+		assert.Equal(t, first, list.Lanes()[0].First, "%v", types)
 	}
 }
 

@@ -64,11 +64,12 @@ func ParsePath(name string) (f File, ok bool) {
 		return f, false
 	}
 	f = File{Path: name, Group: path.Join(elements[1 : n-2]...), Day: day}
-	base, isParquet := elements[n-1], false
+	base := elements[n-1]
 	if rest, is := strings.CutSuffix(base, layout.MakingSuffix); is {
 		base, f.making = strings.TrimPrefix(rest, "."), true
 	}
-	f.Stem, isParquet = strings.CutSuffix(base, suffix)
+	stem, isParquet := strings.CutSuffix(base, suffix)
+	f.Stem = stem
 	return f, isParquet && fileStem.MatchString(f.Stem)
 }
 
@@ -209,7 +210,9 @@ func (r Retention) Expire(root layout.Dir, now time.Time) (removed []File, err e
 
 // Remove removes a file, and the directories that are empty then.
 func Remove(root layout.Dir, f *File) error {
-	if err := root.Remove(f.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	switch err := root.Remove(f.Path); {
+	case err == nil, errors.Is(err, fs.ErrNotExist):
+	default:
 		return err
 	}
 	for dir := path.Dir(f.Path); dir != "."; dir = path.Dir(dir) {

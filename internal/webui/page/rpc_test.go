@@ -350,7 +350,7 @@ func TestDiffComparesRates(t *testing.T) {
 	left := proto.CloneOf(right)
 	left.Start, left.End = s.now.Add(-30*time.Minute).UnixMilli(), right.Start-1
 	diff := must[pb.DiffResponse](s.querier(), "Diff", &pb.DiffRequest{Left: left, Right: right}).Flamegraph
-	assert.EqualValues(t, 60e9, diff.RightTicks, "as it is")
+	assert.Equal(t, int64(60e9), diff.RightTicks, "as it is")
 	assert.InEpsilon(t, 30e9, diff.LeftTicks, 0.05, "half of it, although 90 s were counted")
 }
 

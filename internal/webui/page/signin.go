@@ -128,6 +128,7 @@ func (s *signIn) leave(w http.ResponseWriter, r *http.Request) {
 }
 
 func setToken(w http.ResponseWriter, r *http.Request, value string, maxAge int) {
+	// #nosec G124 -- without TLS, a browser would not send a cookie that is Secure
 	http.SetCookie(w, &http.Cookie{
 		Name: tokenCookie, Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil,
 	})
