@@ -56,7 +56,7 @@ func TestDamagedTracesKeepWhatPrecedes_J6(t *testing.T) {
 	data := recordGenerations(t)
 	whole := joined(spansOf(t, translate(t, data)))
 	kept := 0
-	for size := len("go 1.26 trace") + 3; size < len(data); size += 101 {
+	for size := len("go 1.26 trace") + 3; size < len(data); size += 307 {
 		pd, report, err := (&gotracetranslator.Unmarshaler{}).UnmarshalWithin(data[:size], memory, nil)
 		r := (&gotracetranslator.Unmarshaler{}).NewReader(bytes.NewReader(data[:size]), int64(size))
 		slice, _, sliceErr := r.Next(memory, nil)

@@ -153,14 +153,13 @@ func workSpin(s *shared) {
 
 func workCond(s *shared) {
 	defer s.running.Done()
+	s.condition.L.Lock() // which Wait releases
 	go func() {
-		time.Sleep(5 * time.Millisecond)
 		s.condition.L.Lock()
 		s.isSignalled = true
 		s.condition.L.Unlock()
 		s.condition.Signal()
 	}()
-	s.condition.L.Lock()
 	for !s.isSignalled {
 		s.condition.Wait()
 	}
@@ -183,6 +182,7 @@ func workTask(s *shared) {
 		defer trace.StartRegion(ctx, "inner").End()
 		done := make(chan struct{})
 		go workChild(done)
+		time.Sleep(time.Millisecond)
 		<-done
 	})
 	time.Sleep(time.Millisecond)

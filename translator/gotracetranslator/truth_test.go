@@ -176,7 +176,12 @@ func eventsOf(t testing.TB, data []byte) (events []trace.Event) {
 func assists(t testing.TB, data []byte) map[int64]int64 {
 	t.Helper()
 	sums, began, clock := map[int64]int64{}, map[int64]int64{}, (*trace.ClockSnapshot)(nil)
-	spans := truth(t, data)
+	running := map[int64][]span{}
+	for _, s := range truth(t, data) {
+		if s.state == timing.Running {
+			running[s.goroutine] = append(running[s.goroutine], s)
+		}
+	}
 	for _, event := range eventsOf(t, data) {
 		if event.Kind() == trace.EventSync && clock == nil {
 			clock = event.Sync().ClockSnapshot
@@ -189,10 +194,8 @@ func assists(t testing.TB, data []byte) map[int64]int64 {
 			began[id] = at
 			continue
 		}
-		for _, s := range spans {
-			if s.goroutine == id && s.state == timing.Running {
-				sums[id] += max(0, min(s.end, at)-max(s.start, began[id]))
-			}
+		for _, s := range running[id] {
+			sums[id] += max(0, min(s.end, at)-max(s.start, began[id]))
 		}
 	}
 	return sums
