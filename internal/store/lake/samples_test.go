@@ -249,7 +249,7 @@ func TestFilesStateTheirTableAndVersion(t *testing.T) {
 }
 
 func TestMemoryLimitBoundsRowGroups(t *testing.T) {
-	const limit, stacks = 1 << 20, 20_000
+	const limit, stacks = 256 << 10, 5_000
 	data := write(t, limit, slices.Repeat([]pprofile.Profiles{payloadtest.ManyStacks(stacks, 0)}, 20)...)
 	file, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)))
 	require.NoError(t, err)
@@ -267,10 +267,10 @@ func TestMemoryLimitBoundsRowGroups(t *testing.T) {
 func TestWriteErrorsReachTheCaller(t *testing.T) {
 	full := errors.New("disk full")
 	pd := payloadtest.ManyStacks(20_000, 0)
-	for _, room := range []int{0, 3, 5000, 100_000} {
-		w := NewSamples(&limited{room: room, err: full}, 16<<20)
+	for _, room := range []int{0, 3, 5000, 30_000} {
+		w := NewSamples(&limited{room: room, err: full}, 1<<20)
 		var err error
-		for range 20 {
+		for range 4 {
 			err = cmp.Or(err, w.Add(pd))
 		}
 		if err == nil {
