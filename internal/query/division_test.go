@@ -317,7 +317,9 @@ func TestPprofsOfResourcesAreThoseOfEachAlone(t *testing.T) {
 // TestDivisionIsBounded_V2: a timestamp takes 8 bytes, and is a sum if its step is its own.
 func TestDivisionIsBounded_V2(t *testing.T) {
 	pd := manySpans(1)
-	sample := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0)
+	p := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
+	p.SetDurationNano(5000e9) // else it is a snapshot, which steps do not divide
+	sample := p.Samples().At(0)
 	sample.Values().FromRaw(nil)
 	sample.TimestampsUnixNano().FromRaw(nil)
 	steps := Steps{From: divisionStart, Length: time.Second, Count: 5000}

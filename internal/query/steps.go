@@ -14,6 +14,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/processes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 )
 
@@ -89,8 +90,19 @@ func (s *Source) EachStep(ctx context.Context, sel *Selection, steps Steps, by [
 		snapshots.filter = whole
 		timed := snapshots.timed
 		snapshots.timed = func(record *archive.Record, pd pprofile.Profiles, timeOnly []bool) error {
-			if err := timed(record, pd, timeOnly); err != nil {
-				return err
+			n := 0 // mostly all or none, as one type is selected
+			for p := range sampletypes.ProfilesOf(pd) {
+				if sampletypes.IsSnapshot(pd.Dictionary(), p, sampletypes.SnapshotSampleTypes) {
+					n++
+				}
+			}
+			if n > 0 {
+				if err := timed(record, pd, timeOnly); err != nil {
+					return err
+				}
+			}
+			if n == pd.ProfileCount() {
+				return nil
 			}
 			removeProfiles(pd, timeOnly)
 			return intervals.record(record, pd)

@@ -6,14 +6,17 @@ package query_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/labels"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/processes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/rate"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
@@ -142,4 +145,42 @@ func TestIdleRecordsAreNotRead(t *testing.T) {
 	require.Len(t, series, 1)
 	got := series[0].Summary(series[0].Bounds(&query.Selection{}))
 	assert.InDelta(t, 60, got.Covered, 1e-9)
+}
+
+// BenchmarkLabelValues computes the rates of all values of a label of samples, in the minutes of a day of ten pods, each of which has ten of the values.
+// It compares ten times as many values: more of them must not read the time of the processes again.
+func BenchmarkLabelValues(b *testing.B) {
+	key := contents.Key{Service: "checkout", Type: "cpu", SampleType: "cpu", Unit: "nanoseconds"}
+	rates := func(values int) time.Duration {
+		start := time.Now()
+		c := query.NewSeriesCollector(&query.Selection{From: at(0), To: at(24 * 3600)}, 1<<30)
+		add := func(row processes.Row, t query.Times) {
+			t.Summary = &contents.Summary{Key: key, Total: contents.Total{Start: row.Start, Latest: row.Start, End: row.End, Rows: []processes.Row{row}}}
+			t.Whole = "whole"
+			require.NoError(b, c.Add(&t))
+		}
+		for minute := range 24 * 60 {
+			for pod := range 10 {
+				row := processes.Row{Hash: uint64(pod + 1), Start: nano(60 * minute), End: nano(60*minute + 10), Covered: 10e9, Profiles: 1, Processes: 1}
+				add(row, query.Times{IsWhole: true})
+				for i := range 10 {
+					row.Value = 1e9
+					add(row, query.Times{Values: []string{fmt.Sprint((minute*10 + i) % values)}})
+				}
+			}
+		}
+		series := c.Series()
+		require.Len(b, series, values)
+		for _, of := range series {
+			of.Summary(nano(0), nano(24*3600))
+			of.Steps(nano(0), 60e9, 24*60)
+		}
+		return time.Since(start)
+	}
+	few, many := time.Hour, time.Hour
+	for b.Loop() {
+		few, many = min(few, rates(100)), min(many, rates(1000))
+	}
+	b.ReportMetric(float64(many)/float64(few), "ratio")
+	b.ReportMetric(many.Seconds()*1e3, "ms")
 }

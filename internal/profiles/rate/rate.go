@@ -122,37 +122,25 @@ func (s *Summary) Seconds(sum float64) float64 {
 
 // Summary returns the rates of the time from one nanosecond to another. What was added of the 15 minutes before tells how far intervals
 // at the start of the range stand.
-func (s *Series) Summary(from, to uint64) (summary Summary) {
-	t := s.time()
-	for _, l := range t.lines {
-		alive := false
-		for i := range l.intervals {
-			v := &l.intervals[i]
-			alive = alive || l.stands[i].overlaps(from, to)
-			summary.Covered += seconds(v.Covered) * share(v.Start, v.End, from, to)
-		}
-		if alive {
-			summary.Processes += l.count
-		}
+func (s *Series) Summary(from, to uint64) Summary {
+	of := s.time().summarize(from, to)
+	if s.Whole == nil {
+		return of.Summary
 	}
-	whole := t.sweep(from, to)
-	summary.Data, summary.Alive = whole.data, whole.processes
-	part := whole
-	if first, last, ok := settled(t.lines, from, to); ok {
-		from, to = first, last
-		part = t.sweep(from, to)
-	}
-	if s.Whole != nil {
-		part.value = 0
-		s.eachPart(func(value float64, stands stand) { part.value += value * stands.seconds(from, to) })
-	}
-	if part.data > 0 {
-		summary.Rate, summary.MeanProcesses = part.value/part.data, part.processes/part.data
-	}
-	if part.processes > 0 {
-		summary.PerProcess = part.value / part.processes
-	}
+	summary, value := of.Summary, 0.0
+	s.eachPart(func(part float64, stands stand) { value += part * stands.seconds(of.from, of.to) })
+	summary.setRate(value, of.processes, of.data)
 	return summary
+}
+
+// setRate sets what a value makes of seconds of processes, and of seconds that have data.
+func (s *Summary) setRate(value, processes, data float64) {
+	if data > 0 {
+		s.Rate, s.MeanProcesses = value/data, processes/data
+	}
+	if processes > 0 {
+		s.PerProcess = value / processes
+	}
 }
 
 // settled returns the part of a range in which all living processes stand, whatever their phases: at the ends of the data, some

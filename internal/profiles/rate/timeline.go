@@ -17,6 +17,8 @@ type timeline struct {
 
 	stepped    []Step // what steps returned last, for stepsOf
 	stepsOf    [2]uint64
+	summarized summarized // what summarize returned last, for summaryOf
+	summaryOf  stand
 	numberByID map[uint64]int // of lines, by process; nil until a part needs it
 }
 
@@ -30,6 +32,40 @@ func (s *Series) time() *timeline {
 		s.timeline = &timeline{lines: lines, changes: changesOf(lines)}
 	}
 	return s.timeline
+}
+
+// summarized is a Summary, and of what its rates are.
+type summarized struct {
+	Summary
+	from, to uint64 // the part of the range in which all processes stand
+	totals          // of that part
+}
+
+// summarize returns the Summary of the series itself.
+func (t *timeline) summarize(from, to uint64) *summarized {
+	if of := (stand{from, to}); t.summaryOf == of && to > from {
+		return &t.summarized
+	}
+	t.summaryOf, t.summarized = stand{from, to}, summarized{from: from, to: to}
+	summary := &t.summarized
+	for _, l := range t.lines {
+		alive := false
+		for i := range l.intervals {
+			v := &l.intervals[i]
+			alive = alive || l.stands[i].overlaps(from, to)
+			summary.Covered += seconds(v.Covered) * share(v.Start, v.End, from, to)
+		}
+		if alive {
+			summary.Processes += l.count
+		}
+	}
+	summary.totals = t.sweep(from, to)
+	summary.Data, summary.Alive = summary.data, summary.processes
+	if first, last, ok := settled(t.lines, from, to); ok {
+		summary.from, summary.to, summary.totals = first, last, t.sweep(first, last)
+	}
+	summary.setRate(summary.value, summary.processes, summary.data)
+	return summary
 }
 
 // sweep integrates over a range.
