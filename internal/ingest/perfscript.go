@@ -15,8 +15,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
-// translateScript translates the output of perf script of a payload, or its next part. As translateJFR, it replaces the data by
-// their hash.
+// translateScript translates the output of perf script of a payload, or its next part. As translateJFR, it replaces
+// the data by their hash.
 func translateScript(r *Result) error {
 	p := &r.payload
 	var report perfscripttranslator.Report

@@ -4,7 +4,6 @@
 package store_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -20,8 +19,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
-// The file of an hour has timestamps. That of a day has the same sums, the values that timestamps without any stand for among
-// them, and each Profile says that its timestamps are gone.
+// The file of an hour has timestamps. That of a day has the same sums, the values that timestamps without any stand
+// for among them, and each Profile says that its timestamps are gone.
 func TestTheDayDropsTimestampsAndSaysSo(t *testing.T) {
 	d := newDirectory(t)
 	w := d.open()
@@ -49,12 +48,12 @@ func TestTheDayDropsTimestampsAndSaysSo(t *testing.T) {
 	}
 	read := func() (all map[string]state) {
 		all = map[string]state{}
-		segments, err := openStore(t, d.dir).Live(context.Background(), time.Time{}, begin.AddDate(1, 0, 0), nil)
+		segments, err := openStore(t, d.dir).Live(t.Context(), time.Time{}, begin.AddDate(1, 0, 0), nil)
 		require.NoError(t, err)
 		for _, seg := range segments {
-			x, err := seg.Index(context.Background())
+			x, err := seg.Index(t.Context())
 			require.NoError(t, err)
-			for data, err := range seg.Records(context.Background(), x.Records) {
+			for data, err := range seg.Records(t.Context(), x.Records) {
 				if _, damaged := errors.AsType[*segment.DamageError](err); damaged {
 					continue
 				}

@@ -25,9 +25,9 @@ const (
 	indexSize    = 4
 )
 
-// countOnce takes the time of each interval from the interval of the same thread that it is in, such as the wait for a lock
-// while the thread reads from a socket. What remains of the outer one on both sides of the inner one are two parts, of which the last
-// has its count.
+// countOnce takes the time of each interval from the interval of the same thread that it is in, such as the wait for
+// a lock while the thread reads from a socket. What remains of the outer one on both sides of the inner one are two
+// parts, of which the last has its count.
 func (d *decoder) countOnce() {
 	var all []interval
 	for i := range d.timedValues {

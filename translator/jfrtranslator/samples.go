@@ -110,8 +110,8 @@ func (d *decoder) readSample(c *jfr.Cursor, e *event) error {
 	return add(&d.rows[number].values, first, second)
 }
 
-// moveInside moves times outside the chunk to its start or end: the JVM writes the last events of a chunk into the next one, and its
-// ticks may differ from the clock.
+// moveInside moves times outside the chunk to its start or end: the JVM writes the last events of a chunk into the
+// next one, and its ticks may differ from the clock.
 func (d *decoder) moveInside() {
 	start, duration := uint64(max(d.Header.Start, 0)), uint64(max(d.Header.Duration, 0))
 	if d.Header.Unfinished || duration == 0 {

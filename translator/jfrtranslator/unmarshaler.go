@@ -25,22 +25,22 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator/internal/jfr"
 )
 
-// Unmarshaler turns recordings into OTLP profiles: one ResourceProfiles with, for each
-// chunk, one ScopeProfiles for each kind of samples that it has. Its scope has the
-// attributes otelcol_profiles.type and pprof.scope.sample_type_order. Each sample type is a Profile with the time and duration of the
-// chunk and the attribute otelcol_profiles.temporality. A repeated chunk is left out: a JVM that ends after jcmd JFR.dump writes its chunks
-// into the same file twice. The zero value is ready for use; it is safe
-// for concurrent use.
+// Unmarshaler turns recordings into OTLP profiles: one ResourceProfiles with, for each chunk, one ScopeProfiles for
+// each kind of samples that it has. Its scope has the attributes otelcol_profiles.type and
+// pprof.scope.sample_type_order. Each sample type is a Profile with the time and duration of the chunk and the
+// attribute otelcol_profiles.temporality. A repeated chunk is left out: a JVM that ends after jcmd JFR.dump writes
+// its chunks into the same file twice. The zero value is ready for use; it is safe for concurrent use.
 //
-// Samples of equal stack, attributes and link are summed. Attributes are those of the thread
-// (thread.name, thread.id, otelcol_profiles.thread.state), of the context in Datadog's events, and labels. Events in which a thread waits have
-// the attributes of package timing; if one waits during another one of its thread, that time counts once.
-// The caller sets profile_id and the attributes of the resource.
+// Samples of equal stack, attributes and link are summed. Attributes are those of the thread (thread.name, thread.id,
+// otelcol_profiles.thread.state), of the context in Datadog's events, and labels. Events in which a thread waits have
+// the attributes of package timing; if one waits during another one of its thread, that time counts once. The caller
+// sets profile_id and the attributes of the resource.
 type Unmarshaler struct {
 	// ChunkSize is the limit of the size of a chunk, in bytes. Default: 64 MiB, at most 2 GiB.
 	ChunkSize int
-	// Timestamps keeps the time of each event instead of summing equal samples: of one with a duration its end, of which the
-	// whole duration is the value, wherever it started. Objects that are alive have no time of their own and are summed.
+	// Timestamps keeps the time of each event instead of summing equal samples: of one with a duration its end, of
+	// which the whole duration is the value, wherever it started. Objects that are alive have no time of their own
+	// and are summed.
 	Timestamps bool
 	// NormalizeClassNames gives classes that JVMs and libraries make, such as Cart$$Lambda$14/0x0000000800066840, one
 	// name in all processes: Cart$$Lambda. The names of the recording stay the system names of functions.
@@ -94,9 +94,9 @@ func (u *Unmarshaler) UnmarshalProfiles(buf []byte) (pprofile.Profiles, error) {
 	return pd, err
 }
 
-// UnmarshalWithin is UnmarshalProfiles with a Report. The translation may take so many bytes of memory, besides those of
-// buf. Before it takes more, it calls more with how many it needs; an error of that ends the translation, as does a
-// *LimitError if more is nil.
+// UnmarshalWithin is UnmarshalProfiles with a Report. The translation may take so many bytes of memory, besides those
+// of buf. Before it takes more, it calls more with how many it needs; an error of that ends the translation, as does
+// a *LimitError if more is nil.
 func (u *Unmarshaler) UnmarshalWithin(
 	buf []byte, memory int64, more func(needed int64) (allowed int64, err error),
 ) (pprofile.Profiles, Report, error) {

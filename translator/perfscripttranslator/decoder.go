@@ -6,6 +6,7 @@ package perfscripttranslator
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"hash"
 	"io"
 	"maps"
@@ -73,7 +74,9 @@ type valueType struct{ name, unit string }
 type lastDelay struct{ tid, delay int64 }
 
 func newDecoder(p *progress, c *clock, m meter) *decoder {
-	return &decoder{progress: p, clock: c, meter: m, tables: dictionary.New(), numbers: map[string]int{}, first: p.start, latest: p.start}
+	return &decoder{
+		progress: p, clock: c, meter: m, tables: dictionary.New(), numbers: map[string]int{}, first: p.start, latest: p.start,
+	}
 }
 
 // meter bounds memory.
@@ -104,55 +107,52 @@ const (
 // readPart reads the samples of about size bytes of text.
 func (d *decoder) readPart(from io.ReaderAt, textSize, size int64, sum hash.Hash) error {
 	in := lineReader{from: io.NewSectionReader(from, d.at, textSize-d.at), buffer: make([]byte, maxLine)}
-	start := d.at
-	for {
+	for start := d.at; ; {
 		line, length, err := in.next()
-		if err != nil && length == 0 {
-			if err == io.EOF { //nolint:errorlint // as bufio returns it
-				if err := d.endSample(); err != nil {
-					return err
-				}
-				d.at = textSize
-				break
-			}
-			return err
-		}
-		if d.text += length; d.text >= checkEvery {
-			if err := d.checkMemory(); err != nil {
+		if length == 0 && err != nil {
+			if !errors.Is(err, io.EOF) {
 				return err
 			}
+			d.at = textSize
+			break
 		}
-		if _, isHeader := parseHeader(line); isHeader {
+		_, isHeader := parseHeader(line)
+		if isHeader || len(line) == 0 {
 			if err := d.endSample(); err != nil {
 				return err
 			}
-			if d.at-start >= size { // the sample belongs to the next part
-				break
-			}
-			d.head = append(d.head[:0], line...)
-			d.header, _ = parseHeader(d.head)
-			d.inSample, d.stack = true, d.stack[:0]
-		} else if len(line) == 0 {
-			if err := d.endSample(); err != nil {
-				return err
-			}
-		} else {
+		}
+		if isHeader && d.at-start >= size { // the sample belongs to the next part
+			break
+		}
+		if isHeader {
+			d.startSample(line)
+		} else if len(line) > 0 {
 			d.addLine(line)
 		}
 		sum.Write(line)
 		sum.Write([]byte{'\n'})
 		d.at += length
 		d.line++
+		if d.text += length; d.text >= checkEvery {
+			if err := d.checkMemory(); err != nil {
+				return err
+			}
+		}
 	}
-	if err := d.tables.Err(); err != nil {
+	if err := d.endSample(); err != nil {
 		return err
 	}
 	d.cutLeaves()
-	if err := d.checkMemory(); err != nil {
-		return err
-	}
 	d.start = d.latest + 1
-	return nil
+	return cmp.Or(d.tables.Err(), d.checkMemory())
+}
+
+// startSample takes the line of a header, which it copies.
+func (d *decoder) startSample(line []byte) {
+	d.head = append(d.head[:0], line...)
+	d.header, _ = parseHeader(d.head)
+	d.inSample, d.stack = true, d.stack[:0]
 }
 
 // addLine takes a line of a stack or another one.
@@ -233,7 +233,7 @@ func (d *decoder) addSample() error {
 		return err
 	}
 	d.attributes = d.attributes[:0]
-	d.addThread(h.pid, h.tid, h.comm)
+	d.addThread(thread{h.pid, h.tid, h.comm})
 	if h.cpu >= 0 {
 		d.addInt(string(semconv.CPULogicalNumberKey), h.cpu)
 	}
@@ -279,16 +279,22 @@ func (d *decoder) eventOf(h *header) (*event, error) {
 	return e, nil
 }
 
+// thread identifies a thread. The pid is -1 if it is unknown.
+type thread struct {
+	pid, tid int64
+	comm     []byte
+}
+
 // addThread adds the attributes of a thread.
-func (d *decoder) addThread(pid, tid int64, comm []byte) {
-	if pid >= 0 {
-		d.addInt(string(semconv.ProcessPIDKey), pid)
+func (d *decoder) addThread(of thread) {
+	if of.pid >= 0 {
+		d.addInt(string(semconv.ProcessPIDKey), of.pid)
 	}
-	if tid >= 0 {
-		d.addInt(string(semconv.ThreadIDKey), tid)
+	if of.tid >= 0 {
+		d.addInt(string(semconv.ThreadIDKey), of.tid)
 	}
-	if len(comm) > 0 {
-		d.addString(string(semconv.ThreadNameKey), comm)
+	if len(of.comm) > 0 {
+		d.addString(string(semconv.ThreadNameKey), of.comm)
 	}
 }
 
@@ -364,7 +370,8 @@ func (d *decoder) addIntervals(tid int64, l *leave, end uint64) {
 			count = 0
 		}
 		l.counted = true
-		d.addWait(stack, w, l.pid, tid, []byte(l.comm), timing.MarksStart, point{count: count, time: from, value: int64(to - from)}) // #nosec G115 -- of 63 bits
+		p := point{count: count, time: from, value: int64(to - from)}
+		d.addWait(stack, w, thread{l.pid, tid, []byte(l.comm)}, timing.MarksStart, p)
 	}
 	if until > l.since || l.woken == 0 {
 		add(l.wait, l.since, until)
@@ -388,17 +395,18 @@ func (d *decoder) delay(name string, s *delayed) error {
 	if h := &d.header; h.tid == s.tid { // otherwise the stack is that of the thread that wakes it
 		stack, pid = d.stackOf(d.stack), h.pid
 	}
-	d.addWait(stack, waitsOfStats[name], pid, s.tid, s.comm, timing.MarksEnd, point{count: 1, time: d.header.time, value: s.delay})
+	p := point{count: 1, time: d.header.time, value: s.delay}
+	d.addWait(stack, waitsOfStats[name], thread{pid, s.tid, s.comm}, timing.MarksEnd, p)
 	return nil
 }
 
 // addWait adds an interval off the CPU.
-func (d *decoder) addWait(stack int32, w wait, pid, tid int64, comm []byte, marks string, p point) {
+func (d *decoder) addWait(stack int32, w wait, of thread, marks string, p point) {
 	if d.offCPU == nil {
 		d.offCPU = &event{name: "off_cpu", period: &valueType{"off_cpu", "nanoseconds"}}
 	}
 	d.attributes = d.attributes[:0]
-	d.addThread(pid, tid, comm)
+	d.addThread(of)
 	d.addString(timing.StateAttribute, []byte(w.state))
 	d.addString(timing.TimestampMarksAttribute, []byte(marks))
 	if w.reason != "" {

@@ -75,7 +75,8 @@ func (h *header) cutTime(line []byte) (before, after []byte, ok bool) {
 		colon += next
 		start := bytes.LastIndexByte(line[:colon], ' ') + 1
 		seconds, fraction, found := bytes.Cut(line[start:colon], []byte("."))
-		if !found || start == 0 || len(fraction) < leastFraction || len(fraction) > mostFraction || !isDigits(fraction) || !isDigits(seconds) {
+		isFraction := found && len(fraction) >= leastFraction && len(fraction) <= mostFraction && isDigits(fraction)
+		if start == 0 || !isFraction || !isDigits(seconds) {
 			continue
 		}
 		whole, ok := parseInt(seconds)
@@ -242,8 +243,8 @@ func parseLine(text []byte) (file []byte, line int64, ok bool) {
 	return text[:colon], max(line, 0), ok
 }
 
-// IsScript reports whether text is the output of perf script: after lines of a header, which start with a number sign, a
-// sample comes first.
+// IsScript reports whether text is the output of perf script: after lines of a header, which start with a number
+// sign, comes a sample.
 func IsScript(text []byte) bool {
 	const most = 64 << 10 // bytes of a header
 	text = text[:min(len(text), most)]

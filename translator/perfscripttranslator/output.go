@@ -11,7 +11,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 )
 
-// Sizes in bytes: of an event, of a point, and in pdata of a sample, of a timestamp with its value while slices grow, and of a Profile.
+// Sizes in bytes: of an event, of a point, and in pdata of a sample, of a timestamp with its value while slices grow,
+// and of a Profile.
 const (
 	eventBytes    = 512
 	pointSize     = 24

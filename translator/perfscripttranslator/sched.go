@@ -22,7 +22,7 @@ const (
 	statBlocked    = "sched:sched_stat_blocked" // also of a thread with sched_stat_iowait
 )
 
-// field returns the text between a key and what follows it, of fields such as comm=a b pid=12. Without until, it ends at a space.
+// field returns the text between a key and until, of fields such as comm=a b pid=12. Without until, it ends at a space.
 func field(text []byte, key, until string) ([]byte, bool) {
 	start := bytes.Index(text, []byte(key))
 	if start < 0 {

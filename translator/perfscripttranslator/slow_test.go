@@ -83,8 +83,8 @@ var (
 	slowTime   = regexp.MustCompile(`^\S.* (\d+)\.(\d{6}): `)
 )
 
-// offCPU walks through the text a microsecond at a time, and says in which state each thread is that is off the CPU. A thread
-// counts from the first time that it leaves a CPU in the text.
+// offCPU walks through the text a microsecond at a time, and says in which state each thread is that is off the CPU.
+// A thread counts from the first time that it leaves a CPU in the text.
 func offCPU(t testing.TB, text string) off {
 	t.Helper()
 	type action struct {

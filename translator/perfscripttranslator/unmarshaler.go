@@ -13,22 +13,23 @@
 //
 // # Output
 //
-// The text is divided into parts of a bounded size. Each part has one time, and each event of it is a scope, with the event as
-// profile type: a Profile that counts samples and, if the text has periods, one of what these are of. That is cpu in nanoseconds for
-// the clocks of perf. Both have a timestamp for each sample, in the attributes those of its thread, process and CPU.
+// The text is divided into parts of a bounded size. Each part has one time, and each event of it is a scope, with the
+// event as profile type: a Profile that counts samples and, if the text has periods, one of what these are of. For
+// the clocks of perf, that is cpu in nanoseconds. Both have a timestamp for each sample, and the attributes of its
+// thread, process and CPU.
 //
-// A thread is off the CPU from the sched_switch at which it leaves one to the sched_switch at which it gets one again: perf record needs the
-// options -a and -c 1, to see both and all of them. Scopes of the type
-// off_cpu have these intervals with the stack at which they began, their starts as timestamps, and attributes of
-// package timing: a thread that was woken (sched_waking, sched_wakeup) or preempted is runnable from then on. An
-// interval that crosses the edge of a part is cut there; one that began before the text is not known, and one that goes on at its
-// end lasts until then. Delays of sched_stat events count if no sched_switch is before them. These two kinds of events
-// have no other Profile. The attribute otelcol_profiles.thread.state has the state as the kernel names it.
+// A thread is off the CPU from the sched_switch at which it leaves one to the sched_switch at which it gets one
+// again. To see both and all of them, perf record needs the options -a and -c 1. Scopes of the type off_cpu have
+// these intervals with the stack at which they began, their starts as timestamps, and attributes of package timing: a
+// thread that was woken (sched_waking, sched_wakeup) or preempted is runnable from then on. An interval that crosses
+// the edge of a part is cut there. One that began before the text is not known, and one that goes on at its end lasts
+// until then. Delays of sched_stat events count if no sched_switch is before them. These two kinds of events have no
+// other Profile. The attribute otelcol_profiles.thread.state has the state as the kernel names it.
 //
 // # Time
 //
-// The clock of perf starts when the machine does. What it shows at some time of day is in the header of perf script --header, if perf
-// record had the option -k monotonic. Otherwise, the last sample was taken at [Unmarshaler.End].
+// The clock of perf starts when the machine does. The header of perf script --header says what it shows at some time
+// of day, if perf record had the option -k monotonic. Otherwise, the last sample was taken at [Unmarshaler.End].
 package perfscripttranslator
 
 import (
@@ -46,8 +47,8 @@ import (
 // Unmarshaler turns the output of perf script into OTLP profiles. The caller sets profile_id and the attributes of the
 // resource. The zero value is ready for use; it is safe for concurrent use.
 type Unmarshaler struct {
-	// End is when the last sample was taken, in nanoseconds since the epoch, if the text does not say. Without it, times are those
-	// of perf's clock.
+	// End is when the last sample was taken, in nanoseconds since the epoch, if the text does not say. Without it,
+	// times are those of perf's clock.
 	End uint64
 	// PartSize is about how many bytes of text a part has. Default: 4 MiB.
 	PartSize int64
@@ -88,9 +89,9 @@ func (u *Unmarshaler) UnmarshalProfiles(buf []byte) (pprofile.Profiles, error) {
 	return pd, err
 }
 
-// UnmarshalWithin is UnmarshalProfiles with a Report. The translation may take so many bytes of memory, besides those of
-// buf. Before it takes more, it calls more with how many it needs; an error of that ends the translation, as does a
-// *LimitError if more is nil.
+// UnmarshalWithin is UnmarshalProfiles with a Report. The translation may take so many bytes of memory, besides those
+// of buf. Before it takes more, it calls more with how many it needs; an error of that ends the translation, as does
+// a *LimitError if more is nil.
 func (u *Unmarshaler) UnmarshalWithin(
 	buf []byte, memory int64, more func(needed int64) (allowed int64, err error),
 ) (pprofile.Profiles, Report, error) {
@@ -98,7 +99,8 @@ func (u *Unmarshaler) UnmarshalWithin(
 	return whole.NewReader(bytes.NewReader(buf), int64(len(buf))).Next(memory, more)
 }
 
-// Reader translates a text part by part, so that it takes the memory of one part at a time. It is not safe for concurrent use.
+// Reader translates a text part by part, so that it takes the memory of one part at a time. It is not safe for
+// concurrent use.
 type Reader struct {
 	options Unmarshaler
 	from    io.ReaderAt
@@ -133,7 +135,9 @@ func (u *Unmarshaler) NewReader(from io.ReaderAt, size int64) *Reader {
 }
 
 // Next is UnmarshalWithin for the next part. It returns io.EOF after the last one, and after an error.
-func (r *Reader) Next(memory int64, more func(needed int64) (allowed int64, err error)) (pprofile.Profiles, Report, error) {
+func (r *Reader) Next(
+	memory int64, more func(needed int64) (allowed int64, err error),
+) (pprofile.Profiles, Report, error) {
 	none := pprofile.NewProfiles()
 	if r.ended || r.now.at >= r.size && r.now.at > 0 {
 		return none, Report{}, io.EOF
@@ -164,7 +168,8 @@ func (r *Reader) Next(memory int64, more func(needed int64) (allowed int64, err 
 	return pd, d.report, nil
 }
 
-var errNoSamples = errors.New("the text has no sample, which starts with a line such as `comm pid/tid [cpu] seconds.fraction: period event:`")
+var errNoSamples = errors.New("the text has no sample, which starts with a line such as " +
+	"`comm pid/tid [cpu] seconds.fraction: period event:`")
 
 // Back makes Next translate the last part again, as if it had not before.
 func (r *Reader) Back() {

@@ -59,7 +59,8 @@ func requireInside(t testing.TB, pd pprofile.Profiles) {
 	}
 }
 
-// show writes profiles out: a line for each Profile and, below it, for each sample. Times are in microseconds of the Profile.
+// show writes profiles out: a line for each Profile and, below it, for each sample. Times are in microseconds of the
+// Profile.
 func show(t testing.TB, pd pprofile.Profiles) string {
 	t.Helper()
 	var b strings.Builder
@@ -317,8 +318,8 @@ func random(r *rand.Rand, n int) string {
 	return b.String()
 }
 
-// The parts of random texts, of any size, have each microsecond of each thread off the CPU and each sample once, as a walk through
-// the text finds them.
+// The parts of random texts, of any size, have each microsecond of each thread off the CPU and each sample once, as a
+// walk through the text finds them.
 func TestPartsHaveWhatAWalkThroughTheTextFinds(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for n := range 60 {
