@@ -201,14 +201,11 @@ func lengthOf(from io.Reader) (time.Duration, error) {
 	data := make([]byte, 1+binary.MaxVarintLen64)
 	for {
 		header, err := readHeader(buffered, data[:0])
-		switch {
-		case isEnd(err) || errors.Is(err, errHeader) || header.size > maxBatch:
-			if perSecond == 0 || last <= first {
-				return 0, nil
-			}
-			return time.Duration(min(float64(last-first)/float64(perSecond)*1e9, float64(maxLength))), nil
-		case err != nil:
+		if err != nil && !isEnd(err) && !errors.Is(err, errHeader) {
 			return 0, fmt.Errorf("header of a batch: %w", err)
+		}
+		if err != nil || header.size > maxBatch {
+			break
 		}
 		head, err := buffered.Peek(int(min(header.size, 1+binary.MaxVarintLen64)))
 		if err == nil && len(head) > 1 && head[0] == frequencyBatch {
@@ -222,4 +219,8 @@ func lengthOf(from io.Reader) (time.Duration, error) {
 		}
 		_, _ = buffered.Discard(int(header.size)) // the next header finds the end
 	}
+	if perSecond == 0 || last <= first {
+		return 0, nil
+	}
+	return time.Duration(min(float64(last-first)/float64(perSecond)*1e9, float64(maxLength))), nil
 }

@@ -145,6 +145,7 @@ var reasonFunctions = []struct{ prefix, reason string }{
 	{"runtime.runFinalizers", timing.Idle},
 	{"runtime.runfinq", timing.Idle},
 	{"runtime.runCleanups", timing.Idle},
+	{"runtime.updateMaxProcsGoroutine", timing.Idle},
 	{"sync.", timing.Wait},
 }
 
