@@ -183,6 +183,7 @@ func TestViewComparesFilesOfAnyTime(t *testing.T) {
 		body, err := io.ReadAll(response.Body)
 		require.NoError(t, errors.Join(err, response.Body.Close()))
 		assert.Contains(t, string(body), `"gone"`)
+		assert.NotContains(t, string(body), `class="chart main"`, "nothing has a time")
 		assert.Regexp(t, `"self":\[\[[0,]*300[0,]*\],\[[0,]*(100|50),(100|50)[0,]*\]\]`, string(body))
 	}
 }

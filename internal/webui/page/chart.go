@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -124,6 +125,11 @@ type line struct {
 	Path        string // of SVG
 	Bars        bool
 	values      []float64
+}
+
+// hasValue reports whether there is anything to draw.
+func (l *line) hasValue() bool {
+	return slices.ContainsFunc(l.values, func(v float64) bool { return !math.IsNaN(v) })
 }
 
 // tick is a place on an axis, in percent.

@@ -194,7 +194,10 @@ func (p *Page) show(w http.ResponseWriter, r *http.Request, params *params) erro
 	if err := v.lookAround(r.Context(), p.catalog, func(k *contents.Key) bool { return params.selected.MatchesKey(r.Context(), k) }, len(found.joined) > 0); err != nil {
 		return err
 	}
-	v.Name = strings.Join(params.selected.Services, ", ")
+	for _, service := range params.selected.Services {
+		v.Name += ", " + cmp.Or(service, "(no name)")
+	}
+	v.Name = strings.TrimPrefix(v.Name, ", ")
 	v.Title = cmp.Or(v.Name, "All services") + " · Profiles"
 	v.Wider = params.wider()
 	v.choose(r.Context(), found, base)
@@ -313,6 +316,9 @@ func (v *view) draw(found, base *summed, room *room) error {
 	v.PerProcess = perProcess && len(v.Groups) == 0
 	if err := room.take(slotSize * int64(a.steps.Count*len(lines))); err != nil {
 		return err
+	}
+	if !slices.ContainsFunc(lines, (*line).hasValue) { // profiles without a duration
+		return nil
 	}
 	v.Chart = newChart(a, v.Row.kind, lines...)
 	v.Chart.Query = v.with(nil, ofRange...)

@@ -94,6 +94,9 @@ func (t *total) ofProcess() float64 {
 	return t.PerProcess
 }
 
+// IsTimed reports whether the profiles state a time.
+func (r *row) IsTimed() bool { return r.Last > 1 }
+
 // Profiled writes the sum of what was profiled.
 func (r *row) Profiled() string { return r.quantity(float64(r.Sum)) }
 
