@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/s3test"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/lake"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 )
 
@@ -157,4 +159,27 @@ func TestShutdownDoesNotWaitForUploads(t *testing.T) {
 		"put s3://profiles/"+taken+": there is another object of this name, which stays; move it away")
 	assert.Equal(t, int64(1), sum(t, telemetry, "waiting_uploads", ""))
 	assert.Equal(t, want, s.Objects())
+}
+
+// TestParquetFilesAreUploaded: the bucket has them, and the directory has not.
+func TestParquetFilesAreUploaded(t *testing.T) {
+	s := s3test.New(t)
+	group := layout.GroupDir("service.name", "checkout")
+	var written []string
+	e, telemetry, _ := uploading(t, s, func(cfg *Config) {
+		cfg.Compact, cfg.Parquet = configoptional.Some(defaultCompact()), configoptional.Some(ParquetConfig{})
+		for _, table := range []string{lake.SamplesDir, lake.ProcessesDir} {
+			dir := lake.Dir(table, group, time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC))
+			written = append(written, dir+"/14_0123456789ab.parquet")
+			path := filepath.Join(cfg.Directory, filepath.FromSlash(written[len(written)-1]))
+			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+			require.NoError(t, os.WriteFile(path, []byte(table), 0o600))
+		}
+	})
+	require.Eventually(t, func() bool { return parquetFiles(t, telemetry)["uploaded"] == 2 }, time.Minute, time.Millisecond)
+	assert.Equal(t, map[string][]byte{"host-1/" + written[0]: []byte(lake.SamplesDir), "host-1/" + written[1]: []byte(lake.ProcessesDir)}, s.Objects())
+	for _, name := range written {
+		assert.NoFileExists(t, filepath.Join(e.config.Directory, filepath.FromSlash(name)))
+	}
+	assert.Zero(t, sum(t, telemetry, "uploaded_files", ""), "these are segments")
 }
