@@ -223,7 +223,7 @@ func TestTimelineInABrowser_V3(t *testing.T) {
 	b.awaitText("#lane-at", "worker-0: blocked: lock, 300 ms")
 	b.do(chromedp.KeyEvent("+"))
 	b.awaitText("#shown", "(1 s)")
-	b.awaitText("#lane-at", "worker-0")
+	b.awaitText("#lane-at", "worker-0: blocked: lock")
 	b.do(chromedp.KeyEvent(kb.Enter))
 	b.awaitText("#flamechart-status", "events")
 	b.check("timeline zoomed", true)

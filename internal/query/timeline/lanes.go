@@ -266,9 +266,9 @@ type Track struct {
 	whole [][]int64 // by state: how many events cover a slot, as differences from one slot to the next
 }
 
-// Event is a sample with a timestamp in a range.
+// Event is a sample with a timestamp, of which a part is in a range.
 type Event struct {
-	Start, End uint64 // cut to the range; equal if it is an instant
+	Start, End uint64 // of all of it; equal if it is an instant
 	Value      int64
 	State      int   // in Tracks.States
 	Stack      int32 // node of Tracks.Tree; -1 if the tree has no room for it
@@ -375,7 +375,8 @@ func (t *Tracks) Add(ctx context.Context, pd pprofile.Profiles) error {
 				return err
 			}
 			if track.IsExact && int64(len(track.Exact)) < track.Events { // more would be of a file that was not listed
-				track.Exact = append(track.Exact, Event{Start: start, End: end, Value: s.value(k), State: state, Stack: node})
+				first, last := s.extent(k)
+				track.Exact = append(track.Exact, Event{Start: first, End: last, Value: s.value(k), State: state, Stack: node})
 			}
 		}
 		return nil

@@ -72,7 +72,6 @@ const (
 	roleThreadName
 	roleProcess
 	roleProcessName
-	roles
 )
 
 // roleOf are the roles of attributes, by the name that labels have: those of pprof have spaces or underscores.

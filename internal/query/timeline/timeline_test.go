@@ -285,7 +285,7 @@ func TestLanesAreThoseOfASlowComputation_T2(t *testing.T) {
 			require.Len(t, track.Exact, int(track.Events))
 			sum, exact := uint64(0), uint64(0)
 			for _, e := range track.Exact {
-				exact += e.End - e.Start
+				exact += min(e.End, max(to, e.Start)) - max(e.Start, min(from, e.End))
 			}
 			for state, times := range track.Time {
 				for slot, time := range times {

@@ -6,6 +6,7 @@ package page
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -55,8 +56,8 @@ type lane struct {
 	Name   string `json:"name"`
 	Of     string `json:"of,omitempty"`
 	Events int64  `json:"events"`
-	// Exact are four numbers for each event: its start in nanoseconds since the start of the range, its length, its state, and the node of
-	// its stack, -1 if the stack is left out.
+	// Exact are four numbers for each event: its start in nanoseconds since the start of the range, negative if that is before, its length, its
+	// state, and the node of its stack, -1 if the stack is left out.
 	Exact []int64 `json:"exact,omitempty"`
 	// Runs are four numbers for each run of slots that look the same: the first slot, how many, the state with most time, and the percentage of the
 	// time that it has. A slot with instants only has the state -1.
@@ -150,7 +151,7 @@ func laneOf(track *timeline.Track, tracks *timeline.Tracks, from uint64) lane {
 	l := lane{Key: track.Key, Name: track.Name, Of: track.Of, Events: track.Events}
 	if track.IsExact {
 		for _, e := range track.Exact {
-			l.Exact = append(l.Exact, int64(e.Start-from), int64(e.End-e.Start), int64(e.State), int64(e.Stack))
+			l.Exact = append(l.Exact, int64(e.Start)-int64(from), int64(min(e.End-e.Start, math.MaxInt64)), int64(e.State), int64(e.Stack))
 		}
 		return l
 	}

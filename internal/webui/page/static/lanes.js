@@ -39,6 +39,7 @@ async function loadLanes() {
 		const left = data.left ? ` ${counted(data.left, 'event')} of further lanes are not shown.` : '';
 		byID('lanes-status').textContent = data.all ? `Move over a lane to see its stack.${left}${untimed} ${(data.notes || []).join(' ')}` : 'No events of threads, goroutines or processes in this range.';
 		paintLanes();
+		if (byID('lane-at').hasChildNodes()) describe();
 		await loadChart();
 	} catch (error) {
 		byID('lanes-status').textContent = error.message;
@@ -62,7 +63,8 @@ function paintLanes() {
 		if (lane.exact) {
 			for (let k = 0; k < lane.exact.length; k += 4) {
 				context.fillStyle = fill[lane.exact[k + 2]];
-				context.fillRect(left + lane.exact[k] * pixels, bar, Math.max(1, lane.exact[k + 1] * pixels), barHeight);
+				const start = Math.max(0, lane.exact[k]), end = Math.min(length(), lane.exact[k] + lane.exact[k + 1]);
+				context.fillRect(left + start * pixels, bar, Math.max(1, (end - start) * pixels), barHeight);
 			}
 			return;
 		}
@@ -166,7 +168,7 @@ let waiting = 0;
 function describe() {
 	const data = lanes.data, lane = data && data.lanes[lanes.selected];
 	clearTimeout(waiting);
-	if (!lane) return;
+	if (!lane || BigInt(data.from) !== range.from || BigInt(data.to) !== range.to) return; // the events of a new range are on their way
 	if (lane.exact) {
 		const k = eventAt(lane, lanes.cursor);
 		if (k >= 0) showEvent(data, lane, k);
@@ -310,7 +312,7 @@ function drawChart() {
 	context.textAlign = 'left';
 	for (const box of chart.boxes) {
 		if (box.depth >= mostRows) continue;
-		const x = left + box.start * pixels, w = Math.max(0.5, (box.end - box.start) * pixels), y = axisHeight + box.depth * chartRow, name = chart.data.frames[box.frame];
+		const start = Math.max(0, box.start), x = left + start * pixels, w = Math.max(0.5, (Math.min(length(), box.end) - start) * pixels), y = axisHeight + box.depth * chartRow, name = chart.data.frames[box.frame];
 		context.fillStyle = dark ? `hsl(${hue(name)} 30% 28%)` : `hsl(${hue(name)} 55% 82%)`;
 		context.fillRect(x, y, w > 3 ? w - 0.5 : w, chartRow - 1);
 		if (w > 30) {
