@@ -67,6 +67,9 @@ func TestClientExamples(t *testing.T) {
 				assert.NotZero(t, p.Time)
 			}
 			assert.Contains(t, profileTypes, "cpu", "%s\n%s", program.logs, c.logs)
+			if isDatadog := strings.Contains(text, "dd-trace-go"); isDatadog { // which sends an execution trace first
+				assert.Contains(t, profileTypes, "goroutine_time", "%s\n%s", program.logs, c.logs)
+			}
 		})
 	}
 }
