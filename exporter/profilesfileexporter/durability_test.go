@@ -186,35 +186,33 @@ func TestMoreGroupsThanOpenFiles_A10(t *testing.T) {
 	assert.EqualValues(t, services*windows, storedSum(t, cfg.Directory))
 }
 
-// A payload is written in parts that the reader with the least memory reads.
+// With groups, a payload is written in parts that the reader with the least memory reads.
 func TestRecordsThatReadersRead(t *testing.T) {
 	const services, values = 12, 4000
-	for _, groupBy := range [][]string{nil, {"service.name"}} {
-		for _, oneService := range []bool{false, true} {
-			pd := pprofile.NewProfiles()
-			for i := range services {
-				name := "checkout"
-				if !oneService {
-					name = fmt.Sprint("service-", i)
-				}
-				part := payloadtest.With(manyValues(name, i*values, values), "service.instance.id", fmt.Sprint("pod-", i))
-				require.NoError(t, part.MergeTo(pd))
+	for _, oneService := range []bool{false, true} {
+		pd := pprofile.NewProfiles()
+		for i := range services {
+			name := "checkout"
+			if !oneService {
+				name = fmt.Sprint("service-", i)
 			}
-			e, _, _ := observed(t, newConfig(t, groupBy...))
-			require.NoError(t, e.start(t.Context(), componenttest.NewNopHost()))
-			require.NoError(t, e.consume(t.Context(), pd))
-			require.NoError(t, e.shutdown(t.Context()))
-			assert.EqualValues(t, services*values, storedSum(t, e.config.Directory))
-			least := archive.Options{MaxMemory: 16 << 20 / 8 * 3} // a query of a page with 16 MiB
-			records := readStore(t, e.config.Directory)
-			for _, r := range records {
-				_, err := least.RecordOf(archive.Record{Encoding: archive.OTLPProto, Data: r.data}).Profiles()
-				require.NoError(t, err)
-				assert.LessOrEqual(t, store.DecodedSize(segment.Proto, r.data), int64(segment.MaxRecordMemory))
-			}
-			assert.Greater(t, len(records), 1)
-			assert.LessOrEqual(t, len(records), services)
+			part := payloadtest.With(manyValues(name, i*values, values), "service.instance.id", fmt.Sprint("pod-", i))
+			require.NoError(t, part.MergeTo(pd))
 		}
+		e, _, _ := observed(t, newConfig(t, "service.name"))
+		require.NoError(t, e.start(t.Context(), componenttest.NewNopHost()))
+		require.NoError(t, e.consume(t.Context(), pd))
+		require.NoError(t, e.shutdown(t.Context()))
+		assert.EqualValues(t, services*values, storedSum(t, e.config.Directory))
+		least := archive.Options{MaxMemory: 16 << 20 / 8 * 3} // a query of a page with 16 MiB
+		records := readStore(t, e.config.Directory)
+		for _, r := range records {
+			_, err := least.RecordOf(archive.Record{Encoding: archive.OTLPProto, Data: r.data}).Profiles()
+			require.NoError(t, err)
+			assert.LessOrEqual(t, store.DecodedSize(segment.Proto, r.data), int64(segment.MaxRecordMemory))
+		}
+		assert.Greater(t, len(records), 1)
+		assert.LessOrEqual(t, len(records), services)
 	}
 }
 

@@ -174,7 +174,7 @@ func (e *fileExporter) consume(ctx context.Context, pd pprofile.Profiles) error 
 		}
 		record, err := e.encode(g.names, profiles)
 		if err == nil && e.isLarge(record.Data) {
-			if halves := g.halves(pd); halves != nil && (splitter != nil || dictionary.Check(pd) == nil) {
+			if halves := g.halves(pd); halves != nil {
 				if splitter == nil {
 					if pd, err = dictionary.ResolveStrings(pd); err != nil { // that marshalling has made
 						return e.reject([]error{e.rejection(reasonConvert, e.convertError(pd, err))})
@@ -204,7 +204,7 @@ func (e *fileExporter) consume(ctx context.Context, pd pprofile.Profiles) error 
 	if len(failures) > 1 {
 		err = fmt.Errorf("%d of %d records failed; first error: %w", len(failures), len(groups), err)
 	}
-	if splitter == nil && len(e.config.GroupBy) == 0 {
+	if len(e.config.GroupBy) == 0 {
 		return err
 	}
 	if len(failures) < len(groups) {
@@ -231,10 +231,11 @@ func (e *fileExporter) encode(group []string, pd pprofile.Profiles) (store.Recor
 	return store.Record{Data: data, Group: group, Entry: entry}, nil
 }
 
-// isLarge reports whether a record takes more memory than readers may have for it.
+// isLarge reports whether a record takes more memory than queries may have for it. Without groups, files are for a profiles_file receiver,
+// which reads them whole: dividing them would take time and memory of a sidecar.
 func (e *fileExporter) isLarge(data []byte) bool {
 	const maxPerByte = 64 // no message takes more for each of its bytes
-	return len(data) > segment.MaxRecordMemory/maxPerByte && store.DecodedSize(e.options.Format, data) > segment.MaxRecordMemory
+	return len(e.config.GroupBy) > 0 && len(data) > segment.MaxRecordMemory/maxPerByte && store.DecodedSize(e.options.Format, data) > segment.MaxRecordMemory
 }
 
 // write writes a record. The error is permanent if a retry cannot succeed.

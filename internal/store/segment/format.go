@@ -23,8 +23,9 @@ var ErrInvalidRecord = errors.New("invalid record")
 // MaxRecordSize is the length in bytes of the longest record.
 const MaxRecordSize = 1 << 30
 
-// MaxRecordMemory is the memory in bytes that a record takes when it is decoded, unless it is one pprof, whose Profiles belong together: those
-// who write records write smaller ones, and readers read such a record whatever else limits their memory.
+// MaxRecordMemory is the memory in bytes that a record in a group takes when it is decoded, unless it is one pprof, whose Profiles
+// belong together: those who write records write smaller ones, and readers read such a record whatever else limits
+// their memory.
 const MaxRecordMemory = 8 << 20
 
 // Format is how records are encoded. It is the extension of a file's name.
