@@ -31,8 +31,8 @@ conforms. Violations break a rule that the format states with MUST. Warnings
 break a recommendation (SHOULD), or cause errors in readers. The exit code is 1
 if there are violations, or a file cannot be read.
 
-With a selection, the payloads are checked that have something of it. pprof and
-folded stacks have no such rules: the check is of their translation to OTLP.`,
+With a selection, the payloads are checked that have something of it. Other
+formats have no such rules: the check is of their translation to OTLP.`,
 		Example: `  otelprof check ./profiles
   otelprof check --json payload.otlp.pb | jq -r .path`,
 		Args: paths,

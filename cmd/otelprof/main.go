@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command otelprof lists, checks, converts, compares and shows profile files: OTLP, pprof and
-// folded stacks.
+// Command otelprof lists, checks, converts, compares and shows profile files: OTLP, pprof, JFR, execution
+// traces of Go, the output of perf script and folded stacks.
 package main
 
 import (
@@ -121,10 +121,10 @@ func (a *app) command() *cobra.Command {
 		Short: "Read, check, convert and compare profile files",
 		Long: `otelprof reads profile files of any program: OTLP protobuf and OTLP/JSON,
 as the profiles_file exporter, contrib's file exporter and SDKs write them,
-pprof, JFR and folded stacks; plain, gzip or zstd. It recognizes them by
-content. A directory stands for the files below it, without those that the
-exporter has replaced by others; s3://bucket/prefix for what an exporter has
-uploaded; and - for standard input.
+pprof, JFR, execution traces of Go, perf script and folded stacks; plain, gzip
+or zstd. It recognizes them by content. A directory stands for the files below
+it, without those that the exporter has replaced by others; s3://bucket/prefix
+for what an exporter has uploaded; and - for standard input.
 
 Exit codes: 0; 1 if a file cannot be read or breaks a rule, or nothing is
 selected; 2 for a wrong command line. Those of diff differ.`,

@@ -5,9 +5,9 @@
 //
 // A format is recognized by content, not by name: OTLP protobuf, bare or preceded by its
 // length; OTLP/JSON, one payload a line or one in a file; pprof, also in the formats from
-// before protobuf; JFR recordings; folded stacks. Each may be compressed by gzip or zstd, as a whole or
-// record by record. This covers contrib's file exporter, and single files of the profiles_file exporter: which files of its directory
-// count is known to internal/store only.
+// before protobuf; JFR recordings; execution traces of Go; the output of perf script; folded stacks. Each may
+// be compressed by gzip or zstd, as a whole or record by record. This covers contrib's file exporter, and single
+// files of the profiles_file exporter: which files of its directory count is known to internal/store only.
 //
 // [Find] lists the files of paths, and [Options.Records] yields the records of a file, one
 // at a time: a record is one payload in its encoding. [Record.Profiles] decodes it. A file that

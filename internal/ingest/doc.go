@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ingest passes payloads into a pipeline: pprof, JFR and folded stacks. Every way to receive a profile
+// Package ingest passes payloads into a pipeline: pprof, JFR, execution traces of Go, the output of perf script and folded stacks. Every way to receive a profile
 // (HTTP, scrape, file, the process itself) uses it.
 //
 // An Ingester takes a payload through these steps:
