@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/processes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/rate"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
@@ -129,15 +130,31 @@ func visitRange(ctx context.Context, sel *Selection, of *archive.Record, pd ppro
 	return visit(of, pd)
 }
 
-// removeProfiles removes Profiles by their number.
+// removeProfiles removes Profiles by their number. Scopes state the sample types of those that are left.
 func removeProfiles(pd pprofile.Profiles, remove []bool) {
-	i := -1
+	if !slices.Contains(remove, true) {
+		return
+	}
+	text := func(i int32) string { return dictionary.ValidString(pd.Dictionary().StringTable(), i) }
+	number := -1
 	pd.ResourceProfiles().RemoveIf(func(rp pprofile.ResourceProfiles) bool {
 		rp.ScopeProfiles().RemoveIf(func(sp pprofile.ScopeProfiles) bool {
+			all, order := sampletypes.Read(sp.Scope().Attributes(), sampletypes.Of(sp, text))
+			i, kept := -1, make([]int, 0, len(order))
 			sp.Profiles().RemoveIf(func(pprofile.Profile) bool {
 				i++
-				return i < len(remove) && remove[i]
+				number++
+				if remove[number] {
+					return true
+				}
+				if all != nil {
+					kept = append(kept, order[i])
+				}
+				return false
 			})
+			if all != nil && len(kept) < len(order) {
+				sampletypes.Write(sp.Scope().Attributes(), all, kept)
+			}
 			return sp.Profiles().Len() == 0
 		})
 		return rp.ScopeProfiles().Len() == 0

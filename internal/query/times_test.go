@@ -15,9 +15,12 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/labels"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/processes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/rate"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
 // collecting are three pods of half a core each, profiled for 10 s of each minute, and a heap of 100 bytes each. In every third minute, the thread gc
@@ -183,4 +186,37 @@ func BenchmarkLabelValues(b *testing.B) {
 	}
 	b.ReportMetric(float64(many)/float64(few), "ratio")
 	b.ReportMetric(many.Seconds()*1e3, "ms")
+}
+
+// TestProfilesForTheirTimeAreNotMerged: what is there for its time only changes no sum, and no sample types of a pprof.
+func TestProfilesForTheirTimeAreNotMerged(t *testing.T) {
+	p := profiletest.HeapPprof(1, 10, 2, 20)
+	p.TimeNanos = int64(nano(5))
+	p.Sample[0].Label = map[string][]string{"thread": {"main"}}
+	other := *p.Sample[0]
+	other.Label = map[string][]string{"thread": {"gc"}}
+	p.Sample = append(p.Sample, &other)
+	pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(profiletest.Pprof(t, p))
+	require.NoError(t, err)
+	profiles := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles()
+	require.Equal(t, 4, profiles.Len())
+	for _, i := range []int{0, 2} { // as merging leaves it, which drops samples of 0
+		first := true
+		profiles.At(i).Samples().RemoveIf(func(pprofile.Sample) bool { first = !first; return first })
+	}
+	s := source(t, payloadtest.With(pd, "service.name", "checkout"))
+	matchers, err := labels.ParseSelector(`{thread="gc"}`)
+	require.NoError(t, err)
+	sel := &query.Selection{Labels: matchers}
+	want, err := s.Merge(t.Context(), sel, true)
+	require.NoError(t, err)
+	got, err := s.MergeTimed(t.Context(), sel)
+	require.NoError(t, err)
+	assert.Equal(t, profiletest.Expand(t, want.Profiles), profiletest.Expand(t, got.Profiles))
+	wantPprof, err := want.Pprof(t.Context())
+	require.NoError(t, err)
+	gotPprof, err := got.Pprof(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, wantPprof.String(), gotPprof.String())
+	assert.Len(t, gotPprof.SampleType, 4)
 }
