@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -16,9 +15,11 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/component/panics"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/processes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 )
 
 // ErrEmpty says that nothing is selected.
@@ -104,29 +105,46 @@ func (s *Source) merge(ctx context.Context, sel *Selection, total bool, times *S
 	return &Result{Profiles: window.Emit(""), Superseded: window.Counts().Superseded, maxMemory: s.Options.MaxMemory}, nil
 }
 
-// removeEnded removes the snapshots of processes that do not live at the end of the range.
+// removeEnded removes the snapshots of processes that do not live at the end of the range. A newer snapshot without selected samples takes the
+// place of one that has some.
 func (r *Result) removeEnded(sel *Selection) {
-	living := map[uint64]bool{}
+	living := map[Kind]map[uint64]uint64{}
 	for _, of := range r.Series {
 		if of.Snapshots {
-			maps.Copy(living, of.LivingProcesses(of.Bounds(sel)))
+			living[of.Kind] = of.LivingProcesses(of.Bounds(sel))
 		}
 	}
-	if len(living) == 0 { // they state no time
-		return
-	}
 	dict := r.Profiles.Dictionary()
+	text := func(i int32) string { return dictionary.ValidString(dict.StringTable(), i) }
 	r.Profiles.ResourceProfiles().RemoveIf(func(rp pprofile.ResourceProfiles) bool {
 		resource := processes.HashResource(rp.Resource().Attributes())
 		rp.ScopeProfiles().RemoveIf(func(sp pprofile.ScopeProfiles) bool {
+			types := sampletypes.Of(sp, text)
+			key := contents.Key{Type: dictionary.ValidUTF8(sampletypes.ProfileType(sp.Scope().Attributes(), types)), Snapshot: 1}
+			i := -1
 			sp.Profiles().RemoveIf(func(p pprofile.Profile) bool {
+				i++
 				if !sampletypes.IsSnapshot(dict, p, sampletypes.SnapshotSampleTypes) {
 					return false
 				}
+				key.SampleType, key.Unit = types[i].Type, types[i].Unit
+				key.PeriodType, key.PeriodUnit = text(p.PeriodType().TypeStrindex()), text(p.PeriodType().UnitStrindex())
+				times := living[KindOf(&key)]
+				if len(times) == 0 { // the kind states no time
+					return false
+				}
 				rows, _ := processes.Of(dict, resource, p, 0) // of a malformed table, the resource is the process
-				ended := !slices.ContainsFunc(rows, func(row processes.Row) bool { return living[row.Hash] })
-				if ended {
+				ended, superseded := true, true
+				for _, row := range rows {
+					newest, lives := times[row.Hash]
+					ended, superseded = ended && !lives, superseded && row.Start < newest
+				}
+				switch {
+				case ended:
 					r.Ended++
+				case superseded:
+					r.Superseded++
+					p.Samples().RemoveIf(func(pprofile.Sample) bool { return true })
 				}
 				return ended
 			})

@@ -97,6 +97,9 @@ func TestTimeIsThatOfTheProcesses_T1(t *testing.T) {
 				require.NoError(t, err)
 				require.Len(t, c.New.Result.Series, 1)
 				check("comparison of "+selector, c.New.Result.Series[0], selected, want[0], want[1])
+				if typ == "inuse_space" {
+					assert.InDelta(t, want[1], c.Shown().New.Total, 1e-9, "%s: the flame graph of %s", name, selector)
+				}
 			}
 		}
 

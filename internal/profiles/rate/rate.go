@@ -208,10 +208,10 @@ func (s *Series) Living(from, to uint64) (sum int64, processes int, at uint64) {
 	return sum, processes, at
 }
 
-// LivingProcesses returns the processes of which Living is the sum.
-func (s *Series) LivingProcesses(from, to uint64) map[uint64]bool {
-	living := map[uint64]bool{}
-	s.eachLiving(from, to, func(_ *line, newest *Interval) { living[newest.Process] = true })
+// LivingProcesses returns the processes of which Living is the sum, with the time of their newest snapshot.
+func (s *Series) LivingProcesses(from, to uint64) map[uint64]uint64 {
+	living := map[uint64]uint64{}
+	s.eachLiving(from, to, func(_ *line, newest *Interval) { living[newest.Process] = newest.Start })
 	return living
 }
 
