@@ -256,7 +256,7 @@ func (r *reader) awaitProfiles(t *testing.T, command string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		out, err := r.bash(command).Output()
-		return err == nil && strings.Contains(string(out), r.service) && (strings.Contains(string(out), "goroutine") || strings.Contains(command, "/tutorial/"))
+		return err == nil && strings.Contains(string(out), r.service) && (strings.Contains(string(out), "goroutine") || strings.Contains(command, "/tutorial/") || strings.Contains(command, "--type"))
 	}, 2*patience, 100*time.Millisecond, "%s finds nothing\n%s", command, r.logs)
 }
 
