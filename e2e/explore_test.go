@@ -33,7 +33,7 @@ func explored(t *testing.T, start time.Time, seconds map[string]int64) []byte {
 	known := map[string]*profile.Location{}
 	for _, stack := range slices.Sorted(maps.Keys(seconds)) {
 		sample := &profile.Sample{Value: []int64{seconds[stack] * 1e8}}
-		for _, frame := range strings.Split(stack, ";") {
+		for frame := range strings.SplitSeq(stack, ";") {
 			if known[frame] == nil {
 				name, file, _ := strings.Cut(frame, "@")
 				f := &profile.Function{ID: uint64(len(known) + 1), Name: name, Filename: file}

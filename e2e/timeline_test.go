@@ -193,7 +193,9 @@ func TestTimelineInABrowser_V3(t *testing.T) {
 	// A drag over cells shows the flame graph of their samples: the column and the row with the start of the stall.
 	b.open(address(-10*time.Second, 15*time.Second))
 	b.awaitText("#heat-sum", "1,141 samples")
-	cell := func(column, row float64) point { return point{(46 + (column+0.5)/25*(width-48)) / width, (204 - (row+0.5)*4) / 224} }
+	cell := func(column, row float64) point {
+		return point{(46 + (column+0.5)/25*(width-48)) / width, (204 - (row+0.5)*4) / 224}
+	}
 	b.follow("a drag over cells", func() { b.gesture("#heat", cell(11, 0), cell(11, 3), cell(11, 12)) })
 	require.Contains(t, evaluate[string](b, `location.search`), "cells=11-11%2C0-12")
 	b.awaitText("#selected", "105 samples")

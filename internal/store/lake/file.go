@@ -210,15 +210,12 @@ func (r Retention) Expire(root layout.Dir, now time.Time) (removed []File, err e
 
 // Remove removes a file, and the directories that are empty then.
 func Remove(root layout.Dir, f *File) error {
-	switch err := root.Remove(f.Path); {
-	case err == nil, errors.Is(err, fs.ErrNotExist):
-	default:
+	if err := root.Remove(f.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	for dir := path.Dir(f.Path); dir != "."; dir = path.Dir(dir) {
-		if root.Remove(dir) != nil {
-			break // it is not empty
-		}
+	dir := path.Dir(f.Path)
+	for dir != "." && root.Remove(dir) == nil { // until one is not empty
+		dir = path.Dir(dir)
 	}
 	return nil
 }
