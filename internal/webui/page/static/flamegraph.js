@@ -73,7 +73,7 @@ function grower(frame) {
 	return {
 		frames, parents, self,
 		child(parent, frame) {
-			const key = parent * data.names.length + frame;
+			const key = parent * raw.names.length + frame;
 			let node = known.get(key);
 			if (node === undefined) {
 				node = frames.length;
@@ -133,11 +133,10 @@ async function callersOf(frame) {
 async function changed(merge, collapse) {
 	if (!merge && !collapse) return raw;
 	const first = new Map(), frameOf = raw.names.map((name, i) => {
-		if (!merge) return i;
+		if (!merge || i === 0) return i; // 0 is the root
 		if (!first.has(name)) first.set(name, i);
 		return first.get(name);
 	});
-	data = raw; // of which grower knows the number of names
 	const grown = grower(0), places = new Int32Array(raw.parents.length);
 	for (let i = 0; i < places.length; i++) {
 		const frame = frameOf[raw.frames[i]], parent = i > 0 ? places[raw.parents[i]] : 0;
@@ -157,8 +156,9 @@ async function changed(merge, collapse) {
 		}
 		if (i % 1000 === 0) await breathe();
 	}
-	const places_ = raw.places.map((place, i) => merge && raw.names.indexOf(raw.names[i]) !== i ? '' : place);
-	return { ...raw, places: places_, frames, parents, self, functionSelf, functionTotal };
+	const files = raw.places.slice();
+	frameOf.forEach((frame, i) => { if (frame !== i) files[frame] = 'several files'; });
+	return { ...raw, places: files, frames, parents, self, functionSelf, functionTotal };
 }
 
 // ---- Texts
@@ -284,12 +284,15 @@ function open(frame, zooms) {
 }
 
 // restore shows what the fragment says.
+let restoring = 0;
 async function restore() {
-	const chosen = new URLSearchParams(location.hash.slice(1));
+	const current = ++restoring, chosen = new URLSearchParams(location.hash.slice(1));
 	search.value = chosen.get('search') || '';
 	for (const e of switches) e.checked = chosen.has(e.id);
-	data = await changed(isOn('merge'), isOn('collapse'));
-	all = await layout(data.frames, data.parents, data.self);
+	const made = await changed(isOn('merge'), isOn('collapse')), tree = await layout(made.frames, made.parents, made.self);
+	if (current !== restoring) return; // something else was chosen meanwhile
+	data = made;
+	all = tree;
 	readColors();
 	await breathe();
 	find(false);
