@@ -97,11 +97,13 @@ func (e *fileExporter) parquetOf(c *Config) *compact.Parquet {
 			e.countParquet("written", w.Files)
 			e.count(e.telemetry.ExporterProfilesFileParquetRows, w.Samples+w.Processes)
 			e.count(e.telemetry.ExporterProfilesFileParquetBytes, w.Bytes)
-			e.logger.Debug("Wrote Parquet", zap.String("partition", partition), zap.Int64("samples", w.Samples), zap.Int64("processes", w.Processes), zap.Int64("bytes", w.Bytes))
+			e.logger.Debug("Wrote Parquet", zap.String("partition", partition),
+				zap.Int64("samples", w.Samples), zap.Int64("processes", w.Processes), zap.Int64("bytes", w.Bytes))
 		},
 		LeftOut: func(partition string, err error) {
 			e.count(e.telemetry.ExporterProfilesFileParquetLeftOut, 1)
-			e.logger.Error("Compacting without Parquet, which has failed for a day", append(stackOf(err), zap.String("partition", partition), zap.Error(err))...)
+			e.logger.Error("Compacting without Parquet, which has failed for a day; write it with otelprof convert",
+				append(stackOf(err), zap.String("partition", partition), zap.Error(err))...)
 		},
 		Removed: func(path string, size int64) {
 			e.countParquet(outcome, 1)
