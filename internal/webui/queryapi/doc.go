@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-//go:generate go run -modfile=../../../../internal/tools/go.mod ../../../../internal/tools/protogen/main.go querierpb/querier.proto
+//go:generate go run -modfile=../../tools/go.mod ../../tools/protogen/main.go querierpb/querier.proto
 
 // Package queryapi serves the methods of Pyroscope's querier.v1.QuerierService over profile files, with the Connect protocol in
 // protobuf and JSON, so that Grafana's data source of Pyroscope and profilecli read them.
