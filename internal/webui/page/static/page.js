@@ -163,6 +163,8 @@
       }
     }
   });
+  // A page that the browser has kept has the form as it was sent.
+  addEventListener('pageshow', event => { if (event.persisted) location.reload(); });
   addEventListener('input', event => {
     if (event.target.matches('input[type=datetime-local]')) event.target.dataset.changed = 'yes';
   });
