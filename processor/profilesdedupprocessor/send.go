@@ -98,6 +98,9 @@ func (p *dedupProcessor) send(ctx context.Context, part *partition, measured fun
 	if profiles == 0 {
 		return nil
 	}
+	if samples == 0 {
+		markIdle(pd)
+	}
 	measured(memoryOf(pd))
 	err = p.next.ConsumeProfiles(p.contextOf(ctx, part), pd)
 	if rest, partial := ingest.NotAccepted(err); partial {
@@ -107,6 +110,19 @@ func (p *dedupProcessor) send(ctx context.Context, part *partition, measured fun
 		p.telemetry.outgoing(profiles, samples, bytes)
 	}
 	return err
+}
+
+// markIdle adds a sample with the value 0 to a payload of intervals that are all idle: the Collector's otlp receiver answers a message without
+// samples and passes nothing on, so that the time of the processes would be lost between a sidecar and its gateway.
+func markIdle(pd pprofile.Profiles) {
+	for _, rp := range pd.ResourceProfiles().All() {
+		for _, sp := range rp.ScopeProfiles().All() {
+			for _, p := range sp.Profiles().All() {
+				p.Samples().AppendEmpty().Values().Append(0)
+				return
+			}
+		}
+	}
 }
 
 // measure counts the bytes of a payload in place of their estimate.
