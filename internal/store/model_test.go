@@ -240,7 +240,7 @@ func TestNothingIsLostOrCountsTwice_E1_E3(t *testing.T) {
 // TestACrashAtAnyStepOfCompaction_E3: after a crash at each call of the file system, while hours and days are made and their inputs removed,
 // readers see the same, and the next process finishes the work.
 func TestACrashAtAnyStepOfCompaction_E3(t *testing.T) {
-	stride := 7
+	stride := 6
 	if full, _ := profiletest.Soak(t); full {
 		stride = 1
 	}
