@@ -218,9 +218,9 @@ lanes.canvas.addEventListener('pointerdown', event => {
 	const { lane, time } = laneAt(event);
 	lanes.drag = { first: time, last: time, lane };
 });
-lanes.canvas.addEventListener('pointerup', () => {
+lanes.canvas.addEventListener('pointerup', event => {
 	if (!lanes.drag) return;
-	const { first, last, lane } = lanes.drag;
+	const { first, lane } = lanes.drag, last = laneAt(event).time;
 	lanes.drag = null;
 	if (Math.abs(first - last) * pixelsOfLanes() > 4) zoom(Math.min(first, last), Math.max(first, last));
 	else if (lane >= 0 && lane < lanes.data.lanes.length) {
