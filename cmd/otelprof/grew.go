@@ -25,8 +25,8 @@ types by how much they grew: rates per second, and of snapshots the mean of the
 living processes. Each profile type has the sample type that stands for it.
 
 What grew beyond noise comes first, by what it added in proportion to what the
-service and what all services together have. Then comes what shrank, then what
-may be chance ("noise"), or has too few profiles to tell.
+service and what all services together have. Then comes what is new, what
+shrank, and what may be chance ("noise"), or has too few profiles to tell.
 
 If one row is selected, its functions are listed, too.`,
 		Example: `  otelprof grew --from -1d ./profiles
@@ -70,7 +70,7 @@ func growthTable(rows []query.Growth) [][]string {
 		w := webui.Words{SampleType: row.SampleType, Unit: row.Unit}
 		w.Snapshots = row.Snapshot
 		table = append(table, []string{
-			cell(row.Service), cell(row.Type), cell(row.SampleType), cell(w.Write(row.Before)), cell(w.Write(row.After)),
+			shortCell(row.Service), shortCell(row.Type), cell(row.SampleType), cell(w.Write(row.Before)), cell(w.Write(row.After)),
 			cell(w.Change(row.After - row.Before)), inPercent(row), growthNote(row),
 		})
 	}

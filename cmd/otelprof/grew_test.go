@@ -9,9 +9,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
 // growing is an hour of a heap of two pods that grows by 2 objects a minute each, of a service that scales from 1 to 4 replicas in its middle, of a
@@ -117,4 +119,32 @@ func TestLsStepsAreBounded(t *testing.T) {
 	code, _, stderr := otelprof(t, "ls", "--step=1s", savePprof(t, old), savePprof(t, recent))
 	assert.Equal(t, exitWrong, code)
 	assert.Contains(t, stderr, "--step is 1s: makes more than 100000 rows: must be longer, or select less, by service, type or time")
+}
+
+func TestTablesCutLongNames(t *testing.T) {
+	p := cpuRun(map[string]int64{"main.encode": 500})
+	p.DurationNanos = 10e9
+	pd := typed(t, p, "cpu", time.Minute)
+	long := strings.Repeat("ä", 3000)
+	pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("service.name", long)
+	dir := written(t, []pprofile.Profiles{pd})
+	for line := range strings.Lines(succeed(t, "ls", dir)) {
+		assert.Less(t, utf8.RuneCountInString(line), 400)
+	}
+	assert.Contains(t, succeed(t, "ls", "--json", dir), long)
+}
+
+func TestPGOIsOfOneProgram(t *testing.T) {
+	var all []pprofile.Profiles
+	for _, service := range []string{"cart", "checkout"} {
+		pd := typed(t, recursive(), "cpu", time.Minute)
+		pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("service.name", service)
+		all = append(all, pd)
+	}
+	dir := written(t, all)
+	code, _, stderr := otelprof(t, "pgo", dir)
+	assert.Equal(t, exitUsage, code)
+	assert.Contains(t, stderr, "cart")
+	assert.Contains(t, stderr, "select one with --service")
+	succeed(t, "pgo", "--service", "cart", dir)
 }

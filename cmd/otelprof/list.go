@@ -94,7 +94,7 @@ func tableOf(rows []*rated) [][]string {
 			sampleType += " per " + cell(r.PeriodType)
 		}
 		table = append(table, []string{
-			cell(r.Service), cell(r.Type), sampleType, r.written(), r.of(), r.coverage(), strconv.Itoa(r.Profiles), strconv.Itoa(r.Samples),
+			shortCell(r.Service), shortCell(r.Type), sampleType, r.written(), r.of(), r.coverage(), strconv.Itoa(r.Profiles), strconv.Itoa(r.Samples),
 			sumOf(&r.Row), timeOf(r.Start), timeOf(r.End),
 		})
 	}
@@ -118,6 +118,15 @@ func writeTable(w io.Writer, rows [][]string) error {
 // cell makes text fit into a table: without control characters, and not empty.
 func cell(text string) string {
 	return cmp.Or(strings.ReplaceAll(webui.Printable(text), "\t", `\t`), "-")
+}
+
+// shortCell cuts a long name, which would widen the cells of all rows. JSON has it as it is.
+func shortCell(text string) string {
+	const most = 100
+	if runes := []rune(cell(text)); len(runes) > most {
+		return string(runes[:most-1]) + "…"
+	}
+	return cell(text)
 }
 
 func timeOf(nanoseconds uint64) string {

@@ -51,7 +51,7 @@ it is, and when they were profiled.`,
 			a.note("%s", note)
 		}
 		if !made.Last.IsZero() {
-			a.note("The newest profile is of %s", webui.Ago(a.now.Sub(made.Last)))
+			a.note("The newest profile ended %s", webui.Ago(max(0, a.now.Sub(made.Last))))
 		}
 		if made.WithoutStart > 0 {
 			a.note("%.2g %% of the calls are of functions without a start line, which the compiler ignores", made.WithoutStart*100)

@@ -15,7 +15,7 @@ import (
 
 // Growths say what grew over a range.
 type Growths struct {
-	// Rows are the kinds: what grew beyond noise first, then what shrank, then what may be chance. Of a profile type, they have the sample type
+	// Rows are the kinds: what grew beyond noise first, then what is new, what shrank, and what may be chance. Of a profile type, they have the sample type
 	// that stands for it, one of intervals and one of snapshots.
 	Rows []Growth
 	// First and Last select the thirds of the range that are compared. They are nil if nothing is selected.
@@ -77,9 +77,24 @@ func GrowthsOf(all []*Series, sel *Selection) *Growths {
 		}
 	}
 	slices.SortFunc(g.Rows, func(a, b Growth) int {
-		return cmp.Or(compareBools(a.Noise, b.Noise), cmp.Compare(b.Weight, a.Weight), a.Compare(b.Kind))
+		return cmp.Or(cmp.Compare(a.class(), b.class()), cmp.Compare(b.Weight, a.Weight), a.Compare(b.Kind))
 	})
 	return g
+}
+
+// class orders what grew, what is new, what shrank and what may be chance. What is new has no value before by which it could be ranked among what
+// grew; a service that was just deployed would hide a leak.
+func (g *Growth) class() int {
+	switch {
+	case g.Noise:
+		return 3
+	case g.Weight <= 0:
+		return 2
+	case g.IsNew:
+		return 1
+	default:
+		return 0
+	}
 }
 
 // boundsOf returns the range of a selection, cut to the time that has data: before the first file, nothing is new.

@@ -66,7 +66,7 @@ func TestGrowthsFindLeaksAndRegressions_T3(t *testing.T) {
 				shrank = append(shrank, c)
 			}
 		}
-		assert.Equal(t, []change{{"leaking", "inuse_space"}, {"new", "cpu"}, {"busier", "cpu"}, {"new", "inuse_space"}}, grew, name)
+		assert.Equal(t, []change{{"leaking", "inuse_space"}, {"busier", "cpu"}, {"new", "cpu"}, {"new", "inuse_space"}}, grew, name)
 		assert.Equal(t, []change{{"shrinking", "cpu"}}, shrank, name)
 		assert.Len(t, noise, 7, name)
 		leak, busier := rows[change{"leaking", "inuse_space"}], rows[change{"busier", "cpu"}]

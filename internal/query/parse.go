@@ -28,8 +28,8 @@ func ParseTime(text string, now time.Time) (time.Time, error) {
 	if text == "now" {
 		return now, nil
 	}
-	relative := text
-	if days, isDays := strings.CutSuffix(text, "d"); isDays {
+	relative := strings.TrimPrefix(text, "now") // as Grafana writes it
+	if days, isDays := strings.CutSuffix(relative, "d"); isDays {
 		if n, err := strconv.Atoi(days); err == nil && n > -1e5 {
 			relative = strconv.Itoa(24*n) + "h"
 		}

@@ -40,7 +40,11 @@ func (s *Series) Growth(from, to uint64) Growth {
 	before, hasBefore := s.mean(from, from+third)
 	after, hasAfter := s.mean(to-third, to)
 	g.Before, g.After, g.IsNew, g.HasEnded = before, after, !hasBefore, !hasAfter
-	if hasBefore == hasAfter {
+	const precision = 1e-9
+	switch {
+	case hasBefore && hasAfter && math.Abs(after-before) <= precision*max(math.Abs(after), math.Abs(before)): // a rest of rounding
+		g.After, g.Noise = before, true
+	case hasBefore == hasAfter:
 		n := min(mostSteps, s.perProcess(from, to)) // of more steps, neighbors would be of the same interval
 		n -= n % 3
 		g.Noise = n < leastSteps || isNoise(s.Steps(from, (to-from)/uint64(max(1, n)), n))

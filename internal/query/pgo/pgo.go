@@ -66,10 +66,12 @@ func Make(ctx context.Context, source *query.Source, sel *query.Selection) (*Pro
 		Samples: compared.Shown().New.Samples, Notes: compared.Notes,
 	}
 	var versions map[string]float64
+	var services map[string]bool
 	var first, last uint64
 	err = query.Repeat(func() error {
-		versions, first, last = map[string]float64{}, 0, 0
+		versions, services, first, last = map[string]float64{}, map[string]bool{}, 0, 0
 		return source.EachSummary(ctx, sel, []string{"service.version"}, func(values []string, of *contents.Summary) error {
+			services[of.Service] = true
 			if of.SampleType == calls.sampleType.Type {
 				versions[values[0]] += float64(of.Sum)
 			}
@@ -82,6 +84,9 @@ func Make(ctx context.Context, source *query.Source, sel *query.Selection) (*Pro
 	})
 	if err != nil {
 		return nil, err
+	}
+	if len(services) > 1 {
+		return nil, &query.TypesError{Of: "services, of which each is a program", Parameter: "service", Choices: slices.Sorted(maps.Keys(services))}
 	}
 	p.Versions = partsOf(versions)
 	if last > 0 {

@@ -271,6 +271,17 @@ func (t *tools) measure(of *query.ComparedType, m *query.Measure, sel *query.Sel
 	return w, v
 }
 
+// ofOne makes the numbers those of one process on average, as the value is.
+func (v *value) ofOne(of *query.ComparedType, m *query.Measure) {
+	v.PerProcess = ""
+	switch of.Basis {
+	case query.Rates:
+		v.Rate = round(m.Value())
+	case query.Levels, query.Values:
+		v.Sum = int64(m.Value())
+	}
+}
+
 func part(v, of float64) float64 {
 	if of == 0 {
 		return 0
@@ -385,6 +396,10 @@ func (t *tools) diff(ctx context.Context, q *diffQuestion) (*diffAnswer, error) 
 			a.Compared += " of one process on average"
 		}
 		a.Base, a.New = ofBase, ofNew
+		if c.PerProcess {
+			a.Base.ofOne(of, &of.Base)
+			a.New.ofOne(of, &of.New)
+		}
 		if change, ok := of.Change(); ok {
 			a.Change = round(100 * change)
 		}

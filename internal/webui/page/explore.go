@@ -379,8 +379,11 @@ func (p *Page) addGraph(r *http.Request, v *view) error {
 		return err
 	}
 	v.Notes, v.Remarks = unread, compared.Notes
+	of := compared.Shown()
+	v.Row.profiled = of.New.Total
 	if v.base != nil {
 		v.Row.compare(compared)
+		v.Remarks = append(v.Remarks, fmt.Sprintf("Values of the base in the flame graph and the table are multiplied by %.3g, so that both sides differ as what is compared", of.Factor()))
 	}
 	merged, err := compared.Pprof(true)
 	if err == nil {

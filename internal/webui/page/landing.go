@@ -65,6 +65,8 @@ type row struct {
 	Newest   string
 	Chart    *chart
 	Query    template.URL // of the page that shows it
+
+	profiled float64 // what the flame graph has
 }
 
 // landing writes the page of a URL that names neither a service nor a type.

@@ -98,7 +98,7 @@ func (t *total) ofProcess() float64 {
 func (r *row) IsTimed() bool { return r.Last > 1 }
 
 // Profiled writes the sum of what was profiled.
-func (r *row) Profiled() string { return r.quantity(float64(r.Sum)) }
+func (r *row) Profiled() string { return r.quantity(r.profiled) }
 
 // fewSamples: a change of fewer samples may be chance.
 const fewSamples = 20
