@@ -5,10 +5,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
+	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/semaphore"
@@ -59,7 +62,7 @@ would not let write to it.`,
 			return notes, err
 		}
 		server := mcptools.NewServer(versions(), read, time.Now)
-		return server.Run(c.Context(), &mcp.IOTransport{Reader: os.Stdin, Writer: open{a.stdout}, MaxLineLength: mcptools.MaxRequest})
+		return server.Run(c.Context(), answering{&mcp.IOTransport{Reader: os.Stdin, Writer: open{a.stdout}, MaxLineLength: mcptools.MaxRequest}})
 	}
 	return c
 }
@@ -69,3 +72,46 @@ type open struct{ io.Writer }
 
 // Close does nothing.
 func (open) Close() error { return nil }
+
+// answering is a transport that answers all requests before the end of its input, as of a pipe.
+type answering struct{ mcp.Transport }
+
+// Connect returns the connection.
+func (t answering) Connect(ctx context.Context) (mcp.Connection, error) {
+	c, err := t.Transport.Connect(ctx)
+	return &answeringConnection{Connection: c}, err
+}
+
+type answeringConnection struct {
+	mcp.Connection
+
+	unanswered atomic.Int64
+}
+
+// Read returns the next message. The end of the input comes when all requests are answered, or after a minute.
+func (c *answeringConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
+	message, err := c.Connection.Read(ctx)
+	if request, ok := message.(*jsonrpc.Request); ok && request.IsCall() {
+		c.unanswered.Add(1)
+	}
+	if errors.Is(err, io.EOF) {
+		limited, cancel := context.WithTimeout(ctx, time.Minute) // a request that was cancelled may have no answer
+		defer cancel()
+		for c.unanswered.Load() > 0 && limited.Err() == nil {
+			select {
+			case <-limited.Done():
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	}
+	return message, err
+}
+
+// Write sends a message.
+func (c *answeringConnection) Write(ctx context.Context, message jsonrpc.Message) error {
+	err := c.Connection.Write(ctx, message)
+	if _, ok := message.(*jsonrpc.Response); ok {
+		c.unanswered.Add(-1)
+	}
+	return err
+}
