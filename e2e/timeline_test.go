@@ -184,6 +184,7 @@ func TestTimelineInABrowser_V3(t *testing.T) {
 		}
 		return evaluate[string](b, `location.search`) != before
 	}, patience, time.Second, "a drag does not zoom")
+	assert.True(t, evaluate[bool](b, `new URLSearchParams(location.search).get('from') === new URLSearchParams([...document.querySelectorAll('.bar option.zoomed')].filter(o => o.selected)[0].value).get('from')`), "the form has the zoomed range")
 	b.awaitText("#states", "blocked: network")
 	b.open(address(0, 2*time.Second))
 	b.awaitText("#lanes-count", "3 lanes")

@@ -159,17 +159,29 @@ function zoom(first, last) {
 const views = [];
 
 function show({ from, to }) {
-	const later = Number(from - range.from);
+	const later = Number(from - range.from), moved = later !== 0 || to !== range.to;
 	range.from = from;
 	range.to = to;
 	const flame = byID('selected');
 	if (flame) flame.hidden = selection.get('cells') !== firstCells;
 	const step = length() / 1000;
-	byID('shown').textContent = `${new Date(Number(from / 1000000n)).toLocaleDateString()} ${clock(from, step)} to ${clock(to, step)} (${duration(length())})`;
+	const text = `${new Date(Number(from / 1000000n)).toLocaleDateString('sv')} ${clock(from, step)} to ${clock(to, step)}`; // Sweden writes dates as ISO 8601
+	byID('shown').textContent = `${text} (${duration(length())})`;
+	if (moved) chooseInBar(text);
 	for (const view of views) {
 		view.moved(later);
 		view.load();
 	}
+}
+
+// chooseInBar makes the shown range that of the form, whose button would lead back to the one before.
+function chooseInBar(text) {
+	const select = [...document.querySelectorAll('.bar select')].find(s => [...s.options].some(o => o.value.startsWith('from=')));
+	if (!select) return;
+	const option = select.querySelector('.zoomed') || select.appendChild(Object.assign(document.createElement('option'), { className: 'zoomed' }));
+	option.value = new URLSearchParams(times(range.from, range.to)).toString();
+	option.textContent = text;
+	option.selected = true;
 }
 
 for (const [id, first, last] of [['zoom-in', 0.25, 0.75], ['zoom-out', -0.5, 1.5], ['earlier', -0.5, 0.5], ['later', 0.5, 1.5]]) {
