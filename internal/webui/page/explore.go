@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"html/template"
 	"maps"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -383,7 +384,10 @@ func (p *Page) addGraph(r *http.Request, v *view) error {
 	v.Row.profiled = of.New.Total
 	if v.base != nil {
 		v.Row.compare(compared)
-		v.Remarks = append(v.Remarks, fmt.Sprintf("Values of the base in the flame graph and the table are multiplied by %.3g, so that both sides differ as what is compared", of.Factor()))
+		const even = 0.005
+		if factor := of.Factor(); math.Abs(factor-1) > even {
+			v.Remarks = append(v.Remarks, fmt.Sprintf("Values of the base in the flame graph and the table are multiplied by %.3g, so that both sides differ as what is compared", factor))
+		}
 	}
 	merged, err := compared.Pprof(true)
 	if err == nil {

@@ -513,7 +513,9 @@ function nodeAt(event) {
 
 // ---- Table
 
+// The functions whose own values changed come first: the totals of their callers have changed as much.
 const columnsOf = () => difference ? [
+	['Self change', f => signed(data.functionSelf[0][f] - data.functionSelf[1][f]), f => Math.abs(data.functionSelf[0][f] - data.functionSelf[1][f])],
 	['Base', f => quantity(data.functionTotal[1][f]), f => data.functionTotal[1][f]],
 	['Shown', f => quantity(data.functionTotal[0][f]), f => data.functionTotal[0][f]],
 	['Change', f => signed(data.functionTotal[0][f] - data.functionTotal[1][f]), f => Math.abs(data.functionTotal[0][f] - data.functionTotal[1][f])],
@@ -524,6 +526,8 @@ const columnsOf = () => difference ? [
 	['Total', f => quantity(data.functionTotal[0][f]), f => data.functionTotal[0][f]],
 	['%', f => percentage(data.functionTotal[0][f], data.functionTotal[0][0]), null],
 ];
+// isNarrowed reports whether a narrow screen leaves out a column.
+const isNarrowed = title => title === '%' || title === 'Base';
 let sorted = -1, descending = true; // by a column; -1 is the name
 
 // showTable shows the functions that the search matches, or all, the first ones by the chosen order.
@@ -538,7 +542,7 @@ function showTable() {
 			descending = sorted === i ? !descending : i >= 0;
 			sorted = i;
 			showTable();
-		}) : name, name === '%');
+		}) : name, isNarrowed(name));
 		made.scope = 'col';
 		if (i === sorted) made.setAttribute('aria-sort', descending ? 'descending' : 'ascending');
 		return made;
@@ -560,7 +564,7 @@ function showTable() {
 		const head = cell('th', name);
 		head.scope = 'row';
 		head.append(' ', place);
-		row.append(head, ...columns.map(([title, text]) => cell('td', text(f), title === '%')));
+		row.append(head, ...columns.map(([title, text]) => cell('td', text(f), isNarrowed(title))));
 		return row;
 	}));
 }
@@ -682,7 +686,7 @@ async function load() {
 	raw = JSON.parse(byID('data').textContent);
 	sides = raw.self.length;
 	difference = sides > 1;
-	if (sorted < 0 && descending) sorted = difference ? 2 : 0;
+	if (sorted < 0 && descending) sorted = 0;
 	byID('flame').hidden = false;
 	await breathe();
 	await restore();
