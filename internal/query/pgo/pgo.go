@@ -53,28 +53,17 @@ func Make(ctx context.Context, source *query.Source, sel *query.Selection) (*Pro
 		of.Types = []string{Type}
 		sel = &of
 	}
-	compared, err := query.Compare(ctx, source, sel, source, nil)
-	if err != nil {
-		return nil, err
-	}
-	calls, err := callsOf(compared.New.Pprof)
-	if err != nil {
-		return nil, err
-	}
-	p := &Profile{
-		Pprof: calls.pprof(), BuildIDs: buildIDs(compared.New.Pprof, slices.Index(compared.New.Pprof.SampleType, calls.sampleType)), WithoutStart: calls.withoutStart(),
-		Samples: compared.Shown().New.Samples, Notes: compared.Notes,
-	}
-	var versions map[string]float64
+	var versions map[string]map[string]float64 // by sample type
 	var services map[string]bool
 	var first, last uint64
-	err = query.Repeat(func() error {
-		versions, services, first, last = map[string]float64{}, map[string]bool{}, 0, 0
+	err := query.Repeat(func() error {
+		versions, services, first, last = map[string]map[string]float64{}, map[string]bool{}, 0, 0
 		return source.EachSummary(ctx, sel, []string{"service.version"}, func(values []string, of *contents.Summary) error {
 			services[of.Service] = true
-			if of.SampleType == calls.sampleType.Type {
-				versions[values[0]] += float64(of.Sum)
+			if versions[of.SampleType] == nil {
+				versions[of.SampleType] = map[string]float64{}
 			}
+			versions[of.SampleType][values[0]] += float64(of.Sum)
 			if of.Start > 0 && (first == 0 || of.Start < first) {
 				first = of.Start
 			}
@@ -88,7 +77,18 @@ func Make(ctx context.Context, source *query.Source, sel *query.Selection) (*Pro
 	if len(services) > 1 {
 		return nil, &query.TypesError{Of: "services, of which each is a program", Parameter: "service", Choices: slices.Sorted(maps.Keys(services))}
 	}
-	p.Versions = partsOf(versions)
+	compared, err := query.Compare(ctx, source, sel, source, nil)
+	if err != nil {
+		return nil, err
+	}
+	calls, err := callsOf(compared.New.Pprof)
+	if err != nil {
+		return nil, err
+	}
+	p := &Profile{
+		Pprof: calls.pprof(), BuildIDs: buildIDs(compared.New.Pprof, slices.Index(compared.New.Pprof.SampleType, calls.sampleType)), WithoutStart: calls.withoutStart(),
+		Versions: partsOf(versions[calls.sampleType.Type]), Samples: compared.Shown().New.Samples, Notes: compared.Notes,
+	}
 	if last > 0 {
 		p.First, p.Last = query.TimeOf(first).UTC(), query.TimeOf(last).UTC()
 	}
