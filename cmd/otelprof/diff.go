@@ -224,9 +224,7 @@ func (r *report) quantity(total float64) string { return floatQuantity(total, r.
 func (r *report) value(v float64) string { return cell(r.words().Write(v)) }
 
 func (r *report) words() *webui.Words {
-	w := &webui.Words{SampleType: r.SampleType, Unit: r.Unit}
-	w.Snapshots = r.Basis != query.Rates
-	return w
+	return webui.NewWords(r.SampleType, r.Unit, r.Basis != query.Rates)
 }
 
 // row is a row of the table.

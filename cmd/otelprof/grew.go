@@ -67,8 +67,7 @@ func growthTable(rows []query.Growth) [][]string {
 	table := [][]string{{"SERVICE", "TYPE", "SAMPLE TYPE", "BEFORE", "AFTER", "CHANGE", "", ""}}
 	for i := range rows {
 		row := &rows[i]
-		w := webui.Words{SampleType: row.SampleType, Unit: row.Unit}
-		w.Snapshots = row.Snapshot
+		w := webui.NewWords(row.SampleType, row.Unit, row.Snapshot)
 		table = append(table, []string{
 			shortCell(row.Service), shortCell(row.Type), cell(row.SampleType), cell(w.Write(row.Before)), cell(w.Write(row.After)),
 			cell(w.Change(row.After - row.Before)), inPercent(row), growthNote(row),

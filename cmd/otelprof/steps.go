@@ -70,8 +70,7 @@ func (a *app) listSteps(ctx context.Context, source *query.Source, sel *query.Se
 				}
 				continue
 			}
-			w := webui.Words{SampleType: row.SampleType, Unit: row.Unit}
-			w.Snapshots = row.Snapshot
+			w := webui.NewWords(row.SampleType, row.Unit, row.Snapshot)
 			table = append(table, []string{
 				row.Time.Format(time.RFC3339), shortCell(row.Service), shortCell(row.Type), cell(row.SampleType), cell(w.Write(row.value)),
 				strconv.FormatFloat(row.Processes, 'g', 3, 64), bar(row.value, most),

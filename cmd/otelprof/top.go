@@ -89,8 +89,7 @@ func (t *topTable) write(w io.Writer, isComparison bool) error {
 	if isComparison {
 		line("FUNCTION", "FLAT CHANGE", "BASE", "NEW", "CUM CHANGE", "BASE", "NEW", "")
 		for i := range rows {
-			f, words := &rows[i], webui.Words{SampleType: t.Type, Unit: t.Unit}
-			words.Snapshots = t.Basis != query.Rates
+			f, words := &rows[i], webui.NewWords(t.Type, t.Unit, t.Basis != query.Rates)
 			note := ""
 			if f.SelfNoise && f.Noise {
 				note = "noise"

@@ -27,7 +27,7 @@ import (
 const (
 	// drainTimeout is how long requests may take to finish at shutdown.
 	drainTimeout = 2 * time.Second
-	// cancelTimeout is how long they may take after they were cancelled: steps of google/pprof do not notice it.
+	// cancelTimeout is how long they may take after they were cancelled: a read of a file does not notice it.
 	cancelTimeout = 4 * time.Second
 )
 

@@ -151,17 +151,23 @@ func (s *Source) EachSummary(ctx context.Context, sel *Selection, by []string, v
 	}))
 }
 
+// toDivide returns a payload that is checked as far as dividing it by labels needs it, without the string references that labels may have.
+func toDivide(record *archive.Record, pd pprofile.Profiles, by []string) (pprofile.Profiles, error) {
+	if len(by) > 0 {
+		return Resolve(record, pd)
+	}
+	if err := dictionary.CheckValues(pd); err != nil {
+		return pd, record.Fail(err)
+	}
+	return pd, nil
+}
+
 // division calls visit with the summaries of the parts of each payload that differ in the labels by. If there are steps, parts of profiles
 // with timestamps differ in their step, and the step of others is that after the last one.
 func (s *Source) division(by []string, steps *Steps, visit func(step int, values []string, of *contents.Summary) error) *reading {
 	limit := s.Options.MaxMemory / windowShare
 	return &reading{record: func(record *archive.Record, pd pprofile.Profiles) error {
-		var err error
-		if len(by) > 0 {
-			pd, err = Resolve(record, pd)
-		} else if invalid := dictionary.CheckValues(pd); invalid != nil {
-			err = record.Fail(invalid)
-		}
+		pd, err := toDivide(record, pd, by)
 		if err != nil {
 			return err
 		}

@@ -13,7 +13,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 )
 
@@ -83,12 +82,7 @@ func wholeOf(key *contents.Key, values []string, by int) string {
 // divideTimes calls visit with the Times of a payload: with what each group of samples has of each whole, and with the time of the wholes.
 // names are all labels that a whole has in common, by first.
 func (s *Source) divideTimes(record *archive.Record, pd pprofile.Profiles, timeOnly []bool, by, names []string, visit func(*Times) error) error {
-	var err error
-	if len(by) > 0 {
-		pd, err = Resolve(record, pd)
-	} else if invalid := dictionary.CheckValues(pd); invalid != nil {
-		err = record.Fail(invalid)
-	}
+	pd, err := toDivide(record, pd, by)
 	if err != nil {
 		return err
 	}

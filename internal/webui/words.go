@@ -20,6 +20,13 @@ type Words struct {
 	From, To, Now time.Time
 }
 
+// NewWords returns the words for values without a reading: levels of snapshots or, if isLevel is not set, rates.
+func NewWords(sampleType, unit string, isLevel bool) *Words {
+	w := &Words{SampleType: sampleType, Unit: unit}
+	w.Snapshots = isLevel
+	return w
+}
+
 // Value writes the rate of the series, or the sum of the living snapshots. It is "-" if there is none.
 func (w *Words) Value() string {
 	switch {

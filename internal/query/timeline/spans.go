@@ -42,8 +42,14 @@ type spanKey struct {
 	id      pcommon.SpanID
 }
 
-// SpanSize is the memory of a Span in bytes.
-const SpanSize = 300
+// spanSize is the memory of a Span in bytes, and maxSpans how many are summed, whatever the memory.
+const (
+	spanSize = 300
+	maxSpans = 20_000
+)
+
+// SpansWithin returns no spans. There may be as many as fit into so many bytes of memory, but not more than maxSpans.
+func SpansWithin(memory int64) *Spans { return NewSpans(int(min(maxSpans, memory/spanSize))) }
 
 // NewSpans returns no spans. There may be so many.
 func NewSpans(most int) *Spans { return &Spans{most: most, all: map[spanKey]*Span{}} }

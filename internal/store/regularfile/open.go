@@ -1,13 +1,11 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package regularfile opens and reads regular files, and locks them on systems that have flock.
+// Package regularfile opens regular files, and locks them on systems that have flock.
 package regularfile
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"syscall"
@@ -32,18 +30,4 @@ func Open(path string) (*os.File, error) {
 		return nil, err
 	}
 	return f, nil
-}
-
-// Read reads a regular file of at most limit bytes.
-func Read(path string, limit int64) ([]byte, error) {
-	f, err := Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(data)) > limit {
-		err = fmt.Errorf("%s has more than %d bytes", path, limit)
-	}
-	return data, err
 }

@@ -527,8 +527,7 @@ func (t *tools) grew(ctx context.Context, q *typesQuestion) (*grewAnswer, error)
 		}
 		a.Before, a.After, a.Rows = between(found.First), between(found.Last), nil
 		for _, g := range first(&a.about, found.Rows, q.rows()) {
-			w := webui.Words{SampleType: g.SampleType, Unit: g.Unit}
-			w.Snapshots = g.Snapshot
+			w := webui.NewWords(g.SampleType, g.Unit, g.Snapshot)
 			row := growthRow{Service: name(g.Service), Type: typeOf(&g.Kind), Before: w.Write(g.Before), After: w.Write(g.After), IsNew: g.IsNew, Ended: g.HasEnded, Noise: g.Noise}
 			if change, ok := g.Change(); ok {
 				row.Change = round(100 * change)
@@ -572,11 +571,10 @@ func (t *tools) trace(ctx context.Context, q *traceQuestion) (*traceAnswer, erro
 	if q.TraceID == "" {
 		return nil, errors.New("trace_id is empty: must be 32 hex digits")
 	}
-	const mostSpans = 20_000
 	a := &traceAnswer{about: aboutOf(sel)}
 	err = t.ask(ctx, &a.about, func(ctx context.Context, source *query.Source) error {
 		const share = 8 // of the memory of a query
-		spans := timeline.NewSpans(int(min(mostSpans, source.Options.MaxMemory/share/timeline.SpanSize)))
+		spans := timeline.SpansWithin(source.Options.MaxMemory / share)
 		err := source.Each(ctx, sel, func(_ *archive.Record, pd pprofile.Profiles) error { return spans.Add(ctx, pd) })
 		if err != nil {
 			return err

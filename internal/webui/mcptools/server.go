@@ -11,15 +11,13 @@ package mcptools
 
 import (
 	"context"
-	"fmt"
-	"strings"
+	"errors"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
 
 // MaxRequest is how many bytes a request may have.
@@ -76,7 +74,7 @@ func add[In, Out any](server *mcp.Server, name, description string, answer func(
 	}, func(ctx context.Context, _ *mcp.CallToolRequest, in In) (*mcp.CallToolResult, *Out, error) {
 		out, err := answer(ctx, &in)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s", cut(err.Error(), maxError))
+			return nil, nil, errors.New(cut(err.Error(), maxError))
 		}
 		return nil, out, nil
 	})
@@ -87,26 +85,14 @@ func name(text string) string { return cut(text, maxName) }
 
 // cut shortens a text, and escapes what a reader would not see as it is.
 func cut(text string, most int) string {
-	var b strings.Builder
 	n := 0
-	for len(text) > 0 {
-		r, size := utf8.DecodeRuneInString(text)
+	for i := range text {
 		if n == most {
-			b.WriteString("…")
-			break
+			return webui.Printable(text[:i]) + "…"
 		}
-		switch {
-		case r == utf8.RuneError && size == 1:
-			fmt.Fprintf(&b, `\x%02x`, text[0])
-		case !unicode.IsPrint(r): // controls, line ends, marks of direction, invisible characters
-			fmt.Fprintf(&b, `\u%04x`, r)
-		default:
-			b.WriteRune(r)
-		}
-		text = text[size:]
 		n++
 	}
-	return b.String()
+	return webui.Printable(text)
 }
 
 // notesOf returns notes as data, not all of many.

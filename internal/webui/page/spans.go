@@ -19,11 +19,8 @@ import (
 // TraceIDInURL is what a template of URLs has in place of the ID of a trace.
 const TraceIDInURL = "{trace_id}"
 
-// maxSpans is how many spans of a service a page shows, and maxSpanSums how many of a trace are summed.
-const (
-	maxSpans    = 100
-	maxSpanSums = 20_000
-)
+// maxSpans is how many spans of a service a page shows.
+const maxSpans = 100
 
 // tracedSpan is a span on the axis of its trace.
 type tracedSpan struct {

@@ -56,7 +56,7 @@ func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 	var missed catalog.Missing
 	source := p.catalog.Source(&missed)
 	byKind := newTotals(p.room())
-	spans := timeline.NewSpans(int(min(maxSpanSums, byKind.room.limit/2/timeline.SpanSize)))
+	spans := timeline.SpansWithin(byKind.room.limit / 2)
 	err = source.Each(r.Context(), sel, func(record *archive.Record, pd pprofile.Profiles) error {
 		if err := byKind.addPayload(record, pd); err != nil {
 			return err
