@@ -101,7 +101,7 @@ func (a *app) page(ctx context.Context, name string, source, baseSource *query.S
 				services[r.Service] = true
 			}
 		}
-		all.First, all.Last = time.Unix(0, int64(first)), time.Unix(0, int64(last))
+		all.First, all.Last = query.TimeOf(first), query.TimeOf(last)
 		if !shown.Has(prefix+"from") && !shown.Has(prefix+"to") {
 			shown.Set(prefix+"from", all.First.UTC().Format(time.RFC3339Nano))
 			shown.Set(prefix+"to", all.Last.UTC().Format(time.RFC3339Nano))
