@@ -379,6 +379,32 @@ func TestRecordsReadsAFileThatIsBeingWritten_V1(t *testing.T) {
 	}
 }
 
+// What another program adds after the file was found is no part of it, whether it is whole or not.
+func TestRecordsOfAFileEndAtItsSize_V1(t *testing.T) {
+	record := profiletest.Prefixed(profiletest.Proto(t, profiletest.Small(t)))
+	lines := line(profiletest.JSON(t, profiletest.Small(t)))
+	for name, test := range map[string]struct{ found, added []byte }{
+		"contrib.pb":   {record, record},
+		"exporter.zst": {profiletest.Zstd(t, record), profiletest.Zstd(t, record)},
+		"contrib.json": {lines, lines},
+		"gzipped":      {profiletest.Gzip(t, lines), profiletest.Gzip(t, lines)},
+	} {
+		for _, cut := range []int{1, len(test.added) / 2, len(test.added)} {
+			t.Run(fmt.Sprintf("%s, %d bytes", name, cut), func(t *testing.T) {
+				f, err := os.Open(write(t, name, test.found, test.added[:cut]))
+				require.NoError(t, err)
+				defer func() { _ = f.Close() }()
+				records := 0
+				for _, err := range options.RecordsOf(f, int64(len(test.found)), name) {
+					require.NoError(t, err)
+					records++
+				}
+				assert.Equal(t, 1, records)
+			})
+		}
+	}
+}
+
 func TestRecordsFollowsARename_V1(t *testing.T) {
 	record := profiletest.Prefixed(profiletest.Proto(t, profiletest.Small(t)))
 	name := "profiles-20261121T102330.123Z-000001.otlp.pb"

@@ -64,14 +64,21 @@ func (o *Options) opened(file *os.File) (*content, error) {
 		return nil, err
 	}
 	c := &content{Reader: file, ReaderAt: file, size: -1, close: func() { _ = file.Close() }}
-	if info.Mode().IsRegular() {
-		c.size, c.modified = info.Size(), info.ModTime()
-	}
 	if o.Stats != nil {
 		counting := &counter{file, o.Stats}
 		c.Reader, c.ReaderAt = counting, counting
 	}
+	if info.Mode().IsRegular() {
+		c.modified = info.ModTime()
+		c.limit(info.Size())
+	}
 	return c, nil
+}
+
+// limit ends the content after a size: what another program adds while it is read may be part of a record.
+func (c *content) limit(size int64) {
+	c.size = size
+	c.Reader = io.LimitReader(c.Reader, size)
 }
 
 // counter counts the bytes that are read from a file.

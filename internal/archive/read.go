@@ -35,15 +35,16 @@ func (o *Options) Records(file File) iter.Seq2[*Record, error] {
 	}
 }
 
-// RecordsOf is Records of all of a file that is open, and that the caller closes. path is for errors, and its name may say the
-// format.
-func (o *Options) RecordsOf(file *os.File, path string) iter.Seq2[*Record, error] {
+// RecordsOf is Records of the first size bytes of a file that is open, and that the caller closes. path is for errors, and its name may
+// say the format.
+func (o *Options) RecordsOf(file *os.File, size int64, path string) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		opened, err := o.opened(file)
 		if err != nil {
 			yield(nil, &Error{File: path, Offset: -1, Err: withoutPath(err)})
 			return
 		}
+		opened.limit(min(size, opened.size))
 		o.readAll(opened, path, yield)
 	}
 }

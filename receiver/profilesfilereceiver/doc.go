@@ -21,7 +21,8 @@
 //   - Nothing is removed before each record of the file was accepted or written to the rejected
 //     directory and synced. If a rejected record cannot be written there, its file is read again later, with
 //     the whole record, and it holds up no other. A file with damage goes to that directory as a whole.
-//     A file that another program has replaced or added to meanwhile is read again, not removed.
+//     A file that another program has replaced or added to meanwhile is read again, not removed; of what
+//     was added, the first reading sees nothing.
 //   - A file that is being written is not read: those of the exporter have another name until they
 //     are closed, others must not have changed for ten seconds, and recordings of JVMs with an unfinished chunk for a minute.
 //   - A directory is not sent while it is compacted: compacted files have records that were sent already.

@@ -5,8 +5,10 @@ package profilesfilereceiver
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -79,6 +81,17 @@ func writeRecords(t *testing.T, dir string, format segment.Format, service strin
 func write(t *testing.T, path string, content []byte) {
 	t.Helper()
 	profiletest.WriteAt(t, path, content, time.Now().Add(-time.Hour))
+}
+
+// add adds to a file, as another program did an hour ago.
+func add(t *testing.T, path string, content []byte) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	require.NoError(t, err)
+	_, err = f.Write(content)
+	require.NoError(t, errors.Join(err, f.Close()))
+	closed := time.Now().Add(-time.Hour)
+	require.NoError(t, os.Chtimes(path, closed, closed))
 }
 
 // testConsumer is a next consumer whose responses a test decides.

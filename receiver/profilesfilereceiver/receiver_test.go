@@ -554,33 +554,36 @@ func TestOnceStopsTheCollector(t *testing.T) {
 	assert.Equal(t, map[string]any{"files": int64(1), "damaged_files": int64(0), "records": int64(3), "rejected_records": int64(0)}, entry.ContextMap())
 }
 
-// A file that another program replaced, or added to, while its records were sent is not deleted or
-// moved before the new content was sent. One that was renamed is sent once, and stays under its new name.
+// A file that another program replaced, wrote anew or added to while its records were sent is not deleted or
+// moved before the new content was sent, once: what was found first ends where it ended then. One that was renamed is sent once, and
+// stays under its new name. The receiver has not read the end when the file changes: its second record waits for the first.
 func TestFileThatChangesWhileItIsSent_R17(t *testing.T) {
 	const polls = 50 * time.Millisecond
+	found, added := profiletest.Prefixed(message(t, 1), message(t, 2)), profiletest.Prefixed(message(t, 3))
 	for what, test := range map[string]struct {
 		change   func(path string)
 		accepted map[int]int
 		left     []string // also with delete and move
 	}{
 		"replaced": {func(path string) {
-			write(t, path+".tmp", profiletest.Prefixed(message(t, 2)))
+			write(t, path+".tmp", added)
 			require.NoError(t, os.Rename(path+".tmp", path))
-		}, once(1, 2), nil},
-		"added to": {func(path string) { write(t, path, profiletest.Prefixed(message(t, 1), message(t, 2))) }, map[int]int{1: 2, 2: 1}, nil},
-		"renamed":  {func(path string) { require.NoError(t, os.Rename(path, path+".old")) }, once(1), []string{"file.old"}},
+		}, once(1, 2, 3), nil},
+		"written anew": {func(path string) { write(t, path, slices.Concat(found, added)) }, map[int]int{1: 2, 2: 2, 3: 1}, nil},
+		"added to":     {func(path string) { add(t, path, added) }, map[int]int{1: 2, 2: 2, 3: 1}, nil},
+		"renamed":      {func(path string) { require.NoError(t, os.Rename(path, path+".old")) }, once(1, 2), []string{"file.old"}},
 	} {
 		for _, after := range []string{"keep", "delete", "move\nmove_to: " + t.TempDir()} {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "file")
-			write(t, path, profiletest.Prefixed(message(t, 1)))
+			write(t, path, found)
 			reached, changed := make(chan struct{}, 10), make(chan struct{})
 			next := testConsumer{answer: func(context.Context, pprofile.Profiles) error {
 				reached <- struct{}{}
 				<-changed
 				return nil
 			}}
-			r := start(t, fmt.Sprintf("include: [%q]\nafter_read: %s\nrejected: {directory: %q}", dir+"/*", after, t.TempDir()), &next)
+			r := start(t, fmt.Sprintf("include: [%q]\nconcurrency: 1\nafter_read: %s\nrejected: {directory: %q}", dir+"/*", after, t.TempDir()), &next)
 			<-reached
 			test.change(path)
 			time.Sleep(polls)
