@@ -20,6 +20,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/lake"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
@@ -302,6 +303,89 @@ func TestPanicsOfTheBackgroundAreErrors_A11(t *testing.T) {
 	require.NoError(t, c.Run(t.Context()))
 	require.Equal(t, once(1), d.counts())
 	require.Equal(t, [3]int{0, 1, 0}, d.levels())
+}
+
+// TestAFaultOfOnePartitionDelaysNoOther_L1: it is tried again after 1, 2, 4 minutes and so on, the others as soon as they are due. A fault
+// of the store's directory delays all.
+func TestAFaultOfOnePartitionDelaysNoOther_L1(t *testing.T) {
+	const hour = "service.name=a/2026/11/20/00"
+	backoff := []int{0, 1, 3, 7, 15, 31} // minutes
+	for name, test := range map[string]struct {
+		fails func(call string) error
+		tried []int  // minutes
+		waits string // the path of partitions that are not compacted
+	}{
+		"Parquet of a group": {func(call string) error {
+			if strings.HasPrefix(call, "OpenDir parquet_processes/service.name=a/") {
+				return syscall.EACCES
+			}
+			return nil
+		}, []int{0, 1, 3, 7, 15, 30, 31, 33}, "service.name=a/"}, // the second hour is another partition
+		"a group": {func(call string) error {
+			if call == "OpenChild service.name=a" {
+				return syscall.EACCES
+			}
+			return nil
+		}, backoff, "service.name=a/"},
+		"an hour": {func(call string) error {
+			if strings.HasPrefix(call, "OpenToRead "+hour) {
+				panic("a fault")
+			}
+			return nil
+		}, backoff, hour},
+		"the directory": {func(call string) error {
+			if call == "OpenDir " {
+				return syscall.EIO
+			}
+			return nil
+		}, backoff, "service.name="},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDirectory(t)
+			write := func(ids ...int) {
+				w := d.open()
+				for i, service := range []string{"a", "b"} {
+					require.NoError(t, w.Append(newRecord(t, d.format, service, ids[i], d.now.Add(-time.Second), d.now)))
+				}
+				require.NoError(t, w.Close())
+			}
+			write(1, 2)
+			d.now = begin.Add(70 * time.Minute)
+			write(3, 4)
+			var leftOut []string
+			var removed int
+			compactor := d.compactor(withParquet(&leftOut, &removed, lake.Retention{}))
+			d.process.before = test.fails
+			var tried []int
+			first := begin.Add(2 * time.Hour) // the first hour is due, and the second one after half an hour
+			for minute := range 35 {
+				d.now = first.Add(time.Duration(minute) * time.Minute)
+				if compactor.Run(t.Context()) != nil {
+					tried = append(tried, minute)
+				}
+				requireCompacted(t, d, test.waits)
+			}
+			require.Equal(t, test.tried, tried)
+			require.Equal(t, once(1, 2, 3, 4), d.counts())
+			d.process.before = nil
+			d.now = first.Add(3 * time.Hour)
+			require.NoError(t, compactor.Run(t.Context()))
+			requireCompacted(t, d, "no path")
+			require.Equal(t, once(1, 2, 3, 4), d.counts())
+			require.Empty(t, leftOut)
+		})
+	}
+}
+
+// requireCompacted requires that the hours that are due are compacted, but those of paths that start with waits.
+func requireCompacted(t *testing.T, d *directory, waits string) {
+	t.Helper()
+	for _, name := range paths(t, d.dir) {
+		f, ok := layout.ParsePath(name)
+		if ok && f.Level == layout.Written && !d.now.Before(f.Partition.Add(90*time.Minute)) {
+			require.True(t, strings.HasPrefix(name, waits), "%s at %s", name, d.now)
+		}
+	}
 }
 
 // TestAPanicOfOneGroupLeavesTheOthers_A11: neither Tick nor Close ends, or leaves a lock.

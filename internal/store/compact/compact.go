@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"path/filepath"
 	"strings"
@@ -74,8 +75,19 @@ type Result struct {
 	Duration        time.Duration
 }
 
-// After errors no file is made for minBackoff, then twice as long each time up to maxBackoff.
+// After an error, a directory is left alone for minBackoff, then twice as long each time up to maxBackoff.
 const minBackoff, maxBackoff = time.Minute, 32 * time.Minute
+
+// delay is how long a directory is left alone after an error.
+type delay struct {
+	length time.Duration
+	until  time.Time
+}
+
+func (d delay) holds(now time.Time) bool {
+	left := d.until.Sub(now)
+	return left > 0 && left <= d.length // the clock may be set back
+}
 
 // Compactor makes one file of those of an hour, and one of those of a day.
 //
@@ -88,9 +100,8 @@ type Compactor struct {
 	options Options
 	skipped map[string]int64 // sizes of the files that were skipped, by path
 
-	backoff time.Duration
-	retry   time.Time
-	expired time.Time // when Parquet.Retention applied last
+	delays  map[string]delay // by path below the store's directory, which is ""
+	expired time.Time        // when Parquet.Retention applied last
 }
 
 // New returns a Compactor.
@@ -101,66 +112,92 @@ func New(options Options) *Compactor {
 	if options.OpenDir == nil {
 		options.OpenDir = layout.OpenDir
 	}
-	return &Compactor{options: options, skipped: map[string]int64{}}
+	return &Compactor{options: options, skipped: map[string]int64{}, delays: map[string]delay{}}
 }
 
 // Run makes all files that are due, and removes inputs of earlier ones. It does nothing while another process does. An error of one
-// directory does not stop it; a later call tries again.
+// directory, or a panic, does not stop the others; a later call tries again.
 func (c *Compactor) Run(ctx context.Context) error {
 	now := c.options.Now()
-	if c.backoff > 0 && now.Before(c.retry) && c.retry.Sub(now) <= c.backoff { // the clock may be set back
-		return nil
-	}
-	err := panics.Guarded(func() error { return c.run(ctx) })()
-	switch {
-	case err == nil:
-		c.backoff = 0
-	case ctx.Err() == nil:
-		c.backoff = min(max(2*c.backoff, minBackoff), maxBackoff)
-		c.retry = now.Add(c.backoff)
-	}
-	return err
-}
-
-func (c *Compactor) run(ctx context.Context) error {
-	directory, err := filepath.Abs(c.options.Directory)
-	if err != nil {
-		return err
-	}
-	c.options.Directory = directory
-	root, err := c.options.OpenDir(directory)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = root.Close() }() // what must be on the disk was synced
-	if locked, err := root.TryLock(false); err != nil || !locked {
-		return err
-	}
-	id, err := layout.DirectoryID(root)
-	if err != nil {
-		return err
-	}
-	p := &pass{Compactor: c, ctx: ctx, root: root, id: id}
-	return errors.Join(p.tree(&layout.Branch{Dir: root, Root: directory}), p.expireParquet())
+	maps.DeleteFunc(c.delays, func(_ string, d delay) bool { // of a directory that is gone, at the latest
+		return now.Sub(d.until).Abs() > maxBackoff
+	})
+	p := &pass{Compactor: c, ctx: ctx}
+	p.attempt("", p.run)
+	return errors.Join(p.failures...)
 }
 
 // pass is one Run.
 type pass struct {
 	*Compactor
-	ctx  context.Context
-	root layout.Dir
-	id   string // of the directory
+	ctx      context.Context
+	root     layout.Dir
+	id       string // of the directory
+	failures []error
+}
+
+// attempt does the work on a directory, unless that is left alone after an error. It reports whether the work was done.
+func (p *pass) attempt(directory string, do func() error) bool {
+	now, d := p.options.Now(), p.delays[directory]
+	if d.holds(now) {
+		return false
+	}
+	err := panics.Guarded(do)()
+	if err == nil {
+		delete(p.delays, directory)
+		return true
+	}
+	p.failures = append(p.failures, err)
+	if p.ctx.Err() == nil {
+		length := min(max(2*d.length, minBackoff), maxBackoff)
+		p.delays[directory] = delay{length, now.Add(length)}
+	}
+	return false
+}
+
+// children attempts the work on each directory of the tree in another one. complete is set if all of it was done.
+func (p *pass) children(b *layout.Branch, do func(*layout.Branch) error) (complete bool, err error) {
+	names, err := b.Names()
+	complete = err == nil
+	for _, name := range names {
+		if p.ctx.Err() != nil {
+			return false, nil //nolint:nilerr // the next Run goes on
+		}
+		done := p.attempt(path.Join(b.Path, name), func() error { return b.Visit(name, do) })
+		complete = complete && done
+	}
+	return complete, err
+}
+
+func (p *pass) run() error {
+	directory, err := filepath.Abs(p.options.Directory)
+	if err != nil {
+		return err
+	}
+	p.options.Directory = directory
+	if p.root, err = p.options.OpenDir(directory); err != nil {
+		return err
+	}
+	defer func() { _ = p.root.Close() }() // what must be on the disk was synced
+	if locked, err := p.root.TryLock(false); err != nil || !locked {
+		return err
+	}
+	if p.id, err = layout.DirectoryID(p.root); err != nil {
+		return err
+	}
+	err = p.tree(&layout.Branch{Dir: p.root, Root: directory})
+	p.attempt(lake.SamplesDir, p.expireParquet)
+	return err
 }
 
 // tree compacts the days of all groups.
 func (p *pass) tree(b *layout.Branch) error {
-	if p.ctx.Err() != nil {
-		return nil //nolint:nilerr // the next Run goes on
+	do := p.tree
+	if len(b.Date) == 2 {
+		do = func(day *layout.Branch) error { return p.day(b, day) }
 	}
-	if len(b.Date) < 2 {
-		return b.Children(p.tree)
-	}
-	return b.Children(func(day *layout.Branch) error { return p.day(b, day) })
+	_, err := p.children(b, do)
+	return err
 }
 
 // isDue reports whether the partition of a directory may be compacted.
@@ -174,13 +211,13 @@ func (p *pass) day(month, day *layout.Branch) error {
 	if err != nil {
 		return err
 	}
-	err = day.Children(func(hour *layout.Branch) error {
-		if p.ctx.Err() != nil || !p.isDue(hour, layout.Hour) {
-			return nil //nolint:nilerr // the next Run goes on
+	complete, err := p.children(day, func(hour *layout.Branch) error {
+		if !p.isDue(hour, layout.Hour) {
+			return nil
 		}
 		return p.hour(day, hour, done)
 	})
-	if err == nil && !done && len(p.options.Resolutions) > 1 && p.isDue(day, layout.Day) && p.ctx.Err() == nil {
+	if complete && !done && len(p.options.Resolutions) > 1 && p.isDue(day, layout.Day) && p.ctx.Err() == nil {
 		err = p.makeDay(month, day)
 	}
 	_ = p.root.Remove(day.Path) // unless it is empty
@@ -268,9 +305,9 @@ func (p *pass) makeDay(month, day *layout.Branch) error {
 			_ = hour.Dir.Close() // nothing was written through it
 		}
 	}()
-	names, err := day.Dir.Names()
+	names, err := day.Names()
 	if err != nil {
-		return day.Fail("list", "", err)
+		return err
 	}
 	inputs, err := day.Files(nil)
 	if err != nil {
@@ -285,9 +322,6 @@ func (p *pass) makeDay(month, day *layout.Branch) error {
 		}
 	}
 	for _, name := range names {
-		if !day.IsChild(name) {
-			continue
-		}
 		hour, err := day.Child(name)
 		if err != nil {
 			return err

@@ -72,6 +72,8 @@ func (p *pass) expireParquet() error {
 	for i := range removed {
 		p.options.Parquet.Removed(removed[i].Path, removed[i].Size)
 	}
-	p.expired = now
+	if err == nil {
+		p.expired = now
+	}
 	return err
 }

@@ -80,29 +80,33 @@ func (b *Branch) Child(name string) (*Branch, error) {
 	return c, nil
 }
 
-// Children yields the directories of the tree in this one to do, each until do returns. An error in one does not stop it.
-func (b *Branch) Children(do func(*Branch) error) (err error) {
-	names, listErr := b.Dir.Names()
-	if listErr != nil {
-		return b.Fail("list", "", listErr)
+// Names returns the names of the directories of the tree in this one.
+func (b *Branch) Names() ([]string, error) {
+	names, err := b.Dir.Names()
+	if err != nil {
+		return nil, b.Fail("list", "", err)
 	}
-	for _, name := range names {
-		if !b.IsChild(name) {
-			continue
-		}
-		c, openErr := b.Child(name)
-		err = errors.Join(err, openErr)
-		if c != nil {
-			err = errors.Join(err, c.use(do))
-		}
-	}
-	return err
+	return slices.DeleteFunc(names, func(name string) bool { return !b.IsChild(name) }), nil
 }
 
-// use closes the directory after a call, also if that panics: it may have locked the directory.
-func (b *Branch) use(do func(*Branch) error) error {
-	defer func() { _ = b.Dir.Close() }() // what must be on the disk was synced
-	return do(b)
+// Visit opens a directory in this one until do returns, also if that panics: it may have locked the directory. It does nothing if
+// there is none.
+func (b *Branch) Visit(name string, do func(*Branch) error) error {
+	c, err := b.Child(name)
+	if c == nil {
+		return err
+	}
+	defer func() { _ = c.Dir.Close() }() // what must be on the disk was synced
+	return do(c)
+}
+
+// Children visits the directories of the tree in this one. An error in one does not stop it.
+func (b *Branch) Children(do func(*Branch) error) error {
+	names, err := b.Names()
+	for _, name := range names {
+		err = errors.Join(err, b.Visit(name, do))
+	}
+	return err
 }
 
 // Files returns the segments in the directory. It looks at those that select accepts only.
