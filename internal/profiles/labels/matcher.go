@@ -67,8 +67,8 @@ func Check(matchers []*Matcher) error {
 	switch {
 	case len(matchers) > maxMatchers:
 		return errMatchers
-	case size > MaxInstructions:
-		return fmt.Errorf("regular expressions must have at most %d instructions in total", MaxInstructions)
+	case size > maxInstructions:
+		return fmt.Errorf("regular expressions must have at most %d instructions in total", maxInstructions)
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func ParseSelector(text string) ([]*Matcher, error) {
 	if len(text) > maxSelector {
 		return nil, fmt.Errorf("has %d bytes: must have at most %d", len(text), maxSelector)
 	}
-	p := parser{rest: strings.TrimSpace(text), instructions: MaxInstructions}
+	p := parser{rest: strings.TrimSpace(text), instructions: maxInstructions}
 	if inner, braced := strings.CutPrefix(p.rest, "{"); braced {
 		if inner, braced = strings.CutSuffix(inner, "}"); !braced {
 			return nil, errors.New(`must end with }, as in {service_name="checkout"}`)
@@ -144,7 +144,7 @@ func (p *parser) matcher() (*Matcher, error) {
 
 // compile sets the pattern of a matcher, whose value is a regular expression of the whole value of a label.
 func (p *parser) compile(m *Matcher) (err error) {
-	if m.pattern, err = compileWhole(m.value, p.instructions); err == nil {
+	if m.pattern, err = compilePattern(m.value, p.instructions); err == nil {
 		p.instructions -= m.pattern.Instructions
 	}
 	return err

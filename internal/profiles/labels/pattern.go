@@ -20,8 +20,8 @@ import (
 const (
 	// maxPattern is the length of the longest expression, in bytes.
 	maxPattern = 8 << 10
-	// MaxInstructions is how many instructions a program may have. Making that many takes some 4 MiB.
-	MaxInstructions = 10_000
+	// maxInstructions is how many instructions a program may have. Making that many takes some 4 MiB.
+	maxInstructions = 10_000
 	// classSize is the instructions that a class of Unicode counts as: its table may take 10 KiB, and a range that
 	// ignores case 2 ms.
 	classSize = 256
@@ -34,22 +34,13 @@ type Pattern struct {
 	Instructions int
 }
 
-// CompilePattern compiles an expression into at most so many instructions.
-func CompilePattern(expression string, most int) (*Pattern, error) {
-	return compileAs(expression, expression, most)
-}
-
-// compileWhole is CompilePattern for an expression of the whole text, in which a dot matches newlines, too.
-func compileWhole(expression string, most int) (*Pattern, error) {
-	return compileAs(expression, "^(?s:"+expression+")$", most)
-}
-
-func compileAs(expression, program string, most int) (*Pattern, error) {
-	size, err := CheckPattern(expression, most)
+// compilePattern compiles an expression of the whole text, in which a dot matches newlines, too, into at most so many instructions.
+func compilePattern(expression string, most int) (*Pattern, error) {
+	size, err := checkPattern(expression, most)
 	if err != nil {
 		return nil, err
 	}
-	compiled, err := regexp.Compile(program)
+	compiled, err := regexp.Compile("^(?s:" + expression + ")$")
 	if err != nil {
 		return nil, invalidPattern(expression, err)
 	}
@@ -64,8 +55,8 @@ func invalidPattern(expression string, err error) error {
 	return fmt.Errorf("%.60q is no regular expression: %s", expression, reason)
 }
 
-// CheckPattern is CompilePattern without compiling: it returns how many instructions that would make at most.
-func CheckPattern(expression string, most int) (size int, err error) {
+// checkPattern is compilePattern without compiling: it returns how many instructions that would make at most.
+func checkPattern(expression string, most int) (size int, err error) {
 	if len(expression) > maxPattern {
 		return 0, fmt.Errorf("%.60q is a regular expression of %d bytes: must have at most %d", expression, len(expression), maxPattern)
 	}
@@ -79,7 +70,7 @@ func CheckPattern(expression string, most int) (size int, err error) {
 	}
 	if size > most {
 		return 0, fmt.Errorf("%.60q makes too large a program: regular expressions must have at most %d instructions in total, "+
-			"of which a repetition has those of what it repeats each time", expression, MaxInstructions)
+			"of which a repetition has those of what it repeats each time", expression, maxInstructions)
 	}
 	return size, nil
 }

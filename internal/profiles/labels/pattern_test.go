@@ -31,11 +31,9 @@ func TestHostilePatternsAreRejectedBeforeTheyAreCompiled_A2(t *testing.T) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		start := time.Now()
-		for _, compile := range []func(string, int) (*Pattern, error){CompilePattern, compileWhole} {
-			_, err := compile(expression, MaxInstructions)
-			require.Error(t, err, "%.40s", expression)
-			assert.Less(t, len(err.Error()), 500)
-		}
+		_, err := compilePattern(expression, maxInstructions)
+		require.Error(t, err, "%.40s", expression)
+		assert.Less(t, len(err.Error()), 500)
 		assert.Less(t, time.Since(start), time.Second, "%.40s", expression)
 		runtime.ReadMemStats(&after)
 		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4<<20), "%.40s", expression)
@@ -50,10 +48,10 @@ func TestErrorsNameTheLimit(t *testing.T) {
 		"(":                       `"(" is no regular expression: missing closing ): "("`,
 		"a)(b":                    "is no regular expression: unexpected )",
 	} {
-		_, err := compileWhole(expression, MaxInstructions)
+		_, err := compilePattern(expression, maxInstructions)
 		require.ErrorContains(t, err, want)
 	}
-	_, err := compileWhole("checkout", 3)
+	_, err := compilePattern("checkout", 3)
 	require.ErrorContains(t, err, "must have at most 10000 instructions in total", "what others have left")
 }
 
@@ -87,7 +85,7 @@ func TestInstructionsAreAtLeastThoseOfTheProgram(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 5000 {
 		text := expression(r, 5)
-		size, err := CheckPattern(text, 1<<40)
+		size, err := checkPattern(text, 1<<40)
 		if err != nil {
 			continue // it repeats too often for the parser
 		}
@@ -102,7 +100,7 @@ func TestInstructionsAreAtLeastThoseOfTheProgram(t *testing.T) {
 func TestLongTextsMatchAsShortOnes(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 500 {
-		p, err := compileWhole(expression(r, 4), MaxInstructions)
+		p, err := compilePattern(expression(r, 4), maxInstructions)
 		if err != nil {
 			continue
 		}
@@ -116,7 +114,7 @@ func TestLongTextsMatchAsShortOnes(t *testing.T) {
 
 // TestMatchingEndsWithItsRequest: the pattern is as large as one may be, and all of its program is at work for each byte.
 func TestMatchingEndsWithItsRequest_A2(t *testing.T) {
-	p, err := compileWhole(strings.Repeat("x?", 4000)+"y", MaxInstructions)
+	p, err := compilePattern(strings.Repeat("x?", 4000)+"y", maxInstructions)
 	require.NoError(t, err)
 	text := strings.Repeat("x", 20_000)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -60,7 +60,7 @@ func Create(options Options) (*Partition, error) {
 	}
 	forSamples, shared := int64(samplesShare*float64(options.MaxMemory)), newCodec()
 	p.samples = &Samples{table: newTable[Sample](p.files[0], SamplesDir, forSamples, shared)}
-	p.processes = &processRows{newTable[Process](p.files[1], ProcessesDir, options.MaxMemory-forSamples, shared)}
+	p.processes = newProcesses(p.files[1], options.MaxMemory-forSamples, shared)
 	return p, nil
 }
 

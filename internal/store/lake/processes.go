@@ -37,8 +37,8 @@ type Process struct {
 type processRows struct{ *table[Process] }
 
 // newProcesses returns a writer into a file that the caller closes. maxMemory, in bytes, bounds what the row groups take.
-func newProcesses(w io.Writer, maxMemory int64) *processRows {
-	return &processRows{newTable[Process](w, ProcessesDir, maxMemory, newCodec())}
+func newProcesses(w io.Writer, maxMemory int64, with *codec) *processRows {
+	return &processRows{newTable[Process](w, ProcessesDir, maxMemory, with)}
 }
 
 // Close writes the end of the file.

@@ -21,7 +21,7 @@ import (
 func writeProcesses(t *testing.T, pd pprofile.Profiles) []Process {
 	t.Helper()
 	var file bytes.Buffer
-	w := newProcesses(&file, 16<<20)
+	w := newProcesses(&file, 16<<20, newCodec())
 	require.NoError(t, w.Add(pd))
 	require.NoError(t, w.Close())
 	rows, err := parquet.Read[Process](bytes.NewReader(file.Bytes()), int64(file.Len()))

@@ -218,7 +218,7 @@ func TestValuesBeyondInt64AreTheLargest(t *testing.T) {
 func TestFilesStateTheirTableAndVersion(t *testing.T) {
 	var samples, processes bytes.Buffer
 	require.NoError(t, NewSamples(&samples, 1<<20).Close())
-	require.NoError(t, newProcesses(&processes, 1<<20).Close())
+	require.NoError(t, newProcesses(&processes, 1<<20, newCodec()).Close())
 	page, err := os.ReadFile(filepath.FromSlash("../../../docs/sql.md"))
 	require.NoError(t, err)
 	for table, data := range map[string][]byte{SamplesDir: samples.Bytes(), ProcessesDir: processes.Bytes()} {
