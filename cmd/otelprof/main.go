@@ -230,7 +230,7 @@ func (a *app) find(paths []string) (stores []query.Lister, files []archive.File,
 		}
 	}
 	roots := map[string]bool{}
-	files, notFound := archive.FindOthers(others, func(directory string) bool {
+	files, notFound := archive.Find(others, func(directory string) bool {
 		absolute, err := filepath.Abs(directory)
 		if err != nil {
 			failed = append(failed, err)

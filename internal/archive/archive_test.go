@@ -405,29 +405,20 @@ func TestRecordsOfAFileEndAtItsSize_V1(t *testing.T) {
 	}
 }
 
-func TestRecordsFollowsARename_V1(t *testing.T) {
-	record := profiletest.Prefixed(profiletest.Proto(t, profiletest.Small(t)))
-	name := "profiles-20261121T102330.123Z-000001.otlp.pb"
-	path := write(t, name+".partial", record)
-	files, failed := archive.Find([]string{filepath.Dir(path)})
-	require.Empty(t, failed)
-	require.Len(t, files, 1)
-	require.Equal(t, archive.File{Path: path, Size: int64(len(record)), Modified: files[0].Modified}, files[0])
-	require.NoError(t, os.Rename(path, filepath.Join(filepath.Dir(path), name)))
-	got, texts := read(t, path)
-	assert.Len(t, got, 1)
-	assert.Empty(t, texts)
+// find finds files all of which are those of other programs.
+func find(paths ...string) ([]archive.File, []error) {
+	return archive.Find(paths, func(string) bool { return false })
 }
 
 func TestFindListsFilesOnce(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"a.pb", ".hidden", "b/c.otlp", "d.pb", "d.pb.partial", "e.pb.bare.partial", ".git/x"} {
+	for _, name := range []string{"a.pb", ".hidden", "b/c.otlp", "d.pb", "e.pb.bare.partial", ".git/x"} {
 		path := filepath.Join(dir, name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		require.NoError(t, os.WriteFile(path, []byte("x"), 0o600))
 	}
 	named := filepath.Join(dir, ".hidden")
-	files, failed := archive.Find([]string{dir, filepath.Join(dir, "a.pb"), named, archive.Stdin, filepath.Join(dir, "none")})
+	files, failed := find(dir, filepath.Join(dir, "a.pb"), named, archive.Stdin, filepath.Join(dir, "none"))
 	var paths []string
 	for _, f := range files {
 		paths = append(paths, strings.TrimPrefix(f.Path, dir+"/"))
@@ -435,49 +426,70 @@ func TestFindListsFilesOnce(t *testing.T) {
 	assert.Equal(t, []string{".hidden", "a.pb", "b/c.otlp", "d.pb", "e.pb.bare.partial", archive.Stdin}, paths)
 	require.Len(t, failed, 1)
 	assert.ErrorIs(t, failed[0], os.ErrNotExist)
-	files, failed = archive.Find([]string{os.DevNull})
+	files, failed = find(os.DevNull)
 	assert.Empty(t, files)
 	require.Len(t, failed, 1)
 	assert.EqualError(t, failed[0], "open "+os.DevNull+": is not a regular file: must be a file or directory, or - for standard input")
 }
 
+// TestFindLeavesOutWhatOthersRead: it asks once, and not about what is in such a directory.
+func TestFindLeavesOutWhatOthersRead(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a.pb", "store/b.pb", "store/2026/c.pb", "d/e.pb"} {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte("x"), 0o600))
+	}
+	var asked, paths []string
+	files, failed := archive.Find([]string{dir}, func(directory string) bool {
+		asked = append(asked, directory)
+		return filepath.Base(directory) == "store"
+	})
+	require.Empty(t, failed)
+	for _, f := range files {
+		paths = append(paths, f.Path)
+	}
+	assert.Equal(t, []string{filepath.Join(dir, "a.pb"), filepath.Join(dir, "d", "e.pb")}, paths)
+	assert.Equal(t, []string{dir, filepath.Join(dir, "d"), filepath.Join(dir, "store")}, asked)
+}
+
 func TestFindAcceptsThePipesOfAShell(t *testing.T) {
 	from, to, err := os.Pipe()
 	require.NoError(t, err)
-	_, failed := archive.Find([]string{fmt.Sprintf("/dev/fd/%d", from.Fd())})
+	_, failed := find(fmt.Sprintf("/dev/fd/%d", from.Fd()))
 	assert.Empty(t, failed)
 	require.NoError(t, errors.Join(from.Close(), to.Close()))
 }
 
-// The exporter closes files at any time. Between the names of a directory and the state of its files, each file had
-// neither of its names.
-func TestFindListsFilesThatAreClosedMeanwhile_V1(t *testing.T) {
+// Programs rotate their files at any time. Between the names of a directory and the state of its files, a file had neither of its names.
+func TestFindListsFilesThatAreRenamedMeanwhile_A4(t *testing.T) {
 	const files, rounds = 50, 20 // few enough to be read at once
 	for range rounds {
 		dir := t.TempDir()
 		var want []string
 		for i := range files {
-			path := filepath.Join(dir, fmt.Sprintf("profiles-20261121T102330.123Z-%06d.otlp.pb", i))
-			require.NoError(t, os.WriteFile(path+".partial", []byte("x"), 0o600))
+			path := filepath.Join(dir, fmt.Sprintf("%06d.json", i))
+			require.NoError(t, os.WriteFile(path, []byte("x"), 0o600))
 			want = append(want, path)
 		}
-		var closing errgroup.Group
-		closing.Go(func() error {
+		var rotating errgroup.Group
+		rotating.Go(func() error {
 			for _, path := range want {
-				if err := os.Rename(path+".partial", path); err != nil {
+				if err := os.Rename(path, path+".1"); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
-		found, failed := archive.Find([]string{dir})
-		require.NoError(t, closing.Wait())
+		found, failed := find(dir)
+		require.NoError(t, rotating.Wait())
 		require.Empty(t, failed)
 		var got []string
 		for _, f := range found {
-			got = append(got, strings.TrimSuffix(f.Path, ".partial"))
+			got = append(got, strings.TrimSuffix(f.Path, ".1"))
 		}
-		require.Equal(t, want, got)
+		slices.Sort(got)
+		require.Equal(t, want, slices.Compact(got))
 	}
 }
 
@@ -490,7 +502,7 @@ func TestFindReportsADirectoryThatCannotBeSearched(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.pb"), []byte("x"), 0o600))
 	require.NoError(t, os.Chmod(dir, 0o600))
 	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) })
-	files, failed := archive.Find([]string{dir})
+	files, failed := find(dir)
 	assert.Empty(t, files)
 	require.Len(t, failed, 1)
 	assert.ErrorIs(t, failed[0], os.ErrPermission)
@@ -502,7 +514,7 @@ func TestFindListsAFileOnceHoweverItIsNamed(t *testing.T) {
 	for _, name := range []string{"a.pb", "-"} {
 		require.NoError(t, os.WriteFile(name, []byte("x"), 0o600))
 	}
-	files, failed := archive.Find([]string{"a.pb", "./a.pb", filepath.Join(dir, "a.pb"), dir, ".", archive.Stdin, "./-"})
+	files, failed := find("a.pb", "./a.pb", filepath.Join(dir, "a.pb"), dir, ".", archive.Stdin, "./-")
 	require.Empty(t, failed)
 	var paths []string
 	for _, f := range files {

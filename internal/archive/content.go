@@ -4,11 +4,8 @@
 package archive
 
 import (
-	"errors"
 	"io"
-	"io/fs"
 	"os"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -30,19 +27,15 @@ type content struct {
 	close    func()
 }
 
-// open opens a file. An incomplete one may have been closed, and so renamed, after it was found.
 func open(path string) (*os.File, error) {
-	if path == Stdin {
+	switch {
+	case path == Stdin:
 		return os.Stdin, nil
-	}
-	if isDescriptor(path) {
+	case isDescriptor(path):
 		return os.Open(path)
+	default:
+		return regularfile.Open(path)
 	}
-	f, err := regularfile.Open(path)
-	if errors.Is(err, fs.ErrNotExist) && isPartial(path) {
-		return regularfile.Open(strings.TrimSuffix(path, partialSuffix))
-	}
-	return f, err
 }
 
 // owned returns the content of a file that was opened for it.

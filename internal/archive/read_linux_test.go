@@ -17,13 +17,14 @@ import (
 
 // A file that became a named pipe after it was found is an error: opening it does not wait for a writer.
 func TestRecordsDoesNotWaitForANamedPipe_V7(t *testing.T) {
+	others := func(string) bool { return false }
 	path := filepath.Join(t.TempDir(), "a.pb")
 	require.NoError(t, os.WriteFile(path, []byte("x"), 0o600))
-	files, failed := Find([]string{path})
+	files, failed := Find([]string{path}, others)
 	require.Empty(t, failed)
 	require.NoError(t, os.Remove(path))
 	require.NoError(t, syscall.Mkfifo(path, 0o600))
-	found, failed := Find([]string{filepath.Dir(path)})
+	found, failed := Find([]string{filepath.Dir(path)}, others)
 	require.Empty(t, failed)
 	require.Empty(t, found)
 	var o Options
