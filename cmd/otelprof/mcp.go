@@ -4,10 +4,16 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -62,16 +68,98 @@ would not let write to it.`,
 			return notes, err
 		}
 		server := mcptools.NewServer(versions(), read, time.Now)
-		return server.Run(c.Context(), answering{&mcp.IOTransport{Reader: os.Stdin, Writer: open{a.stdout}, MaxLineLength: mcptools.MaxRequest}})
+		answers := &output{to: a.stdout}
+		return server.Run(c.Context(), answering{&mcp.IOTransport{Reader: newMessages(os.Stdin, answers), Writer: answers, MaxLineLength: -1}})
 	}
 	return c
 }
 
-// open is a writer that stays open.
-type open struct{ io.Writer }
+// output is a writer of whole lines that stays open.
+type output struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+// Write writes a line.
+func (o *output) Write(line []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.to.Write(line)
+}
 
 // Close does nothing.
-func (open) Close() error { return nil }
+func (o *output) Close() error { return nil }
+
+// messages are the lines of an input that are messages of JSON-RPC. It answers the other ones with an error: the server would end.
+type messages struct {
+	io.Closer
+
+	lines   *bufio.Reader
+	answers io.Writer
+	message []byte // with its line feed: what was not read yet
+}
+
+func newMessages(input io.ReadCloser, answers io.Writer) *messages {
+	return &messages{Closer: input, lines: bufio.NewReaderSize(input, mcptools.MaxRequest), answers: answers}
+}
+
+// Read reads from the next message.
+func (m *messages) Read(p []byte) (int, error) {
+	for len(m.message) == 0 {
+		line, err := m.lines.ReadSlice('\n')
+		tooLong := errors.Is(err, bufio.ErrBufferFull)
+		for errors.Is(err, bufio.ErrBufferFull) {
+			_, err = m.lines.ReadSlice('\n')
+		}
+		line = bytes.TrimSpace(line)
+		switch answer := rejection(line, tooLong); {
+		case answer != nil:
+			if _, err := m.answers.Write(answer); err != nil {
+				return 0, err
+			}
+		case len(line) > 0:
+			m.message = slices.Concat(line, []byte{'\n'})
+		}
+		if err != nil && len(m.message) == 0 {
+			return 0, err
+		}
+	}
+	n := copy(p, m.message)
+	m.message = m.message[n:]
+	return n, nil
+}
+
+// rejection returns the line that answers one that is no message, with the ID of the request if that has one. It is nil for a message and
+// for an empty line.
+func rejection(line []byte, tooLong bool) []byte {
+	_, err := jsonrpc.DecodeMessage(line)
+	failure := jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest}
+	switch {
+	case tooLong:
+		failure.Message = fmt.Sprintf("The line has more than %d bytes", mcptools.MaxRequest)
+	case len(line) == 0:
+		return nil
+	case !json.Valid(line): // err is nil if a message comes first
+		failure = jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "The line is not valid JSON"}
+	case err == nil:
+		return nil
+	case line[0] == '[':
+		failure.Message = "The line is a batch: must be one message"
+	default:
+		failure.Message = "The line is no message of JSON-RPC 2.0: " + err.Error()
+	}
+	var request struct {
+		ID any `json:"id"`
+	}
+	_ = json.Unmarshal(line, &request) // without an ID, the answer has null
+	switch request.ID.(type) {
+	case string, float64:
+	default:
+		request.ID = nil
+	}
+	answer, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": request.ID, "error": failure}) // nothing in it can fail
+	return append(answer, '\n')
+}
 
 // answering is a transport that answers all requests before the end of its input, as of a pipe.
 type answering struct{ mcp.Transport }
