@@ -615,3 +615,25 @@ func TestRecordsThatAreTooLargeNameTheSetting_V2(t *testing.T) {
 		assert.Contains(t, texts[0], test.want)
 	}
 }
+
+// A part that does not fit says where it is, and what to raise.
+func TestPartsThatAreTooLargeNameTheSetting_V2(t *testing.T) {
+	c := recording()
+	for i := range 5000 {
+		c.Constant("jdk.types.Symbol", uint64(i), strings.Repeat("symbol", 10))
+	}
+	for name, content := range map[string][]byte{
+		"jfr: ": c.Bytes(),
+		"bytes of memory for the execution trace": profiletest.GoTrace(t),
+		"perf script: ": []byte("prog 1 100.000001: cycles:\n\t55 main (/bin/prog)\n\n"),
+	} {
+		options := archive.Options{MaxMemory: 1 << 10, Setting: "max_memory"}
+		var texts []string
+		for record, err := range options.Records(archive.File{Path: write(t, "any.name", content)}) {
+			require.Error(t, err, "%+v", record)
+			texts = append(texts, err.Error())
+		}
+		require.Len(t, texts, 1)
+		assert.Regexp(t, "^[^ ]+any.name: record 1( at byte 0)?: "+name+".*: more than the limit of [0-9]+: raise max_memory$", texts[0])
+	}
+}

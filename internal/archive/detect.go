@@ -39,6 +39,10 @@ const (
 	legacyPprof Encoding = "legacy pprof"
 )
 
+// HasParts reports whether a file is read part by part, each of which is a record: a chunk of a recording of a JVM, a slice of an execution
+// trace of Go, or a part of the output of perf script.
+func (e Encoding) HasParts() bool { return e == JFR || e == GoTrace || e == Script }
+
 // layout is how the records of a file follow each other.
 type layout int
 

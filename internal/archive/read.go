@@ -15,6 +15,8 @@ import (
 	"iter"
 	"os"
 
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/gotracetranslator"
@@ -150,12 +152,8 @@ func (r *recordReader) readDecompressed(content *bufio.Reader, compression compr
 	switch {
 	case err != nil:
 		return err
-	case encoding == JFR && plain && r.isRegular():
-		return r.readChunks(r.file, r.size)
-	case encoding == GoTrace && plain && r.isRegular():
-		return r.readSlices(r.file, r.size)
-	case encoding == Script && plain && r.isRegular():
-		return r.readScript(r.file, r.size)
+	case encoding.HasParts() && plain && r.isRegular():
+		return r.readParts(r.file, r.size, encoding)
 	case found == single:
 		return r.readSingle(content, encoding)
 	case found == prefixed && r.isRegular() && compression == compressedByZstd && r.hasRecord():
@@ -230,12 +228,8 @@ func (r *recordReader) readSingle(content io.Reader, encoding Encoding) error {
 		return nil // it is still being written, or empty
 	case err != nil:
 		return err
-	case encoding == JFR:
-		return r.readChunks(bytes.NewReader(data), int64(len(data)))
-	case encoding == GoTrace:
-		return r.readSlices(bytes.NewReader(data), int64(len(data)))
-	case encoding == Script:
-		return r.readScript(bytes.NewReader(data), int64(len(data)))
+	case encoding.HasParts():
+		return r.readParts(bytes.NewReader(data), int64(len(data)), encoding)
 	case encoding == OTLPJSON && isTooDeep(data):
 		return wire.ErrTooDeep
 	case encoding == OTLPJSON && !json.Valid(data):
@@ -258,71 +252,55 @@ func (r *recordReader) readBounded(from io.Reader, what string) ([]byte, error) 
 	return data, err
 }
 
-// readChunks reads a recording of a JVM. Each chunk is a record.
-func (r *recordReader) readChunks(from io.ReaderAt, size int64) error {
-	u := jfrtranslator.Unmarshaler{ChunkSize: int(r.options.maxRecord()), Timestamps: true, NormalizeClassNames: true}
-	chunks := u.NewReader(from, size)
+// readParts reads a file that has parts, which are translated as they are read.
+func (r *recordReader) readParts(from io.ReaderAt, size int64, encoding Encoding) error {
+	next := r.parts(from, size, encoding)
 	for !r.ended {
-		pd, report, err := chunks.Next(r.options.maxDecoded(), nil)
+		pd, held, offset, err := next(r.options.maxDecoded())
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		if tooLarge, ok := errors.AsType[*jfrtranslator.LimitError](err); ok {
-			err = fmt.Errorf("%w: %s", tooLarge, r.options.raise())
+		if _, isLimit := errors.AsType[*wire.LimitError](err); isLimit {
+			err = fmt.Errorf("%w: %s", err, r.options.raise())
 		}
-		_, offset := chunks.Chunk()
 		if err != nil {
 			r.fail(offset, err)
 			continue
 		}
-		r.emit(Record{Encoding: JFR, Offset: offset, translated: pd, size: int64(report.Bytes)})
+		r.emit(Record{Encoding: encoding, Offset: offset, translated: pd, size: int64(held)})
 	}
 	return nil
 }
 
-// readSlices reads an execution trace of Go. Each slice is a record.
-func (r *recordReader) readSlices(from io.ReaderAt, size int64) error {
-	u := gotracetranslator.Unmarshaler{End: r.file.modified}
-	slices := u.NewReader(from, size)
-	for !r.ended {
-		pd, report, err := slices.Next(r.options.maxDecoded(), nil)
-		if errors.Is(err, io.EOF) {
-			return nil
+// parts returns what translates the next part of a file, with the bytes of memory that it holds. Only those of recordings have an offset.
+func (r *recordReader) parts(from io.ReaderAt, size int64, encoding Encoding) func(memory int64) (pd pprofile.Profiles, held int, offset int64, err error) {
+	switch encoding {
+	case JFR:
+		u := jfrtranslator.Unmarshaler{ChunkSize: int(r.options.maxRecord()), Timestamps: true, NormalizeClassNames: true}
+		chunks := u.NewReader(from, size)
+		return func(memory int64) (pprofile.Profiles, int, int64, error) {
+			pd, report, err := chunks.Next(memory, nil)
+			_, offset := chunks.Chunk()
+			return pd, report.Bytes, offset, err
 		}
-		if tooLarge, ok := errors.AsType[*gotracetranslator.LimitError](err); ok {
-			err = fmt.Errorf("%w: %s", tooLarge, r.options.raise())
+	case GoTrace:
+		u := gotracetranslator.Unmarshaler{End: r.file.modified}
+		slices := u.NewReader(from, size)
+		return func(memory int64) (pprofile.Profiles, int, int64, error) {
+			pd, report, err := slices.Next(memory, nil)
+			return pd, report.Bytes, -1, err
 		}
-		if err != nil {
-			r.fail(-1, err)
-			continue
+	default:
+		var u perfscripttranslator.Unmarshaler
+		if modified := r.file.modified; !modified.IsZero() {
+			u.End = uint64(max(modified.UnixNano(), 0))
 		}
-		r.emit(Record{Encoding: GoTrace, Offset: -1, translated: pd, size: int64(report.Bytes)})
+		parts := u.NewReader(from, size)
+		return func(memory int64) (pprofile.Profiles, int, int64, error) {
+			pd, report, err := parts.Next(memory, nil)
+			return pd, report.Bytes, -1, err
+		}
 	}
-	return nil
-}
-
-// readScript reads the output of perf script. Each part is a record.
-func (r *recordReader) readScript(from io.ReaderAt, size int64) error {
-	var u perfscripttranslator.Unmarshaler
-	if modified := r.file.modified; !modified.IsZero() {
-		u.End = uint64(max(modified.UnixNano(), 0))
-	}
-	parts := u.NewReader(from, size)
-	for !r.ended {
-		pd, report, err := parts.Next(r.options.maxDecoded(), nil)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if tooLarge, ok := errors.AsType[*perfscripttranslator.LimitError](err); ok {
-			err = fmt.Errorf("%w: %s", tooLarge, r.options.raise())
-		}
-		if err != nil {
-			r.fail(-1, err)
-			continue
-		}
-		r.emit(Record{Encoding: Script, Offset: -1, translated: pd, size: int64(report.Bytes)})
-	}
-	return nil
 }
 
 // readLines reads one record a line, and continues after a damaged one. offset is that of the first line in the

@@ -38,9 +38,6 @@ func translateTrace(r *Result) error {
 		hash := sha256.Sum256(p.Data)
 		p.Data = hash[:]
 	}
-	if over, isLimit := errors.AsType[*gotracetranslator.LimitError](err); isLimit {
-		return &pproftranslator.LimitError{What: over.What, Limit: over.Limit}
-	}
 	if err != nil {
 		return err
 	}

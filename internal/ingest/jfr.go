@@ -51,9 +51,6 @@ func (in *Ingester) translateJFR(r *Result) (err error) {
 		u.Labels, u.SampleRate = p.Recording.Labels, p.Recording.SampleRate
 		r.Profiles, report, err = u.UnmarshalWithin(p.Data, r.result, r.more)
 	}
-	if over, isLimit := errors.AsType[*jfrtranslator.LimitError](err); isLimit {
-		return &pproftranslator.LimitError{What: over.What, Limit: over.Limit}
-	}
 	if err != nil {
 		return err
 	}

@@ -35,9 +35,6 @@ func translateScript(r *Result) error {
 		hash := sha256.Sum256(p.Data)
 		p.Data = hash[:]
 	}
-	if over, isLimit := errors.AsType[*perfscripttranslator.LimitError](err); isLimit {
-		return &pproftranslator.LimitError{What: over.What, Limit: over.Limit}
-	}
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 	"iter"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -80,7 +79,7 @@ func (r *fileReceiver) storedRecords(f *openFile) iter.Seq2[*archive.Record, err
 func (r *fileReceiver) foreignRecords(ctx context.Context, f *openFile) iter.Seq2[*archive.Record, error] {
 	return func(yield func(*archive.Record, error) bool) {
 		for record, err := range r.archive.RecordsOf(f.opened, f.Size, f.Path) {
-			if err == nil && slices.Contains([]archive.Encoding{archive.JFR, archive.GoTrace, archive.Script}, record.Encoding) { // compressed as a whole
+			if err == nil && record.Encoding.HasParts() { // compressed as a whole
 				yield(r.wholeFile(ctx, f))
 				return
 			}

@@ -37,6 +37,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/wire"
 )
 
 // The sample type, which is also the profile type, and its unit.
@@ -66,12 +68,7 @@ type Report struct {
 }
 
 // LimitError says that a trace is over a limit.
-type LimitError struct {
-	What  string
-	Limit int64
-}
-
-func (e *LimitError) Error() string { return fmt.Sprintf("%s: more than %d", e.What, e.Limit) }
+type LimitError = wire.LimitError
 
 const defaultMemory = 1 << 30 // bytes
 

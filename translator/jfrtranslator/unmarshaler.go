@@ -22,6 +22,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator/internal/jfr"
 )
 
@@ -82,7 +83,7 @@ const (
 )
 
 // LimitError says that a recording is over a limit.
-type LimitError = jfr.LimitError
+type LimitError = wire.LimitError
 
 var decoders = sync.Pool{New: func() any { return newDecoder() }}
 

@@ -42,6 +42,8 @@ import (
 	"math"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/wire"
 )
 
 // Unmarshaler turns the output of perf script into OTLP profiles. The caller sets profile_id and the attributes of the
@@ -69,14 +71,7 @@ type Report struct {
 }
 
 // LimitError says that a text is over a limit.
-type LimitError struct {
-	What  string
-	Limit int64
-}
-
-func (e *LimitError) Error() string {
-	return fmt.Sprintf("%s: more than the limit of %d", e.What, e.Limit)
-}
+type LimitError = wire.LimitError
 
 const (
 	defaultMemory   = 1 << 30 // bytes

@@ -5,8 +5,9 @@ package pproftranslator
 
 import (
 	"cmp"
-	"fmt"
 	"math"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/wire"
 )
 
 // Limits bound the content of one payload. A field that is 0 means its default.
@@ -46,15 +47,4 @@ func (l Limits) withDefaults() Limits {
 func (l Limits) scaled(limit int) int { return int(min(int64(limit)*int64(l.Factor), math.MaxInt32)) }
 
 // LimitError says that a payload is over one of the Limits.
-type LimitError struct {
-	What  string // what was counted, and where
-	Limit int64
-	Got   int64 // 0 where counting stopped at the limit
-}
-
-func (e *LimitError) Error() string {
-	if e.Got == 0 {
-		return fmt.Sprintf("%s: more than the limit of %d", e.What, e.Limit)
-	}
-	return fmt.Sprintf("%s: %d, more than the limit of %d", e.What, e.Got, e.Limit)
-}
+type LimitError = wire.LimitError

@@ -6,6 +6,8 @@ package jfr
 import (
 	"bytes"
 	"fmt"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/wire"
 )
 
 // Constant returns a constant of the chunk, or nil. It is valid until the next chunk.
@@ -88,7 +90,7 @@ func (r *Recording) Text(at int32) []byte {
 		text = r.scratch
 	}
 	if len(text) > maxString {
-		r.Err = &LimitError{What: "bytes of a string", Limit: maxString}
+		r.Err = &wire.LimitError{What: "bytes of a string", Limit: maxString}
 		return nil
 	}
 	return text

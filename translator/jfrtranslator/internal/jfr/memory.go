@@ -3,12 +3,16 @@
 
 package jfr
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/wire"
+)
 
 // Memory bounds the memory of a translation before it is taken: that of slices, which Append and Grow enlarge, and
 // what the caller of Count counts. Functions that take memory return no error. They set Err, which ends each loop.
 type Memory struct {
-	Err error // the *LimitError of this limit or another, or an error of more
+	Err error // the *wire.LimitError of this limit or another, or an error of more
 
 	limit   int64                                       // bytes; 0 is none
 	more    func(needed int64) (limit int64, err error) // is called before more is taken than the limit; may be nil
@@ -25,10 +29,10 @@ func (m *Memory) Begin(limit int64, more func(needed int64) (limit int64, err er
 	}
 }
 
-// Fail sets m.Err to a LimitError, if it is the first error.
+// Fail sets m.Err to a wire.LimitError, if it is the first error.
 func (m *Memory) Fail(what string, limit int64) {
 	if m.Err == nil {
-		m.Err = &LimitError{What: what, Limit: limit}
+		m.Err = &wire.LimitError{What: what, Limit: limit}
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"io"
 	"math/bits"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/wire"
 )
 
 // Recording reads the chunks of a recording, one at a time. Its data of the chunk are
@@ -99,7 +101,7 @@ func (r *Recording) LoadChunk() (changed bool, err error) {
 		size = r.Header.size
 	}
 	if r.next = at + size; size > int64(r.ChunkSize) {
-		return false, r.At("", &LimitError{What: "bytes of the chunk", Limit: int64(r.ChunkSize)})
+		return false, r.At("", &wire.LimitError{What: "bytes of the chunk", Limit: int64(r.ChunkSize)})
 	}
 	if r.Data, err = r.read(&r.buffer, at, int(size)); err != nil {
 		return false, err
@@ -256,14 +258,4 @@ func Scale(n, by, divisor int64) int64 {
 	}
 	quotient, _ := bits.Div64(hi, lo, uint64(divisor))
 	return int64(min(quotient, maxInt64))
-}
-
-// LimitError says that a recording is over a limit.
-type LimitError struct {
-	What  string // what was counted, and where
-	Limit int64
-}
-
-func (e *LimitError) Error() string {
-	return fmt.Sprintf("%s: more than the limit of %d", e.What, e.Limit)
 }
