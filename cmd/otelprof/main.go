@@ -224,7 +224,7 @@ func (a *app) find(paths []string) (stores []query.Lister, files []archive.File,
 	}
 	for _, path := range paths {
 		if bucket.IsURL(path) {
-			add(path, "")
+			add(store.RootOf(path))
 		} else {
 			others = append(others, path)
 		}

@@ -6,6 +6,7 @@ package main
 import (
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -61,6 +62,15 @@ func TestDirectoriesOfTheExporter(t *testing.T) {
 	assert.Equal(t, want, sums(t, dir))
 	assert.Equal(t, want, sums(t, dir, dir+"/"), "each once")
 	assert.Equal(t, want, sums(t, bucket.Path("p")))
+	assert.Equal(t, want, sums(t, bucket.Path("p"), bucket.Path("p/")), "each once")
+	for _, file := range filesOf(t, dir) {
+		inside, err := filepath.Rel(dir, file)
+		require.NoError(t, err)
+		for inside = filepath.ToSlash(filepath.Dir(inside)); strings.Contains(inside, "/"); inside = path.Dir(inside) { // hour, day, month, year
+			service := strings.TrimPrefix(strings.Split(inside, "/")[0], "service.name=")
+			assert.Equal(t, map[string]int64{service: want[service]}, sums(t, bucket.Path("p/"+inside)), inside)
+		}
+	}
 	profiletest.WriteAt(t, filepath.Join(dir, "inside", "file.otlp.pb"), profiletest.Proto(t, interval("inside", 32)), time.Now())
 	assert.Equal(t, map[string]int64{"cart": 3, "checkout": 4, "inside": 32}, sums(t, dir))
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, "inside")))

@@ -10,21 +10,34 @@ import (
 	"strings"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/bucket"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 )
 
-// RootOf returns the directory of the store that a directory is in, and its path below it with slashes, "" if it is none
-// of a group, year, month, day or hour. Without the rest of the store, the files that a compacted file was made of would
-// count beside it. A root above groups is one that a Writer has opened.
-func RootOf(directory string) (root, inside string) {
-	root = directory
-	for n := 1; n < layout.HourDepth && layout.IsChild(n, filepath.Base(root)); n++ {
-		root = filepath.Dir(root)
+// OpenPart is Open for a location that may be a directory inside of a store: its part of the store is opened.
+func OpenPart(location string, options ReadOptions) (*Store, error) {
+	if absolute, err := filepath.Abs(location); err == nil && !bucket.IsURL(location) {
+		location = absolute
 	}
-	if layout.IsYear(filepath.Base(root)) {
+	root, inside := RootOf(location)
+	if inside != "" {
+		options.Inside = []string{inside}
+	}
+	return Open(root, options)
+}
+
+// RootOf returns the directory or URL of the store that a directory is in, or a prefix of a bucket, and its path below it with slashes,
+// "" if it is none of a group, year, month, day or hour. Without the rest of the store, the files that a compacted file was made of would
+// count beside it, and a directory would lack the compacted files that are beside it.
+//
+// The root above groups is one that a Writer has opened. In a bucket, where nothing shows that, a group is a root.
+func RootOf(location string) (root, inside string) {
+	if bucket.IsURL(location) {
+		return rootOfURL(location)
+	}
+	root = location
+	for range dateOf(filepath.ToSlash(location)) {
 		root = filepath.Dir(root)
-	} else {
-		root = directory
 	}
 	above := root
 	for layout.IsGroupDir(filepath.Base(above)) && !layout.HasDirectoryID(above) {
@@ -33,17 +46,61 @@ func RootOf(directory string) (root, inside string) {
 	if layout.HasDirectoryID(above) {
 		root = above
 	}
-	relative, err := filepath.Rel(root, directory)
+	relative, err := filepath.Rel(root, location)
 	if inside = filepath.ToSlash(relative); err != nil || inside == "." || !hasFiles(root, inside) {
-		return directory, ""
+		return location, ""
 	}
 	return root, inside
+}
+
+// rootTimeout is how long rootOfURL waits for a bucket.
+const rootTimeout = 10 * time.Second
+
+// rootOfURL is RootOf for a URL. It asks the bucket if the name is that of a date: years and groups are in roots only.
+func rootOfURL(location string) (root, inside string) {
+	at, err := bucket.ParseURL(location)
+	if err != nil {
+		return location, "" // Open returns the error
+	}
+	date := dateOf(at.Prefix)
+	if len(date) == 0 {
+		return at.URL(), ""
+	}
+	ctx, stop := context.WithTimeout(context.Background(), rootTimeout)
+	defer stop()
+	var names []string
+	if b, err := bucket.OpenOnce(at); err == nil {
+		defer b.Close()
+		names, _ = b.Directories(ctx, at.Directory()) // readers of the store report the error
+	}
+	if slices.ContainsFunc(names, func(name string) bool { return layout.IsChild(0, name) }) {
+		return at.URL(), ""
+	}
+	inside = strings.Join(date, "/")
+	at.Prefix = strings.TrimSuffix(strings.TrimSuffix(at.Prefix, inside), "/")
+	return at.URL(), inside
+}
+
+// dateOf returns the year, month, day and hour that a path with slashes ends in, as far as it does.
+func dateOf(name string) (date []string) {
+	names := strings.Split(name, "/")
+	for n := min(layout.HourDepth, len(names)); n > 0; n-- {
+		if last := names[len(names)-n:]; layout.IsYear(last[0]) && !layout.EndOf(last).IsZero() {
+			return last
+		}
+	}
+	return nil
 }
 
 // part is a part of a store: a group and the groups in it, or the partitions of a group that start in a time range.
 type part struct {
 	group    string
 	from, to time.Time // zero without a range
+}
+
+// leads reports whether a group has files of the part, or is above one that has.
+func (p part) leads(group string) bool {
+	return group == p.group || group != "" && isBelow(p.group, group) || p.to.IsZero() && isBelow(group, p.group)
 }
 
 type parts []part
@@ -88,7 +145,7 @@ func (ps parts) narrow(since time.Time, accepts func(string) bool, selects func(
 		since = first
 	}
 	inParts := func(group string) bool {
-		return accepts(group) && slices.ContainsFunc(ps, func(p part) bool { return isBelow(group, p.group) || group != "" && isBelow(p.group, group) })
+		return accepts(group) && slices.ContainsFunc(ps, func(p part) bool { return p.leads(group) })
 	}
 	early := func(f *layout.File) bool { return (last.IsZero() || f.Partition.Before(last)) && selects(f) }
 	return since, inParts, early

@@ -5,19 +5,23 @@ package store_test
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/s3test"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/bucket"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 )
 
-// A directory of a group, year, month, day or hour has what the store has of it, whatever is left of what a compacted file was made of.
+// A directory of a group, year, month, day or hour has what the store has of it, whatever is left of what a compacted file was made of, also
+// in a bucket.
 func TestADirectoryInsideAStoreCountsOnce(t *testing.T) {
-	d := newDirectory(t)
+	d, server := newDirectory(t), s3test.New(t)
 	at := func(hour int) time.Time { return begin.Add(time.Duration(hour)*time.Hour + 10*time.Minute) }
 	for hour := range 3 {
 		d.now = at(hour)
@@ -43,10 +47,14 @@ func TestADirectoryInsideAStoreCountsOnce(t *testing.T) {
 	}
 	check := func(inside string, want map[int]int) {
 		t.Helper()
-		s, err := store.OpenPart(filepath.Join(d.dir, inside), store.ReadOptions{Cache: 1 << 20})
-		require.NoError(t, err)
-		defer s.Close()
-		require.Equal(t, want, readAll(t, s), inside)
+		prefix := "prod/" + d.now.Format(time.DateTime) // of a store that is not at the root of the bucket, as it is now
+		server.PutDirectory(t, d.dir, prefix)
+		for _, location := range []string{filepath.Join(d.dir, inside), server.Path(path.Join(prefix, inside))} {
+			s, err := store.OpenPart(location, store.ReadOptions{Cache: 1 << 20})
+			require.NoError(t, err)
+			require.Equal(t, want, readAll(t, s), location)
+			s.Close()
+		}
 	}
 	const group = "service.name=checkout"
 	dated := func(at time.Time, format string) string { return group + "/" + at.Format(format) }
@@ -92,6 +100,51 @@ func TestADirectoryInsideAStoreCountsOnce(t *testing.T) {
 	require.NoError(t, w.Close())
 	check(begin.Format("2006"), once(7))
 	check(dated(begin, "2006"), once(0, 1, 2))
+}
+
+// A prefix that is named as a date is a root if years or groups are in it, and otherwise inside of one.
+func TestRootOfAPrefix(t *testing.T) {
+	server := s3test.New(t)
+	for _, key := range []string{
+		"a/2026/11/28_x.otlp.pb.zst", "a/service.name=cart/2026/11/28/14/x.otlp.pb.zst", "b/2026/11/service.name=cart/2026/11/28/14/x.otlp.pb.zst",
+		"c/2026/2025/12/31_x.otlp.pb.zst", "2026/11/28/14_x.otlp.pb.zst",
+	} {
+		server.Put(key, nil)
+	}
+	for prefix, want := range map[string][2]string{
+		"":                               {"", ""},
+		"a":                              {"a", ""},
+		"a/":                             {"a", ""},
+		"a/2026/11/28/14":                {"a", "2026/11/28/14"},
+		"a/2026/11/28":                   {"a", "2026/11/28"},
+		"a/2026/11/":                     {"a", "2026/11"},
+		"a/2026":                         {"a", "2026"},
+		"a/2026/13":                      {"a/2026/13", ""},
+		"a/2026/11/28/14/15":             {"a/2026/11/28/14/15", ""},
+		"a/service.name=cart":            {"a/service.name=cart", ""},
+		"a/service.name=cart/2026/11/28": {"a/service.name=cart", "2026/11/28"},
+		"b/2026":                         {"b", "2026"},
+		"b/2026/11":                      {"b/2026/11", ""},
+		"b/2026/11/service.name=cart/2026/11/28/14": {"b/2026/11/service.name=cart", "2026/11/28/14"},
+		"c/2026":       {"c/2026", ""},
+		"c/2026/2025":  {"c/2026", "2025"},
+		"2026/11/28":   {"", "2026/11/28"},
+		"nothing/2026": {"nothing", "2026"},
+	} {
+		root, inside := store.RootOf(server.Path(prefix))
+		at, err := bucket.ParseURL(root)
+		require.NoError(t, err)
+		require.Equal(t, want, [2]string{at.Prefix, inside}, prefix)
+		require.Equal(t, server.URL, at.Endpoint)
+	}
+	requests := server.Requests()
+	store.RootOf(server.Path("a/service.name=cart"))
+	require.Equal(t, requests, server.Requests())
+	// Without an answer, the reader of the store says so.
+	root, inside := store.RootOf(s3test.Path("http://localhost:1", "a/2026"))
+	require.Equal(t, []string{s3test.Path("http://localhost:1", "a"), "2026"}, []string{root, inside})
+	root, inside = store.RootOf("s3://x")
+	require.Equal(t, []string{"s3://x", ""}, []string{root, inside}, "Open says what is wrong with it")
 }
 
 // A directory is the root of a store if no Writer has opened one above it, whatever its name.

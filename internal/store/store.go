@@ -118,17 +118,6 @@ func Open(location string, options ReadOptions) (*Store, error) {
 	return newStore(&remote{bucket: opened, prefix: at.Directory()}, options), nil
 }
 
-// OpenPart is Open for a location that may be a directory inside of a store: its part of the store is opened.
-func OpenPart(location string, options ReadOptions) (*Store, error) {
-	if absolute, err := filepath.Abs(location); err == nil && !bucket.IsURL(location) {
-		root, inside := RootOf(absolute)
-		if inside != "" {
-			location, options.Inside = root, []string{inside}
-		}
-	}
-	return Open(location, options)
-}
-
 func newStore(from source, options ReadOptions) *Store {
 	if options.Now == nil {
 		options.Now = time.Now

@@ -40,6 +40,18 @@ func (l *Location) Directory() string {
 	return l.Prefix + "/"
 }
 
+// URL returns the URL that ParseURL reads.
+func (l *Location) URL() string {
+	query := url.Values{}
+	for key, value := range map[string]string{"endpoint": l.Endpoint, "region": l.Region} {
+		if value != "" {
+			query.Set(key, value)
+		}
+	}
+	u := url.URL{Scheme: strings.TrimSuffix(scheme, "://"), Host: l.Bucket, Path: l.Prefix, RawQuery: query.Encode()}
+	return u.String()
+}
+
 const example = "s3://bucket/prefix or s3://bucket/prefix?endpoint=https://minio.example.com:9000&region=eu-west-1"
 
 // ParseURL reads a URL such as s3://bucket/prefix?endpoint=http://localhost:9000&region=eu-west-1. Its errors do not repeat
