@@ -21,6 +21,7 @@ package archive
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -50,11 +51,27 @@ func (o *Options) raise() string { return "raise " + cmp.Or(o.Setting, "the memo
 
 // tooLarge is the error of a record of more than maxRecord bytes; size is 0 if it is not known.
 func (o *Options) tooLarge(what string, size int64) error {
-	limit := mebibytes(o.maxRecord())
+	return o.overLimit(what, size, o.maxRecord())
+}
+
+func (o *Options) overLimit(what string, size, limit int64) error {
 	if size == 0 {
-		return fmt.Errorf("%s has more than %s: %s", what, limit, o.raise())
+		return fmt.Errorf("%s has more than %s: %s", what, mebibytes(limit), o.raise())
 	}
-	return fmt.Errorf("%s has %s, more than %s: %s", what, mebibytes(size), limit, o.raise())
+	return fmt.Errorf("%s has %s, more than %s: %s", what, mebibytes(size), mebibytes(limit), o.raise())
+}
+
+// Damage is the error of a damaged part of a segment, in place of the record with a number.
+func (o *Options) Damage(path string, number int, damage *segment.DamageError) *Error {
+	return &Error{File: path, Record: number, Offset: damage.Offset, Err: o.reasonOf(damage)}
+}
+
+// reasonOf says what is wrong with a part of a segment: a record in it may only be too large.
+func (o *Options) reasonOf(damage *segment.DamageError) error {
+	if tooLarge, is := errors.AsType[*segment.SizeError](damage.Reason); is {
+		return o.overLimit("the record", tooLarge.Size, int64(tooLarge.Max))
+	}
+	return fmt.Errorf("%w; skipped %d bytes", damage.Reason, damage.Length)
 }
 
 func (o *Options) maxDecoded() int64 { return o.MaxMemory / 4 }

@@ -26,6 +26,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/jfrwriter"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
 var options = &archive.Options{MaxMemory: 64 << 20}
@@ -613,6 +614,27 @@ func TestRecordsThatAreTooLargeNameTheSetting_V2(t *testing.T) {
 		}
 		require.Len(t, texts, 1)
 		assert.Contains(t, texts[0], test.want)
+	}
+}
+
+// What the exporter writes is read within any limit, in its directory and alone.
+func TestRecordsOfTheExporterAreDecodedWithinAnyLimit_V2(t *testing.T) {
+	pd := profiletest.Small(t)
+	for p := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0); p.Samples().Len() < 40_000; {
+		p.Samples().AppendEmpty()
+	}
+	message := profiletest.Prefixed(profiletest.Proto(t, pd))
+	small := archive.Options{MaxMemory: 16 << 20}
+	for name, content := range map[string][]byte{"exporter": profiletest.Zstd(t, message), "contrib": message} {
+		for record, err := range small.Records(archive.File{Path: write(t, name, content)}) {
+			require.NoError(t, err)
+			size, err := record.DecodedSize()
+			require.NoError(t, err)
+			require.Greater(t, size, small.MaxMemory/4)
+			require.Less(t, size, int64(segment.MaxRecordMemory))
+			_, err = record.Profiles()
+			assert.Equal(t, name == "exporter", err == nil, "%s: %v", name, err)
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/wire"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/gotracetranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
@@ -38,6 +39,14 @@ const (
 	// legacyPprof is a format of pprof from before protobuf.
 	legacyPprof Encoding = "legacy pprof"
 )
+
+// EncodingOf returns that of the records of segments in a format.
+func EncodingOf(format segment.Format) Encoding {
+	if format == segment.JSON {
+		return OTLPJSON
+	}
+	return OTLPProto
+}
 
 // HasParts reports whether a file is read part by part, each of which is a record: a chunk of a recording of a JVM, a slice of an execution
 // trace of Go, or a part of the output of perf script.

@@ -51,6 +51,15 @@ func (o *Options) RecordsOf(file *os.File, size int64, path string) iter.Seq2[*R
 	}
 }
 
+// RecordsOfSegment is Records of the first size bytes of a segment that is open, and that the caller closes. path is for errors. A damaged index
+// is none of them: it is not needed.
+func (o *Options) RecordsOfSegment(file *os.File, size int64, path string, format segment.Format) iter.Seq2[*Record, error] {
+	return func(yield func(*Record, error) bool) {
+		r := &recordReader{options: o, file: &content{ReaderAt: file}, size: size, path: path, yield: yield}
+		r.end(r.readRecords(format))
+	}
+}
+
 // withoutPath removes the path, which Error repeats.
 func withoutPath(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
@@ -62,15 +71,7 @@ func withoutPath(err error) error {
 // readAll yields the records of a file, and an error for the rest that cannot be read.
 func (o *Options) readAll(from *content, path string, yield func(*Record, error) bool) {
 	r := &recordReader{options: o, file: from, size: from.size, path: path, yield: yield}
-	err := r.read()
-	if err == nil {
-		return
-	}
-	failed := &Error{File: path, Offset: -1, Err: withoutPath(err)}
-	if r.number > 0 { // it concerns the next record
-		failed.Record = r.number + 1
-	}
-	yield(nil, failed)
+	r.end(r.read())
 }
 
 // recordReader reads one file.
@@ -100,6 +101,18 @@ func (r *recordReader) fail(offset int64, err error) {
 	r.ended = !r.yield(nil, &Error{File: r.path, Record: r.number, Offset: offset, Err: withoutPath(err)})
 }
 
+// end yields the error of the rest of the file, unless it is nil.
+func (r *recordReader) end(err error) {
+	if err == nil {
+		return
+	}
+	failed := &Error{File: r.path, Offset: -1, Err: withoutPath(err)}
+	if r.number > 0 { // it concerns the next record
+		failed.Record = r.number + 1
+	}
+	r.yield(nil, failed)
+}
+
 // read yields the records of the file. An error concerns the rest of it.
 func (r *recordReader) read() error {
 	err := r.readContent()
@@ -108,7 +121,7 @@ func (r *recordReader) read() error {
 	}
 	switch { // the first record may be damaged
 	case r.hasRecord():
-		return r.readRecords()
+		return r.readRecords(segment.Proto)
 	case r.hasLine():
 		return r.readLines(r.start(), 0)
 	default:
@@ -157,7 +170,7 @@ func (r *recordReader) readDecompressed(content *bufio.Reader, compression compr
 	case found == single:
 		return r.readSingle(content, encoding)
 	case found == prefixed && r.isRegular() && compression == compressedByZstd && r.hasRecord():
-		return r.readRecords()
+		return r.readRecords(segment.Proto)
 	case found == lines && plain:
 		return r.readLines(content, 0)
 	case found == lines:
@@ -171,7 +184,7 @@ func (r *recordReader) readDecompressed(content *bufio.Reader, compression compr
 
 // hasRecord reports whether a regular file has a record as the profiles_file exporter writes it, wherever it is.
 func (r *recordReader) hasRecord() bool {
-	return r.finds((*recordReader).readRecords, func(*Record) bool { return true })
+	return r.finds(func(search *recordReader) error { return search.readRecords(segment.Proto) }, func(*Record) bool { return true })
 }
 
 // hasLine reports whether a regular file has a line of OTLP/JSON.
@@ -192,18 +205,16 @@ func (r *recordReader) finds(read func(*recordReader) error, accepts func(*Recor
 	return found
 }
 
-// readRecords reads records that the profiles_file exporter has written, each a zstd frame, with the reader that finds the next one after a
-// damaged one.
-func (r *recordReader) readRecords() error {
-	reader := segment.NewReader(r.file, 0, r.size, segment.Proto, int(r.options.maxRecord()))
+// readRecords reads records that the profiles_file exporter has written, with the reader that finds the next one after a damaged one.
+func (r *recordReader) readRecords(format segment.Format) error {
+	reader := segment.NewReader(r.file, 0, r.size, format, int(r.options.maxRecord()))
 	defer reader.Close()
 	for !r.ended {
 		data, err := reader.Next()
 		damage, damaged := errors.AsType[*segment.DamageError](err)
-		tooLarge, isTooLarge := errors.AsType[*segment.SizeError](err)
 		switch {
 		case err == nil:
-			r.emit(Record{Encoding: OTLPProto, Offset: reader.Start(), Data: data})
+			r.emit(Record{Encoding: EncodingOf(format), Offset: reader.Start(), Data: data, stored: true})
 		case errors.Is(err, io.EOF):
 			return nil
 		case !damaged:
@@ -211,10 +222,8 @@ func (r *recordReader) readRecords() error {
 		case errors.Is(err, segment.ErrNoIndex): // which is not needed
 		case isPartial(r.path) && reader.Offset() == r.size && errors.Is(damage, io.ErrUnexpectedEOF):
 			return nil // the last record is still being written
-		case isTooLarge:
-			r.fail(damage.Offset, r.options.tooLarge("the record", tooLarge.Size))
 		default:
-			r.fail(damage.Offset, fmt.Errorf("%w; skipped %d bytes", damage.Reason, damage.Length))
+			r.fail(damage.Offset, r.options.reasonOf(damage))
 		}
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"iter"
 	"net/url"
@@ -261,33 +260,24 @@ func (s *Source) readSegment(ctx context.Context, p *plan, sel *Selection, r *re
 // record is one for visitors.
 func (p *plan) record(of *planned, data []byte, options *archive.Options) *archive.Record {
 	at := p.index.Records[of.number]
-	encoding := archive.OTLPProto
-	if p.Format == segment.JSON {
-		encoding = archive.OTLPJSON
-	}
 	return options.RecordOf(archive.Record{
-		File: p.Name(), Number: of.number + 1, Offset: at.Offset, Encoding: encoding, Data: data,
+		File: p.Name(), Number: of.number + 1, Offset: at.Offset, Encoding: archive.EncodingOf(p.Format), Data: data,
 	})
 }
 
 // failure returns the error of a segment or, if number is not 0, of a record of it: an *archive.Error, unless the error says nothing
 // about the file.
 func (s *Source) failure(p *plan, number int, err error) error {
-	failed := &archive.Error{File: p.Name(), Record: number, Offset: -1, Err: err}
-	damage, isDamage := errors.AsType[*segment.DamageError](err)
-	_, isTooLarge := errors.AsType[*segment.SizeError](err)
-	path, isPath := errors.AsType[*fs.PathError](err)
-	switch {
-	case endsReading(err):
+	if endsReading(err) {
 		return err
-	case isTooLarge:
-		failed.Offset, failed.Err = damage.Offset, fmt.Errorf("%w: raise %s", damage.Reason, cmp.Or(s.Options.Setting, "the memory limit"))
-	case isDamage:
-		failed.Offset, failed.Err = damage.Offset, fmt.Errorf("%w; skipped %d bytes", damage.Reason, damage.Length)
-	case isPath:
-		failed.Err = path.Err
 	}
-	return failed
+	if damage, isDamage := errors.AsType[*segment.DamageError](err); isDamage {
+		return s.Options.Damage(p.Name(), number, damage)
+	}
+	if path, isPath := errors.AsType[*fs.PathError](err); isPath {
+		err = path.Err
+	}
+	return &archive.Error{File: p.Name(), Record: number, Offset: -1, Err: err}
 }
 
 // servicesOf are the services of a record, nil if they are not known.

@@ -6,7 +6,6 @@ package profilesfilereceiver
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"iter"
 	"path/filepath"
@@ -24,7 +23,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/attrkey"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilesfilereceiver/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
@@ -34,45 +32,12 @@ import (
 // errShutdown, end the file; any other one concerns one record.
 func (r *fileReceiver) records(ctx context.Context, f *openFile) iter.Seq2[*archive.Record, error] {
 	if f.Stored != nil {
-		return r.storedRecords(f)
+		return r.archive.RecordsOfSegment(f.opened, f.Size, f.Path, f.Stored.Format)
 	}
 	if parts := r.ingester.Parts(f.opened, f.Size, f.Modified); parts != nil {
 		return r.partRecords(ctx, f, parts)
 	}
 	return r.foreignRecords(ctx, f)
-}
-
-// storedRecords yields the records of a file of the exporter. A damaged index costs nothing: it is not needed.
-func (r *fileReceiver) storedRecords(f *openFile) iter.Seq2[*archive.Record, error] {
-	return func(yield func(*archive.Record, error) bool) {
-		reader := segment.NewReader(f.opened, 0, f.Size, f.Stored.Format, int(min(r.archive.MaxRecord, segment.MaxRecordSize)))
-		defer reader.Close()
-		encoding, number := archive.OTLPProto, 0
-		if f.Stored.Format == segment.JSON {
-			encoding = archive.OTLPJSON
-		}
-		for data, err := range reader.All() {
-			if errors.Is(err, segment.ErrNoIndex) {
-				continue
-			}
-			number++
-			var record *archive.Record
-			damage, isDamage := errors.AsType[*segment.DamageError](err)
-			tooLarge, isTooLarge := errors.AsType[*segment.SizeError](err)
-			switch {
-			case err == nil:
-				record = r.archive.RecordOf(archive.Record{File: f.Path, Number: number, Offset: reader.Start(), Encoding: encoding, Data: data})
-			case isTooLarge:
-				err = &archive.Error{File: f.Path, Record: number, Offset: damage.Offset, Err: r.archive.TooLarge(tooLarge.Size)}
-			case isDamage:
-				reason := fmt.Errorf("%w; skipped %d bytes", damage.Reason, damage.Length)
-				err = &archive.Error{File: f.Path, Record: number, Offset: damage.Offset, Err: reason}
-			}
-			if !yield(record, err) || err != nil && !isDamage {
-				return
-			}
-		}
-	}
 }
 
 // foreignRecords yields the records of a file of another program.
