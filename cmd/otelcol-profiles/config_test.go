@@ -145,6 +145,37 @@ func TestLoopsOverFilesAreRejected_D6(t *testing.T) {
 	}
 }
 
+// An exporter would compact and remove the files of one whose directory is in its own.
+func TestDirectoriesInsideOfOthersAreRejected_D6(t *testing.T) {
+	dir, links := t.TempDir(), t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "there"), 0o700))
+	require.NoError(t, os.Symlink(filepath.Join(dir, "there"), filepath.Join(links, "link")))
+	for _, test := range []struct {
+		first, second string
+		rejected      string // the exporter
+	}{
+		{dir, dir + "/env=prod", "profiles_file/second"},
+		{dir + "/a/b", dir, "profiles_file"},
+		{dir + "/there/", links + "/link/missing/..//a", "profiles_file/second"},
+		{"a", "./a/../a/b", "profiles_file/second"},
+		{first: dir, second: dir},
+		{first: dir + "/a", second: dir + "/ab"},
+		{first: dir + "/a", second: dir + "/..a"},
+		{first: links, second: links + "/link"},
+	} {
+		config := fmt.Sprintf(`yaml:{receivers: {otlp: {protocols: {grpc: {}}}}, exporters: {profiles_file: {directory: '%s'}, profiles_file/second: {directory: '%s'}},
+ service: {pipelines: {profiles: {receivers: [otlp], exporters: [profiles_file]}, profiles/b: {receivers: [otlp], exporters: [%s]}}}}`, test.first, test.second, "%s")
+		succeeds(t, "validate", "--config="+fmt.Sprintf(config, "profiles_file")) // the second does not start
+		out, err := program(t, "validate", "--config="+fmt.Sprintf(config, "profiles_file/second"))
+		assert.Equal(t, test.rejected != "", err != nil, "%s: %s", config, out)
+		if test.rejected == "" {
+			continue
+		}
+		other := map[string]string{"profiles_file": "profiles_file/second", "profiles_file/second": "profiles_file"}[test.rejected]
+		assert.Regexp(t, "exporters::"+test.rejected+"::directory is .+: must not be in that of exporters::"+other+", which is .", out)
+	}
+}
+
 func TestSecretsInURLsAreNotPrinted_R16(t *testing.T) {
 	const secrets = `yaml:{receivers: {pprof: {remote: {targets: [{endpoint: 'http://a:1/debug/pprof?token=s3cret&x="s3cret'}]}}},
  exporters: {otlp_http: {endpoint: 'https://user:s3cret@b:2/?key=s3cret'}, otlp_http/two: {endpoint: 'https://s3cret@c'}},

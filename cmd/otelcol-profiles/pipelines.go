@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,10 +16,13 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/otelcol"
+
+	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 )
 
 // checkPipelines rejects what the Collector does not find: references to extensions that it would miss only when it starts,
-// and loops over files.
+// loops over files, and exporters whose files another one takes for its own.
 var checkPipelines = confmap.NewConverterFactory(func(confmap.ConverterSettings) confmap.Converter { return pipelineChecker{} })
 
 type pipelineChecker struct{}
@@ -29,7 +33,7 @@ func (pipelineChecker) Convert(_ context.Context, conf *confmap.Conf) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(checkReferences(conf), checkLoops(conf, factories))
+	return errors.Join(checkReferences(conf), checkLoops(conf, factories), checkDirectories(conf, factories))
 }
 
 // checkLoops rejects pipelines whose receiver reads the files that their exporter writes: they would never end. No
@@ -53,6 +57,35 @@ func checkLoops(conf *confmap.Conf, factories otelcol.Factories) error {
 					errs = append(errs, fmt.Errorf("service::pipelines::%s never ends: receivers::%s must read no file that exporters::%s writes, such as %s",
 						name, from, to, paths[0]))
 				}
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkDirectories rejects exporters that write below the directory of another one, which compacts, uploads and removes what is there.
+func checkDirectories(conf *confmap.Conf, factories otelcol.Factories) error {
+	exporters := configsOf(conf, "exporters", factories.Exporters)
+	pipelines, _ := conf.Get("service::pipelines").(map[string]any)
+	directories := map[string]string{} // with links followed, by the ID of the exporter
+	for _, pipeline := range pipelines {
+		keys, _ := pipeline.(map[string]any)
+		for _, id := range idsOf(keys["exporters"]) {
+			if files, writes := exporters[id].(*profilesfileexporter.Config); writes {
+				if directory, err := filepath.Abs(files.Directory); err == nil {
+					directories[id.String()] = config.ResolvePath(directory)
+				}
+			}
+		}
+	}
+	var errs []error
+	ids := slices.Sorted(maps.Keys(directories))
+	for _, inner := range ids {
+		for _, outer := range ids {
+			below, err := filepath.Rel(directories[outer], directories[inner])
+			if err == nil && below != "." && filepath.IsLocal(below) {
+				errs = append(errs, fmt.Errorf("exporters::%s::directory is %s: must not be in that of exporters::%s, which is %s",
+					inner, directories[inner], outer, directories[outer]))
 			}
 		}
 	}

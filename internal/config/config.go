@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -170,6 +171,18 @@ func (c *Checks) Path(key, value string) {
 		c.That(false, key, value, "written with ${env:%s}: $%[1]s is not replaced", found[1])
 	}
 	c.That(!strings.HasPrefix(value, "~/"), key, value, "written with ${env:HOME}: ~ is not replaced")
+}
+
+// ResolvePath follows the links in the part of an absolute path that exists.
+func ResolvePath(path string) string {
+	for existing := path; ; existing = filepath.Dir(existing) {
+		if resolved, err := filepath.EvalSymlinks(existing); err == nil {
+			return filepath.Join(resolved, path[len(existing):])
+		}
+		if existing == filepath.Dir(existing) {
+			return path
+		}
+	}
 }
 
 // wrong is the error of a key with a wrong value.

@@ -15,6 +15,8 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 )
 
 // finder finds the files that match a configuration.
@@ -138,15 +140,15 @@ func (f *finder) excluded(path string) bool {
 // MayRead reports whether a file with this path, in which * is a directory of any name, is in the directory or matches the globs. Links
 // to the directories of path and before the first wildcard of a glob are followed.
 func (c *Config) MayRead(path string) bool {
-	f, resolved := newFinder(*c, nil), resolve(path)
-	if f.stored != nil && strings.HasPrefix(resolved, resolve(f.stored.directory)+string(filepath.Separator)) {
+	f, resolved := newFinder(*c, nil), config.ResolvePath(path)
+	if f.stored != nil && strings.HasPrefix(resolved, config.ResolvePath(f.stored.directory)+string(filepath.Separator)) {
 		return true
 	}
 	if f.excluded(path) || f.excluded(resolved) {
 		return false
 	}
 	return slices.ContainsFunc(f.include, func(g *glob) bool {
-		return matches(segments(filepath.Join(resolve(g.base), g.pattern)), segments(resolved))
+		return matches(segments(filepath.Join(config.ResolvePath(g.base), g.pattern)), segments(resolved))
 	})
 }
 
@@ -161,16 +163,4 @@ func matches(glob, path []string) bool {
 		return len(glob) == len(path)
 	}
 	return (path[0] == "*" || doublestar.MatchUnvalidated(glob[0], path[0])) && matches(glob[1:], path[1:])
-}
-
-// resolve follows the links in the part of a path that exists.
-func resolve(path string) string {
-	for existing := path; ; existing = filepath.Dir(existing) {
-		if resolved, err := filepath.EvalSymlinks(existing); err == nil {
-			return filepath.Join(resolved, path[len(existing):])
-		}
-		if existing == filepath.Dir(existing) {
-			return path
-		}
-	}
 }
