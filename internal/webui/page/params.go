@@ -32,7 +32,7 @@ type params struct {
 	selected, base *query.Selection
 	now            time.Time
 	SignedIn       bool          // the page offers to sign out
-	byDefault      time.Duration // the length of the range of a URL that states none
+	byDefault      time.Duration // the length of the range of a URL that states none; 0 if that is the time of what is there
 }
 
 // The parameters that select profiles. Those of totals are all but the base and the IDs.

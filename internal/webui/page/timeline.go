@@ -41,6 +41,8 @@ type timedType struct {
 
 	ID      string // query.TypeID
 	Samples int
+	// Start and End are those of what has timestamps, also outside of the range. End is 0 if nothing has.
+	Start, End uint64
 }
 
 // name names the type for people.
@@ -84,6 +86,9 @@ func (p *Page) timeline(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if !params.values.Has("from") && !params.values.Has("to") {
+		params.narrowTo(timed)
+	}
 	from, to := rangeOf(params.selected)
 	t := &timelinePage{
 		params: params, Title: "Timeline", Bar: params.bar(viewTimeline, found), Untimed: untimed, Errors: missed.Notes(),
@@ -102,6 +107,23 @@ func (p *Page) timeline(w http.ResponseWriter, r *http.Request) error {
 	}
 	writePage(w, http.StatusOK, "timeline", t)
 	return nil
+}
+
+// narrowTo makes the range that of what has timestamps in it, if that is less than half of it: a trace of two seconds would be a column of the
+// heatmap. The URL still states no range, so that another service has its own.
+func (p *params) narrowTo(timed []*timedType) {
+	if len(timed) == 0 {
+		return
+	}
+	start, end := timed[0].Start, timed[0].End
+	for _, t := range timed {
+		start, end = min(start, t.Start), max(end, t.End)
+	}
+	from, to := rangeOf(p.selected)
+	start, end = max(start, from), min(end, to)
+	if end-start < (to-from)/2 {
+		p.selected.From, p.selected.To, p.byDefault = query.TimeOf(start), query.TimeOf(end), 0
+	}
 }
 
 // compareRest is the value of the parameter compare: the selected cells are compared with the others.
@@ -168,7 +190,7 @@ func rangeOf(sel *query.Selection) (from, to uint64) {
 func (p *Page) timedTypes(ctx context.Context, sel *query.Selection) (timed []*timedType, untimed []string, missed *catalog.Missing, err error) {
 	missed = &catalog.Missing{}
 	from, to := rangeOf(sel)
-	byID, withTimestamps := map[string]*timedType{}, map[string]bool{}
+	byID := map[string]*timedType{}
 	selects := func(k *contents.Key) bool { return sel.MatchesKey(ctx, k) }
 	err = p.catalog.Scan(ctx, sel, nil, selects, missed, func(of *query.Times, in *contents.Total) error {
 		if of.IsWhole || of.Start >= to || of.End < from || !selects(&of.Key) { // an interval may last into the range
@@ -183,11 +205,16 @@ func (p *Page) timedTypes(ctx context.Context, sel *query.Selection) (timed []*t
 		if in != nil {
 			t.Samples += in.Samples
 		}
-		withTimestamps[id] = withTimestamps[id] || of.Timestamps
+		if of.Timestamps {
+			if t.End == 0 {
+				t.Start = of.Start
+			}
+			t.Start, t.End = min(t.Start, of.Start), max(t.End, of.End, of.Latest+1)
+		}
 		return nil
 	})
-	for id, t := range byID {
-		if withTimestamps[id] {
+	for _, t := range byID {
+		if t.End > 0 {
 			timed = append(timed, t)
 		} else {
 			untimed = append(untimed, t.name())

@@ -10,6 +10,7 @@ import (
 	"math/big"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -278,6 +279,37 @@ func TestTimelineSaysWhatHasNoTimestamps(t *testing.T) {
 	body = s.page("/timeline?service=checkout")
 	assert.Contains(t, body, `data-from="`)
 	assert.Contains(t, body, "Without timestamps: <bdi>cpu")
+}
+
+// Without a range in the URL, the timeline is that of what has timestamps, unless this is most of the usual range.
+func TestTimelineOpensOnWhatIsThere(t *testing.T) {
+	s := newSite(t)
+	at := s.now.Add(-10 * time.Minute).Truncate(time.Second)
+	s.write(stalled(t, at), payload(t, cpu("checkout", s.now.Add(-time.Minute), 1e9)))
+	shown := func(path string) (from, to time.Time, page string) {
+		page = s.page(path)
+		m := regexp.MustCompile(`data-from="(\d+)" data-to="(\d+)"`).FindStringSubmatch(page)
+		require.NotNil(t, m, path)
+		first, err := strconv.ParseInt(m[1], 10, 64)
+		require.NoError(t, err)
+		last, err := strconv.ParseInt(m[2], 10, 64)
+		require.NoError(t, err)
+		return time.Unix(0, first), time.Unix(0, last), page
+	}
+	for _, path := range []string{"/timeline", "/timeline?service=checkout", "/timeline?service=checkout&type=goroutine_time"} {
+		from, to, page := shown(path)
+		assert.WithinDuration(t, at, from, 0)
+		assert.WithinDuration(t, at.Add(2*time.Second), to, 0)
+		assert.Regexp(t, `<option value=""[^>]* selected[^>]*>[^<]*`+from.UTC().Format(time.DateTime), page, "the form states no range either")
+	}
+	for query, length := range map[string]time.Duration{"from=-15m": 15 * time.Minute, "from=-1h": time.Hour, "to=-5m": defaultRange} {
+		from, to, _ := shown("/timeline?" + query)
+		assert.Equal(t, length, to.Sub(from), query)
+	}
+	s.write(stalled(t, at.Add(9*time.Minute)))
+	from, to, page := shown("/timeline")
+	assert.Equal(t, defaultRange, to.Sub(from))
+	assert.Regexp(t, `<option [^>]* selected[^>]*>Last 15 min`, page)
 }
 
 func TestTimelineRejectsWrongParameters(t *testing.T) {
