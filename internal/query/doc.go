@@ -14,5 +14,5 @@
 // [Compare] compares two selections: rates of intervals, and snapshots of living processes, of functions, too. [Source.Growths]
 // compares the end of a range with its start. Nothing else compares anything.
 //
-// [Source.List] returns totals by service and type, by the same rules.
+// [Source.List] returns totals by service and type, by the same rules. A [Tally] adds them up, those of pages, too.
 package query

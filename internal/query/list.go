@@ -7,8 +7,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -16,7 +14,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/labels"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 )
 
@@ -76,63 +73,16 @@ func (s *Source) List(ctx context.Context, sel *Selection) (rows []Row, err erro
 	return rows, err
 }
 
-func (s *Source) list(ctx context.Context, sel *Selection) ([]Row, error) {
-	all := &totals{summaries: map[contents.Key]*contents.Summary{}, limit: s.Options.MaxMemory / windowShare}
-	add := func(summaries []contents.Summary) error {
-		for i := range summaries {
-			if sel.MatchesKey(ctx, &summaries[i].Key) {
-				if err := all.add(&summaries[i]); err != nil {
-					return err
-				}
-			}
-		}
-		return ctx.Err()
-	}
-	err := s.read(ctx, sel, &reading{entry: add, filter: sel.withoutKeys(), record: summarizing(add)})
-	if err != nil {
+func (s *Source) list(ctx context.Context, sel *Selection) (rows []Row, err error) {
+	all := NewTally(sel, s.Options.MaxMemory/windowShare)
+	add := func(summaries []contents.Summary) error { return all.addSelected(ctx, sel, summaries) }
+	if err := s.read(ctx, sel, &reading{entry: add, filter: sel.withoutKeys(), record: summarizing(add)}); err != nil {
 		return nil, err
 	}
-	return all.rows(), nil
-}
-
-// totals adds up summaries.
-type totals struct {
-	summaries   map[contents.Key]*contents.Summary
-	size, limit int64 // in bytes
-}
-
-func (t *totals) add(of *contents.Summary) error {
-	if known := t.summaries[of.Key]; known != nil {
-		known.Add(of)
-		return nil
+	for _, total := range all.Totals() {
+		rows = append(rows, total.Row)
 	}
-	const summarySize = 500 // with its place in the map, which grows
-	if t.size += summarySize + of.TextSize(); t.size > t.limit {
-		return fmt.Errorf("the list takes more than %d MiB of memory, a quarter of the memory limit; %s", t.limit>>20, narrow)
-	}
-	own := *of
-	t.summaries[of.Key] = &own
-	return nil
-}
-
-// rows adds up the snapshots of several resources. No total can be added after it.
-func (t *totals) rows() []Row {
-	byKind := map[Kind]*contents.Summary{}
-	for _, s := range t.summaries {
-		kind := KindOf(&s.Key)
-		s.Snapshot = 0
-		if known := byKind[kind]; known != nil {
-			known.Add(s)
-		} else {
-			byKind[kind] = s
-		}
-	}
-	rows := make([]Row, 0, len(byKind))
-	for _, kind := range slices.SortedFunc(maps.Keys(byKind), Kind.Compare) {
-		s := byKind[kind]
-		rows = append(rows, Row{kind, s.Start, s.End, s.Profiles, s.Samples, s.Sum, sampletypes.Saturated(s.Sum)})
-	}
-	return rows
+	return rows, nil
 }
 
 // Labels returns the attributes of the selected profiles. It takes them from the index of a file if that answers the same as

@@ -141,7 +141,7 @@ func (l *landing) addServices(totals, base []*total) {
 			totals = append(totals, &total{kind: t.kind})
 		}
 	}
-	slices.SortFunc(totals, compareTotals)
+	slices.SortFunc(totals, func(a, b *total) int { return query.Kind(a.kind).Compare(query.Kind(b.kind)) })
 	l.Services = byService(totals, func(t *total) *row { return newRow(l.narrowed(t.Service), t, baseOf[t.kind]) })
 	for _, s := range l.Services {
 		s.Query = l.narrowed(s.Name).with(nil, ownOfLanding...)

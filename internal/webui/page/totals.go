@@ -7,14 +7,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/rate"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
@@ -64,115 +62,40 @@ type total struct {
 	Living int    // processes, of snapshots
 	At     uint64 // time of the latest snapshot
 
-	latest map[uint64]contents.Total // snapshot, by Snapshot of the key
 }
 
-func (t *total) add(s *contents.Key, p *contents.Total) {
-	if t.Profiles == 0 || p.Start < t.First {
-		t.First = p.Start
+// newTotal is of the range of a selection.
+func newTotal(of *query.Total, sel *query.Selection) *total {
+	t := &total{
+		kind: kind(of.Kind), Profiles: of.Profiles, Samples: of.Samples, Sum: of.Sum, First: of.Start, Last: of.End, series: of.Series,
 	}
-	t.Last = max(t.Last, p.End)
-	t.Profiles += p.Profiles
-	if s.Snapshot == 0 {
-		t.Samples += p.Samples
-		t.Sum = sampletypes.AddSaturated(t.Sum, p.Sum)
-	} else if p.Latest >= t.latest[s.Snapshot].Latest {
-		t.latest[s.Snapshot] = *p
-	}
-}
-
-// retained estimates the bytes that are freed when the total is finished.
-func (t *total) retained() int64 {
-	const latestSize = 200 // with its place in the map
-	return int64(latestSize * len(t.latest))
-}
-
-// finish computes the values that depend on all Profiles of a range.
-func (t *total) finish(from, to uint64) {
-	for _, s := range t.latest {
-		t.Samples += s.Samples
-		t.Sum = sampletypes.AddSaturated(t.Sum, s.Sum)
-	}
-	t.latest = nil
 	if t.series == nil {
-		return
+		return t
 	}
+	from, to := uint64(sel.From.UnixNano()), uint64(sel.To.UnixNano())
 	t.Summary = t.series.Summary(from, to)
 	if t.Snapshot {
 		t.Sum, t.Living, t.At = t.series.Living(from, to)
 	}
-}
-
-// totals are those of all kinds.
-type totals struct {
-	of   map[kind]*total
-	room *room
+	return t
 }
 
 // room is the memory that totals and charts take.
 type room struct {
-	totals      int
 	size, limit int64 // in bytes
 }
 
 // take returns an error if there is no room for size more bytes.
 func (r *room) take(size int64) error {
 	if r.size += size; r.size > r.limit {
-		return fmt.Errorf("the totals of %d services and sample types take more than %d MiB of memory, the part of max_memory that a query has: "+
-			"select less, by service, type or time", r.totals, r.limit>>20)
+		return fmt.Errorf("the totals of services and sample types take more than %d MiB of memory, the part of max_memory that a query has: "+
+			"select less, by service, type or time", r.limit>>20)
 	}
 	return nil
 }
-
-func newTotals(room *room) *totals { return &totals{map[kind]*total{}, room} }
 
 // room is the memory of a query.
 func (p *Page) room() *room { return &room{limit: p.options().MaxMemory} }
-
-// totalSize estimates the bytes of a total with its row of a page or of JSON, and its place in a map.
-const totalSize = 1 << 10
-
-// add adds a part of the Profiles of a series. It returns an error if there is no room.
-func (t *totals) add(s *contents.Key, in *contents.Total) error {
-	k := kindOf(s)
-	of, size := t.of[k], int64(0)
-	if of == nil {
-		t.room.totals++
-		of, size = &total{kind: k, latest: map[uint64]contents.Total{}}, totalSize+4*s.TextSize()
-		t.of[k] = of
-	}
-	before := of.retained()
-	of.add(s, in)
-	return t.room.take(size + of.retained() - before)
-}
-
-// addPayload adds the Profiles of a payload of a record.
-func (t *totals) addPayload(record *archive.Record, pd pprofile.Profiles) error {
-	summaries, err := contents.Summarize(pd)
-	if err != nil {
-		return record.Fail(err)
-	}
-	for i := range summaries {
-		if err := t.addSummary(&summaries[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (t *totals) addSummary(s *contents.Summary) error {
-	total := catalog.TotalOf(s)
-	return t.add(&s.Key, &total)
-}
-
-// sorted finishes the totals of a range and sorts them by service, type and sample type.
-func (t *totals) sorted(sel *query.Selection) []*total {
-	for _, total := range t.of {
-		t.room.size -= total.retained()
-		total.finish(uint64(sel.From.UnixNano()), uint64(sel.To.UnixNano()))
-	}
-	return slices.SortedFunc(maps.Values(t.of), compareTotals)
-}
 
 // scope is the Profiles that a page sums.
 type scope struct {
@@ -191,41 +114,65 @@ func scopeOf(ctx context.Context, sel *query.Selection) *scope {
 	return &scope{Selection: sel, selects: func(k *contents.Key) bool { return sel.MatchesKey(ctx, k) }}
 }
 
-// tally sums the Profiles of a scope, each of which is in one group.
+// tally is a query.Tally that takes its memory from a room.
 type tally struct {
-	*totals
+	*query.Tally
 
-	series *query.SeriesCollector
+	sel  *query.Selection
+	room *room
 }
 
+// newTally returns one that takes at most a part of the room.
 func newTally(sel *query.Selection, room *room, share int64) *tally {
-	return &tally{newTotals(room), query.NewSeriesCollector(sel, (room.limit-room.size)/share)}
+	return &tally{query.NewTally(sel, (room.limit-room.size)/share), sel, room}
 }
 
-// add adds Times to a group. in is what of them is in the range, or nil if nothing is.
+// add adds Times to a group, in place of their service. in is what of them is in the range, or nil if nothing is.
 func (t *tally) add(group string, of *query.Times, in *contents.Total) error {
-	renamed := *of.Summary
+	before, renamed := t.Size(), *of.Summary
 	renamed.Key.Service = group
 	if in != nil {
-		if err := t.totals.add(&renamed.Key, in); err != nil {
+		if err := t.AddSum(&renamed.Key, in); err != nil {
 			return err
 		}
 	}
-	before := t.series.Size()
-	if err := t.series.Add(&query.Times{Summary: &renamed, Whole: of.Whole, IsWhole: of.IsWhole}); err != nil {
+	if err := t.AddTimes(&query.Times{Summary: &renamed, Whole: of.Whole, IsWhole: of.IsWhole}); err != nil {
 		return err
 	}
-	return t.room.take(t.series.Size() - before)
+	return t.room.take(t.Size() - before)
 }
 
-// finished returns the totals by group, type and sample type.
-func (t *tally) finished(sel *query.Selection) []*total {
-	for _, series := range t.series.Series() {
-		if of := t.of[kind(series.Kind)]; of != nil {
-			of.series = series
+// addPayload adds the Profiles of a payload of a record, without times.
+func (t *tally) addPayload(record *archive.Record, pd pprofile.Profiles) error {
+	before := t.Size()
+	summaries, err := contents.Summarize(pd)
+	if err != nil {
+		return record.Fail(err)
+	}
+	for i := range summaries {
+		total := catalog.TotalOf(&summaries[i])
+		if err := t.AddSum(&summaries[i].Key, &total); err != nil {
+			return err
 		}
 	}
-	return t.sorted(sel)
+	return t.room.take(t.Size() - before)
+}
+
+// totalSize estimates the bytes of a total with its row of a page or of JSON.
+const totalSize = 1 << 10
+
+// totals returns what was added, by service or group, type and sample type.
+func (t *tally) totals() (all []*total, err error) {
+	size := t.Size()
+	found := t.Totals()
+	for i := range found {
+		key := found[i].Key()
+		if err := t.room.take(totalSize + 4*key.TextSize()); err != nil {
+			return nil, err
+		}
+		all = append(all, newTotal(&found[i], t.sel))
+	}
+	return all, t.room.take(t.Size() - size)
 }
 
 // summed are the totals of a scope. They take room.
@@ -288,18 +235,14 @@ func totalsOf(ctx context.Context, of *catalog.Catalog, s *scope, room *room) (*
 	if err != nil {
 		return nil, err
 	}
-	found.groups = groups.finished(s.Selection)
-	if s.joined {
-		found.joined = joined.finished(s.Selection)
+	if found.groups, err = groups.totals(); err == nil && s.joined {
+		found.joined, err = joined.totals()
 	}
-	return found, nil
+	return found, err
 }
 
 // seriesShare is the part of the memory of a query that the times of processes take at most.
 const seriesShare = 2
-
-// compareTotals sorts by service, type and sample type, and then snapshots come last.
-func compareTotals(a, b *total) int { return query.Kind(a.kind).Compare(query.Kind(b.kind)) }
 
 // markAmbiguous sets Ambiguous.
 func markAmbiguous(totals []*total) {

@@ -55,7 +55,7 @@ func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 	t := &tracePage{params: params, Title: "trace " + r.PathValue("id")}
 	var missed catalog.Missing
 	source := p.catalog.Source(&missed)
-	byKind := newTotals(p.room())
+	byKind := newTally(sel, p.room(), 1)
 	spans := timeline.SpansWithin(byKind.room.limit / 2)
 	err = source.Each(r.Context(), sel, func(record *archive.Record, pd pprofile.Profiles) error {
 		if err := byKind.addPayload(record, pd); err != nil {
@@ -67,7 +67,11 @@ func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	t.Errors = missed.Notes()
-	t.Services = byService(byKind.sorted(sel), func(total *total) *row { return &row{total: total, Value: total.quantity(float64(total.Sum))} })
+	totals, err := byKind.totals()
+	if err != nil {
+		return err
+	}
+	t.Services = byService(totals, func(total *total) *row { return &row{total: total, Value: total.quantity(float64(total.Sum))} })
 	t.addLinks()
 	all := spans.Spans()
 	t.Axis = newAxis(all)
