@@ -215,7 +215,7 @@ func isEmpty(file archive.File, paths []string) bool {
 // find returns the directories and prefixes of exporters, and the files of others.
 func (a *app) find(paths []string) (stores []query.Lister, files []archive.File, failed []error) {
 	inside := map[string][]string{} // by the location of a store: "" is all of it
-	var locations, others []string
+	var locations, urls, others []string
 	add := func(location, name string) {
 		if inside[location] == nil {
 			locations = append(locations, location)
@@ -224,24 +224,28 @@ func (a *app) find(paths []string) (stores []query.Lister, files []archive.File,
 	}
 	for _, path := range paths {
 		if bucket.IsURL(path) {
-			add(store.RootOf(path))
+			urls = append(urls, path)
 		} else {
 			others = append(others, path)
 		}
 	}
-	roots := map[string]bool{}
+	roots, names := store.RootsOf(urls)
+	for i, root := range roots {
+		add(root, names[i])
+	}
+	found := map[string]bool{} // directories of exporters
 	files, notFound := archive.Find(others, func(directory string) bool {
 		absolute, err := filepath.Abs(directory)
 		if err != nil {
 			failed = append(failed, err)
 			return true
 		}
-		if roots[filepath.Dir(absolute)] && store.IsOwnDirectory(filepath.Base(absolute)) {
+		if found[filepath.Dir(absolute)] && store.IsOwnDirectory(filepath.Base(absolute)) {
 			return true
 		}
 		root, name := store.RootOf(absolute)
 		if name != "" || store.HasFiles(absolute) {
-			roots[absolute] = true
+			found[absolute] = true
 			add(root, name)
 		}
 		return store.IsPartition(name) // another directory may have files of others, too

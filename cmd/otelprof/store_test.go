@@ -69,6 +69,9 @@ func TestDirectoriesOfTheExporter(t *testing.T) {
 		for inside = filepath.ToSlash(filepath.Dir(inside)); strings.Contains(inside, "/"); inside = path.Dir(inside) { // hour, day, month, year
 			service := strings.TrimPrefix(strings.Split(inside, "/")[0], "service.name=")
 			assert.Equal(t, map[string]int64{service: want[service]}, sums(t, bucket.Path("p/"+inside)), inside)
+			group := "p/service.name=" + service
+			assert.Equal(t, map[string]int64{service: want[service]}, sums(t, bucket.Path("p/"+inside), bucket.Path(group), bucket.Path(group)), "each once")
+			assert.Equal(t, want, sums(t, bucket.Path("p/"+inside), bucket.Path(group), bucket.Path("p")), "each once")
 		}
 	}
 	profiletest.WriteAt(t, filepath.Join(dir, "inside", "file.otlp.pb"), profiletest.Proto(t, interval("inside", 32)), time.Now())

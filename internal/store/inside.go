@@ -5,6 +5,7 @@ package store
 
 import (
 	"context"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -79,6 +80,26 @@ func rootOfURL(location string) (root, inside string) {
 	inside = strings.Join(date, "/")
 	at.Prefix = strings.TrimSuffix(strings.TrimSuffix(at.Prefix, inside), "/")
 	return at.URL(), inside
+}
+
+// RootsOf is RootOf for each of several URLs. A group of a store that is one of them is inside of it, too.
+func RootsOf(urls []string) (roots, insides []string) {
+	for _, location := range urls {
+		root, inside := RootOf(location)
+		roots, insides = append(roots, root), append(insides, inside)
+	}
+	for i, root := range roots {
+		at, err := bucket.ParseURL(root)
+		for group := ""; err == nil && layout.IsGroupDir(path.Base(at.Prefix)); {
+			group = path.Join(path.Base(at.Prefix), group)
+			at.Prefix = strings.TrimSuffix(strings.TrimSuffix(at.Prefix, path.Base(at.Prefix)), "/")
+			if slices.Contains(roots, at.URL()) {
+				roots[i], insides[i] = at.URL(), path.Join(group, insides[i])
+				group = ""
+			}
+		}
+	}
+	return roots, insides
 }
 
 // dateOf returns the year, month, day and hour that a path with slashes ends in, as far as it does.
