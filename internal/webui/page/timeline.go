@@ -109,6 +109,9 @@ func (p *Page) timeline(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// leastRange is the shortest range, in nanoseconds: a single sample may be at its end.
+const leastRange = 1e6
+
 // narrowTo makes the range that of what has timestamps in it, if that is less than half of it: a trace of two seconds would be a column of the
 // heatmap. The URL still states no range, so that another service has its own.
 func (p *params) narrowTo(timed []*timedType) {
@@ -120,7 +123,7 @@ func (p *params) narrowTo(timed []*timedType) {
 		start, end = min(start, t.Start), max(end, t.End)
 	}
 	from, to := rangeOf(p.selected)
-	start, end = max(start, from), min(end, to)
+	start, end = max(min(start, end-min(end, leastRange)), from), min(end, to)
 	if end-start < (to-from)/2 {
 		p.selected.From, p.selected.To, p.byDefault = query.TimeOf(start), query.TimeOf(end), 0
 	}

@@ -310,6 +310,20 @@ func TestTimelineOpensOnWhatIsThere(t *testing.T) {
 	from, to, page := shown("/timeline")
 	assert.Equal(t, defaultRange, to.Sub(from))
 	assert.Regexp(t, `<option [^>]* selected[^>]*>Last 15 min`, page)
+
+	instant := expand.Profile{
+		Resource: expand.Entity{Attributes: []expand.Attribute{{Key: "service.name", Value: "one"}}},
+		Type:     "samples", Unit: "count", PeriodType: "cpu", PeriodUnit: "nanoseconds", Period: 10e6, Shape: expand.ShapeTimestamps, Time: uint64(at.UnixNano()),
+		Samples: []*expand.Sample{{
+			Sum: big.NewInt(0), Stack: []*expand.Frame{{Lines: []expand.Line{{Function: "f"}}}},
+			Points: []expand.Point{{Timestamp: uint64(at.UnixNano()), Value: 1}},
+		}},
+	}
+	s.write(profiletest.Build(t, instant))
+	from, to, _ = shown("/timeline?service=one")
+	query := "?" + url.Values{"service": {"one"}, "from": {from.UTC().Format(time.RFC3339Nano)}, "to": {to.UTC().Format(time.RFC3339Nano)}}.Encode()
+	assert.Len(t, answer[heatmapResponse](s, "/api/timeline/heatmap"+query).Cells, 3, "a cell")
+	assert.Len(t, answer[lanesResponse](s, "/api/timeline/lanes"+query).Lanes, 1)
 }
 
 func TestTimelineRejectsWrongParameters(t *testing.T) {
