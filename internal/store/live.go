@@ -14,20 +14,14 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 )
 
-const (
-	// lookBack is how much further back than from Live looks: a process stands for some time after its last interval.
-	lookBack = 15 * time.Minute
-	// maxLists is how often Live lists again because files were removed since.
-	maxLists = 8
-)
+// maxLists is how often Live lists again because files were removed since.
+const maxLists = 8
 
-// Live returns the files that count and may have Profiles that end from a time on (or in the quarter of an hour before), and start
-// up to another one. accepts says which groups may be meant, by the path of
-// their directories or of one above them; nil accepts all. Live opens no file of another time.
+// Live returns the files that count and may have Profiles that end from a time on, and start up to another one. accepts says which groups
+// may be meant, by the path of their directories or of one above them; nil accepts all. Live opens no file of another time.
 //
 // An error may come with the files that were found: it says what could not be listed, or what may count twice.
 func (s *Store) Live(ctx context.Context, from, to time.Time, accepts func(group string) bool) ([]*Segment, error) {
-	from = from.Add(-lookBack)
 	return s.segments(ctx, from, accepts, func(f *layout.File) bool { return f.Overlaps(from, to) })
 }
 

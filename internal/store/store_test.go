@@ -449,3 +449,34 @@ func TestCompactedRecordsAreReadWithLittleMemory(t *testing.T) {
 	}
 	require.Equal(t, instances*samples, total)
 }
+
+// TestLiveHasTheFilesOfARangeOnly: those with Profiles in it, of any range. What is around a range is for queries to ask for.
+func TestLiveHasTheFilesOfARangeOnly(t *testing.T) {
+	d := newDirectory(t)
+	const files, every = 12, 10 * time.Minute
+	for i := range files {
+		d.now = begin.Add(time.Duration(i) * every)
+		d.write(i)
+	}
+	s := openStore(t, d.dir)
+	all, err := s.Live(t.Context(), time.Time{}, begin.AddDate(1, 0, 0), nil)
+	require.NoError(t, err)
+	require.Len(t, all, files)
+	random := profiletest.NewRand(1)
+	for range 100 {
+		from := begin.Add(time.Duration(random.Int64N(int64(files * every))))
+		to := from.Add(time.Duration(random.Int64N(int64(time.Hour))))
+		var want, got []string
+		for _, of := range all {
+			if !of.End.Before(from) && !of.Start.After(to) {
+				want = append(want, of.Path)
+			}
+		}
+		live, err := s.Live(t.Context(), from, to, nil)
+		require.NoError(t, err)
+		for _, of := range live {
+			got = append(got, of.Path)
+		}
+		require.Equal(t, want, got, "from %v to %v", from, to)
+	}
+}

@@ -147,7 +147,6 @@ func (c *Catalog) list(ctx context.Context, from time.Time) (listing, error) {
 // Live returns the segments that may have selected Profiles, by a list that may be as old as MaxAge. It is that of a query.Lister.
 func (c *Catalog) Live(ctx context.Context, sel *query.Selection) ([]*store.Segment, error) {
 	from, to := sel.Range()
-	from = from.Add(-query.Around)
 	list, err := c.list(ctx, from)
 	if err != nil {
 		return nil, err
