@@ -125,12 +125,7 @@ func (ps *parts) addProfile(index int) {
 		return
 	}
 	if ps.whole == nil {
-		whole := ps.unclipped(0)
-		samples := ps.profile.Samples()
-		for i := range samples.Len() {
-			addWhole(&whole, samples.At(i))
-		}
-		ps.whole = &whole
+		ps.whole = &contents.Part{Time: uint64(ps.profile.Time()), Total: contents.Measure(ps.profile)}
 	}
 	p := *ps.whole
 	p.Index = index

@@ -138,17 +138,7 @@ func (s *Source) EachStep(ctx context.Context, sel *Selection, steps Steps, by [
 // EachSummary calls visit with the summaries of the selected part of each payload, and their values of the labels by, none of which is
 // a KeyLabel.
 func (s *Source) EachSummary(ctx context.Context, sel *Selection, by []string, visit func(values []string, of *contents.Summary) error) error {
-	if len(by) > 0 {
-		return s.read(ctx, sel, s.division(by, nil, func(_ int, values []string, of *contents.Summary) error { return visit(values, of) }))
-	}
-	return s.Each(ctx, sel, summarizing(func(summaries []contents.Summary) error {
-		for i := range summaries {
-			if err := visit(nil, &summaries[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	}))
+	return s.read(ctx, sel, s.division(by, nil, func(_ int, values []string, of *contents.Summary) error { return visit(values, of) }))
 }
 
 // toDivide returns a payload that is checked as far as dividing it by labels needs it, without the string references that labels may have.

@@ -120,7 +120,7 @@ func Summarize(pd pprofile.Profiles) ([]Summary, error) {
 	whole := make([]Part, 1)
 	summaries, _ := SummarizeParts(pd, math.MaxInt, func(_ pprofile.ResourceProfiles, p pprofile.Profile) []Part {
 		whole[0].Time, whole[0].Whole = uint64(p.Time()), true
-		measure(&whole[0].Total, p)
+		whole[0].Total = Measure(p)
 		return whole
 	})
 	return summaries, nil
@@ -273,8 +273,8 @@ func (s *summarizer) snapshot(p pprofile.Profile) uint64 {
 	return max(1, hash)
 }
 
-// measure sets times and counts. It takes most of the time of a payload.
-func measure(s *Total, p pprofile.Profile) {
+// Measure returns the times and counts of a Profile. It takes most of the time of a payload.
+func Measure(p pprofile.Profile) (s Total) {
 	samples := p.Samples()
 	start := uint64(p.Time())
 	latest, sum, stamped := start, int64(0), false
@@ -295,4 +295,5 @@ func measure(s *Total, p pprofile.Profile) {
 	s.Profiles, s.Samples, s.Timestamps, s.Sum = 1, samples.Len(), stamped, sum
 	s.Start, s.Latest, s.End = start, latest, max(end, latest)
 	s.Covered = s.End - s.Start
+	return s
 }
