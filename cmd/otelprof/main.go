@@ -260,7 +260,7 @@ func (a *app) find(paths []string) (stores []query.Lister, files []archive.File,
 			failed = append(failed, err)
 			continue
 		}
-		stores = append(stores, query.ListerOf(s))
+		stores = append(stores, s)
 	}
 	return stores, files, append(failed, notFound...)
 }

@@ -59,7 +59,7 @@ func BenchmarkHistory(b *testing.B) {
 					require.NoError(b, err)
 				}
 				s := &query.Source{
-					Stores: []query.Lister{query.ListerOf(opened)}, Options: archive.Options{MaxMemory: 512 << 20}, Failed: func(err error) error { return err },
+					Stores: []query.Lister{opened}, Options: archive.Options{MaxMemory: 512 << 20}, Failed: func(err error) error { return err },
 				}
 				result, err := s.Merge(context.Background(), &query.Selection{
 					Services: []string{"service-3"}, Types: []string{"process_cpu:cpu:nanoseconds:cpu:nanoseconds"}, From: historyBegin, To: historyBegin.Add(24 * time.Hour),

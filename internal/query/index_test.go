@@ -56,7 +56,7 @@ func (s *stored) open(t testing.TB) *query.Source {
 	require.NoError(t, err)
 	t.Cleanup(opened.Close)
 	return &query.Source{
-		Stores: []query.Lister{query.ListerOf(opened)}, Options: archive.Options{MaxMemory: 1 << 30}, Failed: func(err error) error { return err },
+		Stores: []query.Lister{opened}, Options: archive.Options{MaxMemory: 1 << 30}, Failed: func(err error) error { return err },
 	}
 }
 
@@ -280,21 +280,18 @@ func TestGroupsOfOtherServicesAreNotRead(t *testing.T) {
 type replacing struct {
 	query.Lister
 
-	replace  func()
-	lists    int
-	expected int // calls of Expire
+	replace func()
+	lists   int
 }
 
-func (l *replacing) Live(ctx context.Context, sel *query.Selection) ([]*store.Segment, error) {
+func (l *replacing) Live(ctx context.Context, from, to time.Time, accepts func(string) bool) ([]*store.Segment, error) {
 	l.lists++
-	segments, err := l.Lister.Live(ctx, sel)
+	segments, err := l.Lister.Live(ctx, from, to, accepts)
 	if l.lists == 1 {
 		l.replace()
 	}
 	return segments, err
 }
-
-func (l *replacing) Expire() { l.expected++ }
 
 // TestFilesThatAreGoneAreListedAgain: each profile counts once, also those that were read of a list before.
 func TestFilesThatAreGoneAreListedAgain(t *testing.T) {
@@ -339,12 +336,13 @@ func TestFilesThatAreGoneAreListedAgain(t *testing.T) {
 				require.NoError(t, os.Remove(files[1]))
 				s.write(t, segment.Proto, nil, payloads[3:6]...)
 			}
-			s.Stores[0] = lister
+			gone := 0
+			s.Stores[0], s.Gone = lister, func() { gone++ }
 			got, err := sum(s.Source)
 			require.NoError(t, err)
 			assert.EqualValues(t, 1<<7-1, got)
 			assert.Equal(t, 2, lister.lists)
-			assert.Equal(t, 1, lister.expected)
+			assert.Equal(t, 1, gone)
 		})
 	}
 	t.Run("each time", func(t *testing.T) {

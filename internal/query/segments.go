@@ -26,27 +26,16 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
-// ListerOf lists the segments of a store anew each time.
-func ListerOf(s *store.Store) Lister { return newLists{s} }
-
-type newLists struct{ *store.Store }
-
-func (l newLists) Live(ctx context.Context, sel *Selection) ([]*store.Segment, error) {
-	from, to := sel.Range()
-	return l.Store.Live(ctx, from, to, func(group string) bool { return sel.AcceptsGroup(ctx, group) })
-}
-
-func (l newLists) Expire() {}
-
 // endOfTime is later than any Profile.
 var endOfTime = time.Unix(1<<40, 0)
 
-// Range returns the time range of the selection, with an end.
-func (s *Selection) Range() (from, to time.Time) {
-	if s.To.IsZero() {
-		return s.From, endOfTime
+// Live returns the segments of a list that may have selected Profiles. An error of some of them may come with the others.
+func (s *Selection) Live(ctx context.Context, from Lister) ([]*store.Segment, error) {
+	to := s.To
+	if to.IsZero() {
+		to = endOfTime
 	}
-	return s.From, s.To
+	return from.Live(ctx, s.From, to, func(group string) bool { return s.AcceptsGroup(ctx, group) })
 }
 
 // AcceptsGroup reports whether a group or one below it may have selected services, by the path of its directories.
@@ -95,7 +84,7 @@ type planned struct {
 
 // readStore is read for a store.
 func (s *Source) readStore(ctx context.Context, lister Lister, sel *Selection, r *reading) error {
-	segments, err := lister.Live(ctx, sel)
+	segments, err := sel.Live(ctx, lister)
 	if err := s.reportListing(err); err != nil {
 		return err
 	}

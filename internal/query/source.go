@@ -26,16 +26,15 @@ type Source struct {
 	Options archive.Options
 	// Failed gets each *archive.Error, and each error of listing files, one at a time. Reading continues after it if it returns nil.
 	Failed func(error) error
+	// Gone, unless it is nil, is called when a segment of a list is gone: later lists must be new ones.
+	Gone func()
 	// Change, unless it is nil, may change the selected part of each payload, such as by symbolizing it.
 	Change func(pprofile.Profiles)
 }
 
-// Lister lists segments of a store.
+// Lister lists segments of a store, such as a *store.Store, whose method it has.
 type Lister interface {
-	// Live returns the segments that may have selected Profiles. An error of some of them may come with the others.
-	Live(ctx context.Context, sel *Selection) ([]*store.Segment, error)
-	// Expire is called when a segment is gone: later calls of Live then make a new list.
-	Expire()
+	Live(ctx context.Context, from, to time.Time, accepts func(group string) bool) ([]*store.Segment, error)
 }
 
 // Repeat calls do, which starts anew each time, until no file is removed meanwhile that it reads: of a list from before, it might read
@@ -103,8 +102,8 @@ type reading struct {
 func (s *Source) read(ctx context.Context, sel *Selection, r *reading) error {
 	for _, lister := range s.Stores {
 		if err := s.readStore(ctx, lister, sel, r); err != nil {
-			if errors.Is(err, store.ErrGone) {
-				lister.Expire()
+			if errors.Is(err, store.ErrGone) && s.Gone != nil {
+				s.Gone()
 			}
 			return err
 		}

@@ -144,29 +144,28 @@ func (c *Catalog) list(ctx context.Context, from time.Time) (listing, error) {
 	return c.lister(reachOf(from, time.Now())).get(ctx, c.MaxAge)
 }
 
-// Live returns the segments that may have selected Profiles, by a list that may be as old as MaxAge. It is that of a query.Lister.
-func (c *Catalog) Live(ctx context.Context, sel *query.Selection) ([]*store.Segment, error) {
-	from, to := sel.Range()
+// Live is that of a Store, by a list that may be as old as MaxAge.
+func (c *Catalog) Live(ctx context.Context, from, to time.Time, accepts func(group string) bool) ([]*store.Segment, error) {
 	list, err := c.list(ctx, from)
 	if err != nil {
 		return nil, err
 	}
-	var selected []*store.Segment
+	var live []*store.Segment
 	accepted := map[string]bool{} // by group
 	for _, s := range list.found {
 		if !s.Overlaps(from, to) {
 			continue
 		}
-		accepts, known := accepted[s.Group]
+		is, known := accepted[s.Group]
 		if !known {
-			accepts = sel.AcceptsGroup(ctx, s.Group)
-			accepted[s.Group] = accepts
+			is = accepts(s.Group)
+			accepted[s.Group] = is
 		}
-		if accepts {
-			selected = append(selected, s)
+		if is {
+			live = append(live, s)
 		}
 	}
-	return selected, cmp.Or(ctx.Err(), list.failed)
+	return live, cmp.Or(ctx.Err(), list.failed)
 }
 
 // Expire makes the next lists new ones.
@@ -195,18 +194,15 @@ func (c *Catalog) Extent(ctx context.Context) (all Extent, err error) {
 	if c.given != nil {
 		return c.extent, nil
 	}
-	segments, err := c.Live(ctx, &query.Selection{})
-	if err != nil && ctx.Err() != nil {
-		return all, err
-	}
-	for _, s := range segments {
+	list, err := c.list(ctx, time.Time{})
+	for _, s := range list.found {
 		if s.Partial { // its name does not say it
 			all.add(s.Partition, time.Now())
 		} else {
 			all.add(s.Start, s.End)
 		}
 	}
-	return all, nil
+	return all, err
 }
 
 // Visit gets Times by the labels by, and what of them is in the range: nil if nothing is, or if they are a whole. An error ends the scan.
@@ -292,7 +288,7 @@ func (c *Catalog) Source(missed *Missing) *query.Source {
 		source.Failed = missed.add
 		return &source
 	}
-	return &query.Source{Stores: []query.Lister{c}, Options: c.options, Failed: missed.add}
+	return &query.Source{Stores: []query.Lister{c}, Options: c.options, Failed: missed.add, Gone: c.Expire}
 }
 
 // maxLabelFiles is how many files Labels looks at: those with the latest Profiles.
@@ -303,7 +299,7 @@ func (c *Catalog) Labels(ctx context.Context, sel *query.Selection) (*labels.Set
 	if c.given != nil {
 		return c.Source(&Missing{}).Labels(ctx, sel) // other parts of the page say the errors
 	}
-	segments, _ := c.Live(ctx, sel)
+	segments, _ := sel.Live(ctx, c)
 	end := func(s *store.Segment) int64 {
 		if s.Partial {
 			return math.MaxInt64

@@ -128,11 +128,11 @@ func TestPartitionsBeforeTheRangeAreNotListed(t *testing.T) {
 		assert.Equal(t, far, reachOf(now.Add(-time.Duration(days)*24*time.Hour), now), "%d days", days)
 	}
 	for _, from := range []time.Time{now.Add(-time.Hour), now.Add(-100 * 24 * time.Hour)} {
-		segments, err := c.Live(t.Context(), &query.Selection{From: from})
+		segments, err := (&query.Selection{From: from}).Live(t.Context(), c)
 		require.NoError(t, err)
 		assert.Len(t, segments, 1)
 	}
-	_, err := c.Live(t.Context(), &query.Selection{})
+	_, err := (&query.Selection{}).Live(t.Context(), c)
 	if os.Getuid() != 0 {
 		require.ErrorIs(t, err, fs.ErrPermission)
 	}
@@ -201,7 +201,7 @@ func TestFilesThatMayCountTwiceAreNamed_A5(t *testing.T) {
 	require.NoError(t, w.Append(record(t, "checkout", now.Add(-time.Minute), 1)))
 	require.NoError(t, w.Close())
 	c, missed := newCatalog(t, dir)
-	segments, err := c.Live(t.Context(), &query.Selection{})
+	segments, err := (&query.Selection{}).Live(t.Context(), c)
 	require.NoError(t, err)
 	require.Len(t, segments, 1)
 	path := segments[0].Name()

@@ -142,7 +142,7 @@ func TestWaitingEndsWithTheRequest(t *testing.T) {
 	require.NoError(t, c.lister(reachOf(now, now)).mu.Acquire(t.Context(), 1))
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
-	_, err := c.Live(ctx, &query.Selection{From: now.Add(time.Hour)})
+	_, err := (&query.Selection{From: now.Add(time.Hour)}).Live(ctx, c)
 	require.ErrorIs(t, err, context.Canceled)
 	c.lister(reachOf(now, now)).mu.Release(1)
 }
@@ -171,7 +171,7 @@ func BenchmarkList(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					c.Expire()
-					segments, err := c.Live(b.Context(), &query.Selection{From: run.from})
+					segments, err := (&query.Selection{From: run.from}).Live(b.Context(), c)
 					require.NoError(b, err)
 					found = len(segments)
 				}
