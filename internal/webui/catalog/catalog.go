@@ -108,7 +108,7 @@ func (c *Catalog) Memory() int64 {
 // sizeOfLists is in bytes. c.mu is held.
 func (c *Catalog) sizeOfLists() (size int64) {
 	for _, l := range c.lists.Values() {
-		size += l.size.Load()
+		size += l.size()
 	}
 	return size
 }
@@ -173,7 +173,7 @@ func (c *Catalog) Expire() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, l := range c.lists.Values() {
-		l.expired.Store(true)
+		l.expire()
 	}
 }
 

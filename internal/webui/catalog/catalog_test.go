@@ -180,7 +180,7 @@ func TestMemoryCountsListsAndIndexes_V2(t *testing.T) {
 		}
 		lists := 0
 		for _, l := range c.lists.Values() {
-			assert.Greater(t, l.size.Load(), int64(100*len("service.name=service-00/2026/11/28/14/")))
+			assert.Greater(t, l.size(), int64(100*len("service.name=service-00/2026/11/28/14/")))
 			lists++
 		}
 		if share < 1<<20 {

@@ -7,11 +7,8 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 	"unsafe"
-
-	"golang.org/x/sync/semaphore"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/component/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
@@ -33,14 +30,10 @@ type lister struct {
 	list    func(context.Context) ([]*store.Segment, error)
 	ctx     context.Context // of all lists
 	working *sync.WaitGroup
-	expired atomic.Bool  // the last list is too old, whatever its age
-	size    atomic.Int64 // of the last list, in bytes
 
-	mu      *semaphore.Weighted // guards the following; a request whose client has left does not wait for it
+	mu      sync.Mutex // guards the following
 	last    listing
-	running chan *listing // gets the list that is being made; nil if there is none
-	began   time.Time     // when the last list was begun: it has what there was then
-	took    time.Duration
+	running chan struct{} // is closed when the list that is being made is the last one; nil if there is none
 }
 
 // listing is a list of segments.
@@ -48,32 +41,92 @@ type listing struct {
 	found    []*store.Segment
 	failed   error // of some of them
 	panicked bool
-	began    time.Time
-	took     time.Duration
+	size     int64 // in bytes
+	// began is when the list was begun: it has what there was then. It is zero if the list is too old, whatever its age.
+	began time.Time
+	took  time.Duration // 0 if segments may be missing, so that the next list is soon
 }
 
 // isIncomplete reports whether segments may be missing, of which failed does not say where.
 func (l *listing) isIncomplete() bool { return l.panicked || bucket.IsStorageError(l.failed) }
 
 func newLister(ctx context.Context, working *sync.WaitGroup, list func(context.Context) ([]*store.Segment, error)) *lister {
-	return &lister{list: list, ctx: ctx, working: working, mu: semaphore.NewWeighted(1)}
+	return &lister{list: list, ctx: ctx, working: working}
 }
 
-// get returns a list that is at most as old as maxAge, or older if lists take long. If a store does not answer, it has the segments of the
-// last list.
+// get returns a list that is at most as old as maxAge or begun since the call, or older if lists take long and maxAge is not 0. If a store does
+// not answer, it has the segments of the last list.
 func (l *lister) get(ctx context.Context, maxAge time.Duration) (listing, error) {
-	if err := l.mu.Acquire(ctx, 1); err != nil {
-		return listing{}, err
-	}
-	defer l.mu.Release(1)
-	if made := l.next(ctx, maxAge); made != nil {
-		if made.isIncomplete() {
-			made.found = l.last.found
+	for called := time.Now(); ; {
+		last, next := l.look(maxAge, called)
+		if next == nil {
+			return last, ctx.Err()
 		}
-		l.last = *made
-		l.size.Store(sizeOf(made.found))
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return last, ctx.Err()
+		}
 	}
-	return l.last, ctx.Err()
+}
+
+// look returns the last list, and if a call must wait for the next one, what is closed then. It makes sure that a list is made if the last one
+// has reached its age.
+func (l *lister) look(maxAge time.Duration, called time.Time) (last listing, next <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	rest, long := maxAge, l.last.took > longListing && maxAge > 0
+	if long {
+		rest = max(maxAge, min(restFactor*l.last.took, maxRest))
+	}
+	age := time.Since(l.last.began)
+	if age < rest || !l.last.began.Before(called) || l.ctx.Err() != nil {
+		return l.last, nil
+	}
+	if l.running == nil {
+		l.running = make(chan struct{})
+		l.working.Go(l.make)
+	}
+	if long && age < 2*rest+l.last.took {
+		return l.last, nil
+	}
+	return l.last, l.running
+}
+
+// make makes a list.
+func (l *lister) make() {
+	made := listing{began: time.Now()}
+	err := panics.Guarded(func() error {
+		made.found, made.failed = l.list(l.ctx)
+		return nil
+	})()
+	if err != nil { // pages show it
+		made.failed, made.panicked = fmt.Errorf("listing files: %w", err), true
+	}
+	made.took = time.Since(made.began)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if made.isIncomplete() {
+		made.found, made.took = l.last.found, 0
+	}
+	made.size = sizeOf(made.found)
+	l.last = made
+	close(l.running)
+	l.running = nil
+}
+
+// expire makes the next list a new one.
+func (l *lister) expire() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last.began = time.Time{}
+}
+
+// size is that of the last list in bytes.
+func (l *lister) size() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.last.size
 }
 
 // sizeOf estimates the bytes of segments.
@@ -83,67 +136,4 @@ func sizeOf(found []*store.Segment) int64 {
 		size += int64(len(s.Path) + len(s.ETag))
 	}
 	return size
-}
-
-// next returns a new list, or nil if the last one is to be used. That is at most as old as maxAge, or older if lists take long and maxAge
-// is not 0. After a failure it is as if they took no time.
-func (l *lister) next(ctx context.Context, maxAge time.Duration) (latest *listing) {
-	if l.expired.Swap(false) {
-		l.began = time.Time{}
-	}
-	for started := false; ; {
-		select {
-		case latest = <-l.running:
-			l.accept(latest)
-		default:
-		}
-		rest, long := maxAge, l.took > longListing && maxAge > 0
-		if long {
-			rest = max(maxAge, min(restFactor*l.took, maxRest))
-		}
-		age := time.Since(l.began)
-		if age < rest || l.ctx.Err() != nil {
-			return latest
-		}
-		if l.running == nil {
-			l.start()
-			started = true
-		}
-		if long && age < 2*rest+l.took {
-			return latest
-		}
-		select {
-		case latest = <-l.running:
-			l.accept(latest)
-			if started {
-				return latest
-			}
-		case <-ctx.Done():
-			return latest
-		}
-	}
-}
-
-func (l *lister) accept(made *listing) {
-	l.running, l.began, l.took = nil, made.began, made.took
-	if made.isIncomplete() {
-		l.took = 0
-	}
-}
-
-// start makes a list. It needs no request: the next one takes it.
-func (l *lister) start() {
-	running, made := make(chan *listing, 1), &listing{began: time.Now()}
-	l.running = running
-	l.working.Go(func() {
-		err := panics.Guarded(func() error {
-			made.found, made.failed = l.list(l.ctx)
-			return nil
-		})()
-		if err != nil { // pages show it
-			made.failed, made.panicked = fmt.Errorf("listing files: %w", err), true
-		}
-		made.took = time.Since(made.began)
-		running <- made
-	})
 }

@@ -25,7 +25,7 @@ import (
 )
 
 // lists makes lists of one file, whose size counts them, each in the time took.
-func lists(t *testing.T, took *time.Duration) (l *lister, end func()) {
+func lists(t *testing.T, took *time.Duration) (get func(ctx context.Context, maxAge time.Duration) int64, l *lister, end func()) {
 	n := int64(0)
 	ctx, cancel := context.WithCancel(t.Context())
 	working := &sync.WaitGroup{}
@@ -38,57 +38,78 @@ func lists(t *testing.T, took *time.Duration) (l *lister, end func()) {
 		}
 		return []*store.Segment{{File: layout.File{Size: n}}}, nil
 	})
-	return l, func() {
+	get = func(ctx context.Context, maxAge time.Duration) int64 {
+		list, err := l.get(ctx, maxAge)
+		assert.Equal(t, ctx.Err(), err)
+		if len(list.found) == 0 {
+			return 0
+		}
+		return list.found[0].Size
+	}
+	return get, l, func() {
 		cancel()
 		working.Wait()
 	}
 }
 
-func number(l *listing) int64 {
-	if l == nil {
-		return 0
-	}
-	return l.found[0].Size
-}
-
 func TestRequestsWaitForShortListsOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		took := 10 * time.Millisecond
-		l, end := lists(t, &took)
+		get, l, end := lists(t, &took)
 		defer end()
 		ctx := t.Context()
-		assert.Equal(t, int64(1), number(l.next(ctx, time.Second)))
-		assert.Equal(t, int64(0), number(l.next(ctx, time.Second)), "it is recent")
+		began := func() time.Time { last, _ := l.look(time.Hour, time.Now()); return last.began }
+		assert.Equal(t, int64(1), get(ctx, time.Second))
+		assert.Equal(t, int64(1), get(ctx, time.Second), "it is recent")
 		time.Sleep(time.Second)
-		assert.Equal(t, int64(2), number(l.next(ctx, time.Second)), "what was written a second ago is there")
-		assert.Equal(t, int64(3), number(l.next(ctx, 0)))
+		assert.Equal(t, int64(2), get(ctx, time.Second), "what was written a second ago is there")
+		assert.Equal(t, int64(3), get(ctx, 0))
 
 		took = 2 * time.Second
 		start := time.Now()
-		assert.Equal(t, int64(4), number(l.next(ctx, 0)), "nobody knew that it takes long")
+		assert.Equal(t, int64(4), get(ctx, 0), "nobody knew that it takes long")
 		assert.Equal(t, took, time.Since(start))
 		start = time.Now()
 		for begin := time.Now(); time.Since(begin) < time.Minute; time.Sleep(time.Second / 4) { // as a browser reloads
-			l.next(ctx, time.Second)
-			assert.Less(t, time.Since(l.began), restFactor*took+took+time.Second)
+			get(ctx, time.Second)
+			assert.Less(t, time.Since(began()), restFactor*took+took+time.Second)
 		}
 		assert.Equal(t, start.Add(time.Minute), time.Now(), "no request waits")
+		synctest.Wait()
 
 		time.Sleep(time.Hour)
 		start = time.Now()
-		l.next(ctx, time.Second)
+		n := get(ctx, time.Second)
 		assert.Equal(t, start.Add(took), time.Now(), "nothing new was listed for an hour")
-		assert.WithinRange(t, l.began, start, start)
+		assert.Equal(t, start, began())
 
 		left, leave := context.WithTimeout(ctx, time.Millisecond)
 		defer leave()
-		assert.Nil(t, l.next(left, 0))
+		assert.Equal(t, n, get(left, 0), "the client leaves")
 		time.Sleep(time.Hour)
 		start = time.Now()
-		l.next(left, time.Second) // it has been made, and is old
+		assert.Equal(t, n+1, get(left, time.Second), "it has been made, and is old")
 		assert.Equal(t, start, time.Now())
-		l.next(ctx, time.Second)
-		assert.WithinRange(t, l.began, start, start)
+		assert.Equal(t, n+2, get(ctx, time.Second))
+		assert.Equal(t, start, began())
+	})
+}
+
+// TestOneListServesAllRequests: those that come while it is made need another one, if it may have begun before what they want to see.
+func TestOneListServesAllRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		took := 50 * time.Millisecond
+		get, _, end := lists(t, &took)
+		defer end()
+		var requests sync.WaitGroup
+		for range 100 {
+			requests.Go(func() { assert.Equal(t, int64(1), get(t.Context(), time.Second)) })
+		}
+		time.Sleep(took / 2)
+		for range 100 {
+			requests.Go(func() { assert.Equal(t, int64(2), get(t.Context(), 0)) })
+		}
+		requests.Wait()
 	})
 }
 
@@ -109,7 +130,7 @@ func TestAListThatFailsKeepsTheLastOne_A11(t *testing.T) {
 			require.NoError(t, err)
 			require.Error(t, list.failed)
 			assert.Equal(t, one, list.found)
-			assert.Zero(t, l.took, "the next one is soon")
+			assert.Zero(t, list.took, "the next one is soon")
 		}
 		answer = func() ([]*store.Segment, error) { return nil, errors.New("a directory") }
 		time.Sleep(time.Hour)
@@ -124,27 +145,29 @@ func TestAListThatFailsKeepsTheLastOne_A11(t *testing.T) {
 func TestAnExpiredListIsNotUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		took := time.Minute
-		l, end := lists(t, &took)
+		get, l, end := lists(t, &took)
 		defer end()
 		for n := range int64(3) {
-			list, err := l.get(t.Context(), time.Hour)
-			require.NoError(t, err)
-			assert.Equal(t, n+1, list.found[0].Size)
-			l.expired.Store(true)
+			assert.Equal(t, n+1, get(t.Context(), time.Hour))
+			l.expire()
 		}
 	})
 }
 
 // A request whose client has left does not wait for the one that lists.
 func TestWaitingEndsWithTheRequest(t *testing.T) {
-	c, _ := newCatalog(t, t.TempDir())
-	now := time.Now()
-	require.NoError(t, c.lister(reachOf(now, now)).mu.Acquire(t.Context(), 1))
-	ctx, leave := context.WithCancel(t.Context())
-	leave()
-	_, err := (&query.Selection{From: now.Add(time.Hour)}).Live(ctx, c)
-	require.ErrorIs(t, err, context.Canceled)
-	c.lister(reachOf(now, now)).mu.Release(1)
+	synctest.Test(t, func(t *testing.T) {
+		took := time.Hour
+		get, _, end := lists(t, &took)
+		defer end()
+		start := time.Now()
+		for wait := range 3 {
+			ctx, leave := context.WithTimeout(t.Context(), time.Duration(wait)*time.Second)
+			assert.Zero(t, get(ctx, time.Second))
+			leave()
+		}
+		assert.Equal(t, 3*time.Second, time.Since(start))
+	})
 }
 
 // BenchmarkList lists the last quarter of an hour of a store as a request does that waits for it, and all of it: ten times the files take
