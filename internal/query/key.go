@@ -94,7 +94,7 @@ func (s *Selection) selectsTypes() bool {
 	return len(s.Types) > 0 || slices.ContainsFunc(s.Labels, func(m *labels.Matcher) bool { return !isAttribute(m) })
 }
 
-// MayMatchLabels reports whether Profiles of a file with these attributes may be selected.
-func (s *Selection) MayMatchLabels(ctx context.Context, of *labels.Set) bool {
+// mayMatchLabels reports whether Profiles of a file with these attributes may be selected.
+func (s *Selection) mayMatchLabels(ctx context.Context, of *labels.Set) bool {
 	return !slices.ContainsFunc(s.Labels, func(m *labels.Matcher) bool { return isAttribute(m) && !of.MayMatch(ctx, m) })
 }

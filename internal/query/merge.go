@@ -79,7 +79,7 @@ func (s *Source) merge(ctx context.Context, sel *Selection, total bool, times *S
 		if times == nil {
 			return s.Each(ctx, sel, add)
 		}
-		return s.EachTimed(ctx, sel, times, add)
+		return s.eachTimed(ctx, sel, times, add)
 	}))
 	group.Go(panics.Guarded(func() error {
 		for payload := range payloads {

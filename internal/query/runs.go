@@ -33,7 +33,7 @@ func (r *Run) Seconds(t *profile.ValueType) float64 {
 // records have several profile types, or profiles with different period types; it is ErrEmpty without any.
 func (s *Source) EachRun(ctx context.Context, sel *Selection, times *SeriesCollector, visit func(*Run) error) error {
 	kinds := newKinds()
-	err := s.EachTimed(ctx, sel, times, func(record *archive.Record, pd pprofile.Profiles) error {
+	err := s.eachTimed(ctx, sel, times, func(record *archive.Record, pd pprofile.Profiles) error {
 		if kinds.add(pd); kinds.differ() { // an error, when all kinds are known
 			return nil
 		}

@@ -144,9 +144,9 @@ func (p *plan) make(ctx context.Context, sel *Selection, r *reading) {
 	if p.index, p.err = p.Index(ctx); p.err != nil {
 		return
 	}
-	mayMatchLabels, samples := sel.MayMatchLabels(ctx, &p.index.Labels), sel.SelectsSamples()
+	mayMatch, samples := sel.mayMatchLabels(ctx, &p.index.Labels), sel.SelectsSamples()
 	p.allLabels = r.labels != nil && !samples && p.index.Labels.IsComplete()
-	isIdle := !mayMatchLabels && r.idle != nil && !slices.ContainsFunc(r.names, func(name string) bool { return p.index.Labels.MayHave(name) })
+	isIdle := !mayMatch && r.idle != nil && !slices.ContainsFunc(r.names, func(name string) bool { return p.index.Labels.MayHave(name) })
 	for i := range p.index.Records {
 		of := planned{number: i}
 		of.entry, _ = p.index.Entry(i)
@@ -160,7 +160,7 @@ func (p *plan) make(ctx context.Context, sel *Selection, r *reading) {
 		}
 		selected, whole := sel.selectedOf(ctx, of.entry.Summaries, r.parts)
 		p.allLabels = p.allLabels && whole && len(selected) == len(of.entry.Summaries)
-		if !mayMatchLabels && r.timed == nil || whole && len(selected) == 0 {
+		if !mayMatch && r.timed == nil || whole && len(selected) == 0 {
 			continue
 		}
 		if of.selected, of.isIdle = selected, isIdle && whole; of.isIdle {

@@ -81,9 +81,9 @@ func (s *Source) EachProcess(ctx context.Context, sel *Selection, by []string, v
 	return s.read(ctx, reached, r)
 }
 
-// EachTimed is Each that also adds the times of the processes to a collector, those of all services together. What is Around the range tells
+// eachTimed is Each that also adds the times of the processes to a collector, those of all services together. What is Around the range tells
 // how long processes stand in it; of that, it takes the times from the index of a file if the index has them.
-func (s *Source) EachTimed(ctx context.Context, sel *Selection, times *SeriesCollector, visit func(*archive.Record, pprofile.Profiles) error) error {
+func (s *Source) eachTimed(ctx context.Context, sel *Selection, times *SeriesCollector, visit func(*archive.Record, pprofile.Profiles) error) error {
 	reached, whole := sel.around()
 	r := s.timesOf(ctx, sel, nil, func(t *Times) error {
 		if _, none := reached.timeOf(t.Summary); none {

@@ -33,6 +33,16 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
+// pprofsOf returns all pprofs of pd.
+func pprofsOf(t *testing.T, pd pprofile.Profiles) (pprofs []*profile.Profile) {
+	t.Helper()
+	for p, err := range (pproftranslator.Marshaler{}).All(t.Context(), pd) {
+		require.NoError(t, err)
+		pprofs = append(pprofs, p.Profile)
+	}
+	return pprofs
+}
+
 // Each status, with its body and headers.
 func TestStatuses_R10(t *testing.T) {
 	good := profiletest.Pprof(t, profiletest.CPUPprof("/bin/app", 3))
@@ -330,8 +340,7 @@ func TestScopesOfSeveralProfileTypesHoldOnePprof(t *testing.T) {
 	}
 	assert.Equal(t, map[string]string{"cpu": " cpu", "heap": " alloc_samples alloc_size", "mutex": " lock_time", "": " exception"}, got)
 	assert.Len(t, ids, 5)
-	back, err := pproftranslator.Marshaler{}.ConvertProfiles(pd)
-	require.NoError(t, err)
+	back := pprofsOf(t, pd)
 	assert.Equal(t, profiletest.Sums(p), profiletest.Sums(back...))
 }
 
@@ -357,8 +366,7 @@ func TestFunctionsWithoutIDsAreThoseOfTheirLocations(t *testing.T) {
 	got := push("gospy")(other)
 	assert.Equal(t, 400, got.status)
 	assert.Contains(t, got.body, "id 0 is reserved")
-	back, err := pproftranslator.Marshaler{}.ConvertProfiles(passedOn(t, "", push("dotnetspy")))
-	require.NoError(t, err)
+	back := pprofsOf(t, passedOn(t, "", push("dotnetspy")))
 	require.Len(t, back, 1)
 	assert.Equal(t, []string{"main", "leaf"}, profiletest.StackOf(back[0].Sample[0]))
 	assert.EqualValues(t, 7, back[0].Sample[0].Value[0])

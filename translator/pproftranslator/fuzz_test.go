@@ -55,7 +55,7 @@ func FuzzUnmarshal(f *testing.F) {
 		case report.InvalidStrings > 0: // strings that become equal when they are repaired make samples equal
 			want, err := profile.ParseData(data)
 			require.NoError(t, err)
-			converted, err := Marshaler{}.ConvertProfiles(pd)
+			converted, err := pprofsOf(Marshaler{}, pd)
 			require.NoError(t, err)
 			require.Equal(t, totalsOf(expandPprofs(t, want)), totalsOf(expandPprofs(t, converted...)))
 		default:

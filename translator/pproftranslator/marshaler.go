@@ -55,27 +55,6 @@ type Marshaler struct {
 // ErrMaxValues says that the pprofs have more than MaxValues values.
 var ErrMaxValues = fromotlp.ErrMaxValues
 
-// ConvertProfiles returns the pprofs that pd holds, in the order of the first Profile of
-// each. WritePprof writes one without loss. They pass CheckValid, and equal input gives equal pprofs.
-//
-// It does not change pd, which may be read-only and shared. The result belongs to the
-// caller and refers to nothing of pd but its strings.
-//
-// It fails, naming the place, if an index is outside its table, if a sample has
-// different numbers of values and timestamps, if a set of attributes repeats a key, if
-// the values of one identity overflow int64, and if a pprof would hold over 64 zeros for
-// each value of the Profiles.
-func (m Marshaler) ConvertProfiles(pd pprofile.Profiles) ([]*profile.Profile, error) {
-	var converted []*profile.Profile
-	for p, err := range m.All(context.Background(), pd) {
-		if err != nil {
-			return nil, err
-		}
-		converted = append(converted, p.Profile)
-	}
-	return converted, nil
-}
-
 // WritePprof writes p as a protobuf message, not compressed. Unlike p.WriteUncompressed,
 // it keeps labels whose value is 0 without a unit or the empty string. It must not run
 // concurrently for one p.
@@ -84,11 +63,14 @@ func WritePprof(w io.Writer, p *profile.Profile) error { return fromotlp.Write(w
 // Converted is a pprof, and where in the payload the Profiles are that it was made of.
 type Converted = fromotlp.Pprof
 
-// All yields each pprof that ConvertProfiles returns. If one cannot be made, it yields
-// the error and continues with the next. A Profile with two attributes of one key is
-// excluded from its pprof, with an error of its own. An index outside its table is a
-// single error for all of pd, without Profiles. Once ctx has ended, each pprof is an error of ctx. pd must not change
-// meanwhile.
+// All yields the pprofs that pd holds, in the order of the first Profile of each. WritePprof writes one without loss. They pass CheckValid, and
+// equal input gives equal pprofs. It does not change pd, which may be read-only and shared, and must not change meanwhile. Pprofs belong to the
+// caller and refer to nothing of pd but its strings.
+//
+// If a pprof cannot be made, All yields an error, which names the place, and continues with the next: if a sample has different numbers of
+// values and timestamps, if the values of one identity overflow int64, and if the pprof would hold over 64 zeros for each value of the
+// Profiles. A Profile with two attributes of one key is excluded from its pprof, with an error of its own. An index outside its table is a
+// single error for all of pd, without Profiles. Once ctx has ended, each pprof is an error of ctx.
 func (m Marshaler) All(ctx context.Context, pd pprofile.Profiles) iter.Seq2[Converted, error] {
 	return fromotlp.All(ctx, pd, m.OmitEmpty, m.MaxValues)
 }

@@ -37,7 +37,7 @@ func TestAllGoesOn(t *testing.T) {
 		got = append(got, p.Sample[0].Value[0])
 	}
 	assert.Equal(t, []int64{1, 0, 3}, got)
-	_, err := Marshaler{}.ConvertProfiles(o.Profiles)
+	_, err := pprofsOf(Marshaler{}, o.Profiles)
 	require.ErrorContains(t, err, "resource_profiles[1]")
 	for _, err := range (Marshaler{}).All(t.Context(), o.Profiles) {
 		require.NoError(t, err)
@@ -61,7 +61,7 @@ func TestMaxValuesIsOfAllPprofsTogether(t *testing.T) {
 		addValue(o.profile(sp, "samples", ""), 0, 1)
 	}
 	for limit := range 5 {
-		converted, err := Marshaler{MaxValues: limit}.ConvertProfiles(o.Profiles)
+		converted, err := pprofsOf(Marshaler{MaxValues: limit}, o.Profiles)
 		if 0 < limit && limit < 4 {
 			require.ErrorIs(t, err, ErrMaxValues)
 		} else {

@@ -16,14 +16,14 @@ func TestRepeatedKeys(t *testing.T) {
 	one, two := func(o otlp) int32 { return o.attr("k", 1, "") }, func(o otlp) int32 { return o.attr("k", 2, "") }
 	o := newOTLP()
 	addValue(o.profile(o.scope(), "cpu", ""), 0, 1, one(o), two(o))
-	_, err := Marshaler{}.ConvertProfiles(o.Profiles)
+	_, err := pprofsOf(Marshaler{}, o.Profiles)
 	var repeated *dictionary.DuplicateKeyError
 	require.ErrorAs(t, err, &repeated, "%v", err)
 	require.ErrorContains(t, err, "resource_profiles[0].scope_profiles[0].profiles[0].samples[0]: ")
 
 	o = newOTLP()
 	o.profile(o.scope(), "cpu", "", one(o), two(o))
-	_, err = Marshaler{}.ConvertProfiles(o.Profiles)
+	_, err = pprofsOf(Marshaler{}, o.Profiles)
 	require.ErrorAs(t, err, &repeated, "%v", err)
 	require.ErrorContains(t, err, "resource_profiles[0].scope_profiles[0].profiles[0]")
 }
@@ -48,7 +48,7 @@ func TestSparseTypes(t *testing.T) {
 		}
 		return o
 	}
-	_, err := Marshaler{}.ConvertProfiles(sparse(1500, 2, false).Profiles)
+	_, err := pprofsOf(Marshaler{}, sparse(1500, 2, false).Profiles)
 	require.ErrorContains(t, err, "resource_profiles[0].scope_profiles[0].profiles[")
 	require.ErrorContains(t, err, "the 1500 sample types share too few samples")
 	require.Len(t, convertOne(t, sparse(150, 100, true)).Sample, 100)

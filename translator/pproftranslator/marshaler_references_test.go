@@ -27,7 +27,7 @@ func TestReferencesToStrings(t *testing.T) {
 	}
 	for _, index := range []int32{3, -1, math.MaxInt32, math.MinInt32} {
 		for _, value := range []string{list, keys} {
-			_, err := Marshaler{}.ConvertProfiles(attribute(value, index).Profiles)
+			_, err := pprofsOf(Marshaler{}, attribute(value, index).Profiles)
 			require.EqualError(t, err, fmt.Sprintf("a string reference in attribute_table[1].value is %d: string_table has 3 entries", index))
 		}
 	}

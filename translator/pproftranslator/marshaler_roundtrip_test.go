@@ -37,9 +37,9 @@ func thereAndBack(t *testing.T, message []byte, change func(pprofile.Profiles)) 
 	require.NoError(t, err)
 	change(pd)
 	pd.MarkReadOnly()
-	got, err = Marshaler{}.ConvertProfiles(pd)
+	got, err = pprofsOf(Marshaler{}, pd)
 	require.NoError(t, err)
-	again, err := Marshaler{}.ConvertProfiles(pd)
+	again, err := pprofsOf(Marshaler{}, pd)
 	require.NoError(t, err)
 	require.Len(t, again, len(got))
 	for i, p := range got {
@@ -148,7 +148,7 @@ func TestRoundTripRepairsInvalidUTF8_R9(t *testing.T) {
 		invalid += report.InvalidStrings
 		text := profiletest.JSON(t, pd)
 		require.True(t, utf8.Valid(text) && json.Valid(text), "seed %d", seed)
-		got, err := Marshaler{}.ConvertProfiles(pd)
+		got, err := pprofsOf(Marshaler{}, pd)
 		require.NoError(t, err, "seed %d", seed)
 		require.Equal(t, totalsOf(expandPprofs(t, p)), totalsOf(expandPprofs(t, got...)), "seed %d", seed)
 	}
@@ -184,7 +184,7 @@ func TestEBPFCorpusKeepsItsSums(t *testing.T) {
 func requireSums(t *testing.T, pd pprofile.Profiles) {
 	t.Helper()
 	pd.MarkReadOnly()
-	converted, err := Marshaler{}.ConvertProfiles(pd)
+	converted, err := pprofsOf(Marshaler{}, pd)
 	require.NoError(t, err)
 	require.Equal(t, totalsOf(profiletest.Expand(t, pd)), totalsOf(expandPprofs(t, converted...)))
 	for _, p := range converted {

@@ -4,6 +4,7 @@
 package pproftranslator
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -19,6 +20,17 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/fromotlp"
 )
+
+// pprofsOf returns all pprofs of pd, unless there is an error.
+func pprofsOf(m Marshaler, pd pprofile.Profiles) (pprofs []*profile.Profile, err error) {
+	for p, err := range m.All(context.Background(), pd) {
+		if err != nil {
+			return nil, err
+		}
+		pprofs = append(pprofs, p.Profile)
+	}
+	return pprofs, nil
+}
 
 // otlp makes OTLP profiles by hand. Its methods add an entry, even if there is
 // an equal one, and return its index.
@@ -130,9 +142,9 @@ func setOrder(sp pprofile.ScopeProfiles, order ...any) {
 func convert(t *testing.T, o otlp) []*profile.Profile {
 	t.Helper()
 	o.MarkReadOnly()
-	converted, err := Marshaler{}.ConvertProfiles(o.Profiles)
+	converted, err := pprofsOf(Marshaler{}, o.Profiles)
 	require.NoError(t, err)
-	again, err := Marshaler{}.ConvertProfiles(o.Profiles)
+	again, err := pprofsOf(Marshaler{}, o.Profiles)
 	require.NoError(t, err)
 	for i, p := range converted {
 		require.NoError(t, p.CheckValid())
@@ -294,7 +306,7 @@ func TestLinks(t *testing.T) {
 				attributes = append(attributes, o.attr(key, v, ""))
 			}
 			addValue(o.profile(o.scope(), "cpu", ""), 0, 1, attributes...).SetLinkIndex(o.link(c.trace, c.span))
-			converted, err := Marshaler{}.ConvertProfiles(o.Profiles)
+			converted, err := pprofsOf(Marshaler{}, o.Profiles)
 			require.NoError(t, err)
 			got := converted[0].String()
 			got = got[strings.Index(got, "1:")+2 : strings.Index(got, "Locations")]
@@ -376,7 +388,7 @@ func TestValuesAddUp(t *testing.T) {
 	} {
 		o := newOTLP()
 		addValue(o.profile(o.scope(), "cpu", ""), 0, 0).Values().FromRaw(c.values)
-		converted, err := Marshaler{}.ConvertProfiles(o.Profiles)
+		converted, err := pprofsOf(Marshaler{}, o.Profiles)
 		if c.fails {
 			require.ErrorContains(t, err, "resource_profiles[0].scope_profiles[0].profiles[0].samples[0]: ")
 			require.ErrorIs(t, err, fromotlp.ErrOverflow)

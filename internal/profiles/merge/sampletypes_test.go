@@ -32,6 +32,16 @@ func pprofOf(t *testing.T, p *profile.Profile) pprofile.Profiles {
 	return unmarshalPprof(t, profiletest.Pprof(t, p))
 }
 
+// pprofsOf returns all pprofs of pd.
+func pprofsOf(t *testing.T, pd pprofile.Profiles) (pprofs []*profile.Profile) {
+	t.Helper()
+	for p, err := range (pproftranslator.Marshaler{}).All(t.Context(), pd) {
+		require.NoError(t, err)
+		pprofs = append(pprofs, p.Profile)
+	}
+	return pprofs
+}
+
 // Snapshots are in another scope than intervals. Each scope describes its own Profiles, and
 // returns to a pprof with all sample types.
 func TestSplitScopesDescribeTheirProfiles(t *testing.T) {
@@ -46,8 +56,7 @@ func TestSplitScopesDescribeTheirProfiles(t *testing.T) {
 		require.Equal(t, want, order)
 		require.Equal(t, all, list)
 	}
-	pprofs, err := pproftranslator.Marshaler{}.ConvertProfiles(out)
-	require.NoError(t, err)
+	pprofs := pprofsOf(t, out)
 	require.Len(t, pprofs, 2)
 	sum, err := profile.Merge(pprofs)
 	require.NoError(t, err)
@@ -81,8 +90,7 @@ func TestScopesMergeIfTheirSampleTypesAreEqual(t *testing.T) {
 		order, list := orderAndList(out.ResourceProfiles().At(0).ScopeProfiles().At(0))
 		require.ElementsMatch(t, []any{int64(3), int64(0), int64(1), int64(2)}, order)
 		require.Empty(t, list)
-		pprofs, err := pproftranslator.Marshaler{}.ConvertProfiles(out)
-		require.NoError(t, err)
+		pprofs := pprofsOf(t, out)
 		require.Len(t, pprofs, 1)
 		require.Equal(t, []int64{10, 2000, 2, 200}, pprofs[0].Sample[0].Value)
 	}
