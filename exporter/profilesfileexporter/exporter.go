@@ -105,6 +105,7 @@ func (e *fileExporter) start(_ context.Context, host component.Host) error {
 	ctx, stop := context.WithCancel(context.Background())
 	e.stop = stop
 	e.tickers.Go(func() { e.every(ctx, e.options.TickInterval(), writer.Tick) })
+	e.tickers.Go(func() { e.every(ctx, e.options.TickInterval(), writer.CloseDue) })
 	e.tickers.Go(func() { e.every(ctx, store.MaintainInterval, writer.Maintain) })
 	if e.uploader != nil {
 		e.tickers.Go(func() { e.uploader.Run(ctx) })

@@ -166,7 +166,7 @@ func readStore(t testing.TB, dir string) (all []storedRecord) {
 		require.NoError(t, err)
 		require.Empty(t, x.Damage)
 		n := 0
-		for data, err := range seg.Records(t.Context(), x.Records) {
+		for data, err := range seg.Records(t.Context(), x, x.Records) {
 			require.NoError(t, err)
 			entry, err := x.Entry(n)
 			require.NoError(t, err)

@@ -134,6 +134,10 @@ func (e *fileExporter) logFileClosed(f store.ClosedFile) {
 	if f.IndexError != nil {
 		e.reportIndex(f.IndexError)
 	}
+	if f.JoinError != nil {
+		e.trouble.Warn("Records of a file are not joined; it takes more space until it is compacted", f.JoinError,
+			append(stackOf(f.JoinError), zap.String("directory", e.config.Directory))...)
+	}
 }
 
 // reportIndex counts a file whose index is missing or incomplete, which readers read instead.

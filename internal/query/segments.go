@@ -214,7 +214,7 @@ func (s *Source) readSegment(ctx context.Context, p *plan, sel *Selection, r *re
 	if p.allLabels {
 		r.labels(&p.index.Labels)
 	}
-	next, stop := iter.Pull2(p.Records(ctx, p.needed))
+	next, stop := iter.Pull2(p.Records(ctx, p.index, p.needed))
 	defer stop()
 	for _, of := range p.records {
 		if ctx.Err() != nil {

@@ -94,6 +94,7 @@ func BenchmarkTenServices(b *testing.B) {
 	require.NoError(b, err)
 	for ; d.now.Before(begin.Add(hours * time.Hour)); d.now = d.now.Add(every) {
 		w.Tick()
+		w.CloseDue()
 		for i, p := range programs {
 			window := merge.NewWindow(&benchWindow)
 			for _, heap := range []bool{false, true} {

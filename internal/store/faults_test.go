@@ -37,6 +37,7 @@ func TestMoreGroupsThanOpenFiles_A10(t *testing.T) {
 	}
 	require.Len(t, paths(t, d.dir), 16)
 	w.Tick()
+	w.CloseDue()
 	require.NoError(t, w.Close())
 	require.Len(t, paths(t, d.dir), 16)
 	require.Equal(t, want, d.counts())
@@ -116,6 +117,7 @@ func TestFailingCalls_E1(t *testing.T) {
 					}
 					if id%3 == 0 {
 						w.Tick()
+						w.CloseDue()
 						w.Maintain()
 					}
 				}
@@ -125,6 +127,7 @@ func TestFailingCalls_E1(t *testing.T) {
 					require.NoError(t, add(id), "the fault is gone")
 				}
 				w.Tick()
+				w.CloseDue()
 				require.NoError(t, w.Close(), "the fault is gone")
 				require.Equal(t, want, d.counts(), "calls from %d, %d of them, %s", from, length, format)
 				for _, name := range paths(t, d.dir) {
@@ -408,6 +411,7 @@ func TestAPanicOfOneGroupLeavesTheOthers_A11(t *testing.T) {
 	write(0)
 	faulty, d.now = "=b/", d.now.Add(2*time.Minute)
 	w.Tick()
+	w.CloseDue()
 	var panicked *panics.Error
 	require.Len(t, failed, 1)
 	require.ErrorAs(t, failed[0], &panicked)
@@ -433,9 +437,11 @@ func TestAClockThatIsSetBackClosesFiles(t *testing.T) {
 	}
 	d.now = d.now.Add(-10 * time.Minute)
 	w.Tick()
+	w.CloseDue()
 	require.Equal(t, 1, synced)
 	d.now = d.now.Add(-30 * time.Minute)
 	w.Tick()
+	w.CloseDue()
 	f, ok := layout.ParsePath(paths(t, d.dir)[0])
 	require.True(t, ok)
 	require.False(t, f.Partial)

@@ -45,6 +45,7 @@ type partialFile struct {
 	torn          bool      // there may be bytes after Size
 	unsyncedSince time.Time // the write of the oldest record that may not be on the disk
 	nameUnsynced  bool      // the directory has not been synced since the file got its name
+	making        bool      // a join may have left a file
 
 	bounds  layout.Bounds
 	records []segment.Record
@@ -228,9 +229,9 @@ func (f *partialFile) syncContent() error {
 	return nil
 }
 
-// finish closes an open file: it writes the index, syncs and renames it, or removes it if it has no records. After an error but ErrGone,
-// it is as it was.
-func (f *partialFile) finish() error {
+// finish closes an open file: it joins its records unless join is nil, writes the index, syncs and renames it, or removes it if it has no
+// records. After an error but ErrGone, it has what it had.
+func (f *partialFile) finish(join func() (bool, error)) error {
 	if err := f.check(); err != nil {
 		return err
 	}
@@ -247,7 +248,16 @@ func (f *partialFile) finish() error {
 	if err := f.syncContent(); err != nil {
 		return err
 	}
-	f.IndexError = cmp.Or(f.IndexError, f.writeIndex())
+	isJoined := false
+	if join != nil {
+		isJoined, f.JoinError = join()
+	}
+	if !isJoined {
+		f.IndexError = cmp.Or(f.IndexError, f.writeIndex())
+	}
+	if err := f.removeMaking(); err != nil {
+		return err
+	}
 	name := layout.WrittenBase(f.stem, &f.bounds, f.format)
 	if err := f.dir.Rename(f.base(), name); err != nil {
 		return err

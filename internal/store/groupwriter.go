@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/component/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
 )
 
@@ -24,8 +25,9 @@ type groupWriter struct {
 	hour   time.Time
 	other  bool // it is that of the group Other
 
-	mu   sync.Mutex
-	file *partialFile // nil until the next record
+	mu      sync.Mutex
+	file    *partialFile   // nil until the next record
+	closing []*partialFile // to be closed once mu is free
 	// next is the hour to take, if that of the groupWriter has been compacted; else it is zero.
 	next    time.Time
 	dropped bool // the Writer does not have it any more
@@ -54,7 +56,7 @@ func (g *groupWriter) path() string {
 // append writes a record. After an error, the record is removed at once or by a later call.
 func (g *groupWriter) append(record *Record, encoded []byte) error {
 	g.mu.Lock()
-	defer g.mu.Unlock()
+	defer g.unlock()
 	if g.dropped {
 		return errDropped
 	}
@@ -171,19 +173,35 @@ func (g *groupWriter) write(encoded []byte, now time.Time) error {
 	return err
 }
 
-// close closes the file, or abandons it.
+// close makes unlock close the file.
 func (g *groupWriter) close(reason Reason) {
-	f := g.file
-	if f == nil {
-		return
+	if f := g.file; f != nil {
+		f.Reason = cmp.Or(f.Reason, reason)
+		g.file, g.closing = nil, append(g.closing, f)
+		g.writer.closing.Add(1)
 	}
-	g.file = nil
-	defer f.index.Release()
-	f.Reason = cmp.Or(f.Reason, reason)
-	err := f.reopen(g.writer.options.OpenDir)
-	if err == nil {
-		err = f.finish()
+}
+
+// unlock unlocks mu, and then closes files: no record of the group waits for that.
+func (g *groupWriter) unlock() {
+	closing := g.closing
+	g.closing = nil
+	g.mu.Unlock()
+	for _, f := range closing {
+		defer g.writer.closing.Done()
+		defer g.finish(f) // also of the others, if one panics
 	}
+}
+
+// finish closes a file, or abandons it.
+func (g *groupWriter) finish(f *partialFile) {
+	defer func() { f.index.Release() }()
+	err := panics.Guarded(func() error {
+		if err := f.reopen(g.writer.options.OpenDir); err != nil {
+			return err
+		}
+		return f.finish(g.writer.joining(f))
+	})()
 	switch {
 	case err == nil:
 		f.release()
@@ -207,21 +225,28 @@ func (g *groupWriter) close(reason Reason) {
 // shutdown closes the file. There will be no other one.
 func (g *groupWriter) shutdown() {
 	g.mu.Lock()
-	defer g.mu.Unlock()
+	defer g.unlock()
 	g.dropped = true
 	g.close(ByShutdown)
 }
 
-// tick closes a file that is due, syncs, and retries failed writes.
+// closeDue closes a file that is due.
+func (g *groupWriter) closeDue(now time.Time) {
+	g.mu.Lock()
+	defer g.unlock()
+	if f := g.file; f != nil {
+		if reason := g.due(f, anyRecord, now); reason != "" {
+			g.close(reason)
+		}
+	}
+}
+
+// tick syncs, and retries failed writes.
 func (g *groupWriter) tick(now time.Time) {
 	g.mu.Lock()
-	defer g.mu.Unlock()
+	defer g.unlock()
 	f := g.file
 	if f == nil {
-		return
-	}
-	if reason := g.due(f, anyRecord, now); reason != "" {
-		g.close(reason)
 		return
 	}
 	if f.torn && f.truncate() != nil {

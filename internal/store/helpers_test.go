@@ -43,7 +43,10 @@ var begin = time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 
 // newRecord returns a record whose only sample has the value 1 and a function with the name of the ID.
 func newRecord(t testing.TB, format segment.Format, service string, id int, start, end time.Time) store.Record {
-	pd := newPayload(service, id, start, end)
+	return recordOf(t, format, service, newPayload(service, id, start, end))
+}
+
+func recordOf(t testing.TB, format segment.Format, service string, pd pprofile.Profiles) store.Record {
 	entry, err := contents.Describe(pd)
 	require.NoError(t, err)
 	var data []byte
@@ -144,7 +147,7 @@ func tryReadAll(t testing.TB, s *store.Store) (map[int]int, error) {
 				sum += summary.Sum
 			}
 		}
-		for data, err := range seg.Records(context.Background(), x.Records) {
+		for data, err := range seg.Records(context.Background(), x, x.Records) {
 			if _, damaged := errors.AsType[*segment.DamageError](err); damaged {
 				sum = -1
 				continue
@@ -323,6 +326,13 @@ func (d *processDir) Rename(from, to string) error {
 		return err
 	}
 	return d.Dir.Rename(from, to)
+}
+
+func (d *processDir) Replace(from, to string) error {
+	if err := d.p.call("Replace " + from); err != nil {
+		return err
+	}
+	return d.Dir.Replace(from, to)
 }
 
 func (d *processDir) Remove(name string) error {

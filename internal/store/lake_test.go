@@ -74,7 +74,7 @@ func countSegment(t testing.TB, seg *store.Segment) map[int]int {
 	counts := map[int]int{}
 	x, err := seg.Index(t.Context())
 	require.NoError(t, err)
-	for data, err := range seg.Records(t.Context(), x.Records) {
+	for data, err := range seg.Records(t.Context(), x, x.Records) {
 		require.NoError(t, err)
 		countIDs(t, counts, seg.Format, data)
 	}

@@ -145,7 +145,7 @@ func (l *local) open(_ context.Context, f *layout.File) (content, error) {
 		_ = file.Close()
 		return nil, err
 	}
-	return &localContent{file, info.Size(), l.stats}, nil
+	return &localContent{file, info, l.stats}, nil
 }
 
 // openClosed opens a file that was closed after it was listed.
@@ -165,7 +165,7 @@ func (l *local) openClosed(f *layout.File) (*os.File, error) {
 type localContent struct {
 	*os.File
 
-	size  int64
+	info  fs.FileInfo
 	stats *bucket.Stats
 }
 
@@ -177,5 +177,6 @@ func (c *localContent) ReadAt(p []byte, offset int64) (int, error) {
 	return n, err
 }
 
-func (c *localContent) Size() int64                             { return c.size }
+func (c *localContent) Info() fs.FileInfo                       { return c.info }
+func (c *localContent) Size() int64                             { return c.info.Size() }
 func (c *localContent) Fetch(context.Context, []segment.Record) {}

@@ -171,9 +171,11 @@ func (w *world) step() {
 		w.append(i)
 	case 0, 1:
 		w.writer(i).Tick()
+		w.writer(i).CloseDue()
 	case 2:
 		w.now = w.now.Add(time.Duration(w.r.Int64N(int64(4 * time.Hour))))
 		w.writer(i).Tick()
+		w.writer(i).CloseDue()
 	case 3:
 		w.now = w.now.Add(-time.Duration(w.r.Int64N(int64(3 * time.Hour)))) // the clock steps back
 	case 4:
@@ -197,7 +199,9 @@ func (w *world) step() {
 	case 13:
 		w.now = w.now.Add(26 * time.Hour)
 		w.writer(0).Tick()
+		w.writer(0).CloseDue()
 		w.writer(1).Tick()
+		w.writer(1).CloseDue()
 		w.compact(-1)
 	}
 	for i, p := range w.processes {
@@ -346,6 +350,7 @@ func TestReadersOfAWorkingStore_A4(t *testing.T) {
 		mu.Unlock()
 		if id%5 == 0 {
 			writer.Tick()
+			writer.CloseDue()
 			require.NoError(t, compactor.Run(t.Context()))
 		}
 	}

@@ -4,7 +4,6 @@
 package store_test
 
 import (
-	"encoding/binary"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -27,15 +26,15 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
-// padded is newRecord with so many random bytes in a field that nobody knows.
+// padded is newRecord with an original payload of so many random bytes.
 func padded(t testing.TB, random *rand.Rand, id, size int) store.Record {
-	record := newRecord(t, segment.Proto, "checkout", id, begin, begin)
-	record.Data = append(record.Data, 15<<3|2)
-	record.Data = binary.AppendUvarint(record.Data, uint64(size))
-	for range size {
-		record.Data = append(record.Data, byte(random.Uint32()))
+	pd := newPayload("checkout", id, begin, begin)
+	padding := make([]byte, size)
+	for i := range padding {
+		padding[i] = byte(random.Uint32())
 	}
-	return record
+	pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).OriginalPayload().FromRaw(padding)
+	return recordOf(t, segment.Proto, "checkout", pd)
 }
 
 // TestFullDisk_E2: a disk becomes full again and again, and somebody takes the closed files away. What was acknowledged is there, and writing
@@ -181,6 +180,7 @@ func TestPowerLoss_E4(t *testing.T) {
 				}
 				d.now = d.now.Add(3 * time.Minute)
 				w.Tick()
+				w.CloseDue()
 				if id%10 == 0 {
 					_ = compactor.Run(t.Context())
 				}

@@ -25,10 +25,10 @@ const (
 )
 
 const (
-	// maxTick is the longest interval between calls of Tick.
+	// maxTick is the longest interval between calls of Tick and CloseDue.
 	maxTick = time.Second
-	// concurrentTicks is how many files Tick works on at a time.
-	concurrentTicks = 8
+	// concurrentGroups is how many groups Tick and CloseDue work on at a time.
+	concurrentGroups = 8
 	// MaintainInterval is how often Maintain must be called.
 	MaintainInterval = 10 * time.Second
 	// maxAhead is how far ahead of the clock a record's hour may be.
@@ -72,7 +72,7 @@ type Options struct {
 	OpenDir func(path string, inside ...string) (layout.Dir, error)
 }
 
-// TickInterval is how often Tick must be called.
+// TickInterval is how often Tick and CloseDue must be called.
 func (o *Options) TickInterval() time.Duration {
 	interval := maxTick
 	if o.Rotation.MaxAge > 0 {
@@ -105,8 +105,9 @@ type Record struct {
 
 // ClosedFile describes a file that was closed.
 type ClosedFile struct {
-	Path                       string
-	Reason                     Reason
+	Path   string
+	Reason Reason
+	// Records is the number of records, which is less than that of calls of Append if they were joined.
 	Records, Profiles, Samples int
 	// These hold the first 20 different names.
 	Services, ProfileTypes, SampleTypes []string
@@ -114,6 +115,8 @@ type ClosedFile struct {
 	Size, Raw int64
 	// IndexError is why the file has no index, or an incomplete one. It is not retried: readers read the records.
 	IndexError error
+	// JoinError is why the records of the file were not joined. It is not retried: the file has them as they were written.
+	JoinError error
 }
 
 // add adds a record of size bytes on disk.

@@ -28,7 +28,7 @@ type RecoveredFile struct {
 }
 
 // RecoverFile closes a file of which the first size bytes count: it truncates it after the last complete record, makes the index and
-// renames it. The caller has the lock of its directory.
+// renames it. It does not join records, as compaction soon does. The caller has the lock of its directory.
 func RecoverFile(b *layout.Branch, name *layout.File, size int64, now time.Time) (recovered RecoveredFile, err error) {
 	base := filepath.Base(name.Path)
 	if closed, err := isClosed(b, name); err != nil || closed {
@@ -46,7 +46,7 @@ func RecoverFile(b *layout.Branch, name *layout.File, size int64, now time.Time)
 	f := &partialFile{
 		ClosedFile: ClosedFile{Path: filepath.Join(b.Root, filepath.FromSlash(name.Path)), Reason: ByError},
 		stem:       name.Stem, format: name.Format, created: now, info: info, dir: b.Dir, file: file, torn: true, unsyncedSince: now,
-		index: contents.NewBuilder(nil),
+		index: contents.NewBuilder(nil), making: true,
 	}
 	recovered.Partial = f.Path
 	scan := newScan(name.Format, now)
@@ -58,7 +58,7 @@ func RecoverFile(b *layout.Branch, name *layout.File, size int64, now time.Time)
 	f.Records, f.Samples = len(scan.records), scan.samples
 	f.Size = scan.end
 	recovered.Truncated = size - f.Size
-	if err := f.finish(); err != nil {
+	if err := f.finish(nil); err != nil {
 		return recovered, b.Fail("recover", base, err)
 	}
 	if f.Records > 0 {

@@ -142,8 +142,9 @@ func (c *remoteContent) ReadAt(p []byte, offset int64) (int, error) {
 	return n, err
 }
 
-func (c *remoteContent) Close() error { return nil }
-func (c *remoteContent) Size() int64  { return c.object.Size }
+func (c *remoteContent) Close() error      { return nil }
+func (c *remoteContent) Info() fs.FileInfo { return nil }
+func (c *remoteContent) Size() int64       { return c.object.Size }
 
 func (c *remoteContent) Fetch(ctx context.Context, parts []segment.Record) {
 	ranges := make([]bucket.Range, len(parts))

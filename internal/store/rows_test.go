@@ -194,6 +194,7 @@ func TestManyWriters_E7(t *testing.T) {
 			steps++
 			mu.Unlock()
 			writers[0].Tick()
+			writers[0].CloseDue()
 			readAll(t, s)
 		}
 	})
@@ -304,6 +305,7 @@ func TestManyGroups_E12(t *testing.T) {
 				return
 			default:
 				w.Tick()
+				w.CloseDue()
 				w.Maintain()
 				most = max(most, descriptors(t)-before)
 			}
@@ -359,7 +361,7 @@ func TestRotationOfFiles_E13(t *testing.T) {
 			require.NoError(t, w.Close())
 			require.Len(t, closed, len(tt.records))
 			for i := range closed {
-				require.Equal(t, tt.records[i], closed[i].Records)
+				require.Equal(t, tt.records[i], closed[i].Samples, "each record has one")
 				if i < len(closed)-1 {
 					require.Equal(t, tt.reason, closed[i].Reason)
 				}

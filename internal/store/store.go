@@ -32,8 +32,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"math"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -94,6 +96,8 @@ type content interface {
 	io.ReaderAt
 	io.Closer
 	Size() int64
+	// Info is the file of a directory, nil in a bucket.
+	Info() fs.FileInfo
 	// Fetch reads parts ahead, several in one request if they are close to each other.
 	Fetch(ctx context.Context, parts []segment.Record)
 }
@@ -149,6 +153,8 @@ type Index struct {
 	Records []segment.Record
 	// Damage is what could not be read, if the index had to be made.
 	Damage []*segment.DamageError
+
+	of fs.FileInfo // the file, if it was being written: another one takes its name when it is closed
 }
 
 // Entry describes a record.
@@ -179,6 +185,7 @@ func (s *Segment) Index(ctx context.Context) (*Index, error) {
 	if s.Format == segment.Proto {
 		stored, err := s.stored(file, size)
 		if err == nil {
+			stored.of = s.identity(file)
 			s.store.keep(s.Path, &cached{etag: s.ETag, bytes: size, index: stored})
 			return stored, nil
 		}
@@ -192,6 +199,14 @@ func (s *Segment) Index(ctx context.Context) (*Index, error) {
 	}
 	s.store.keep(s.Path, made)
 	return made.index, nil
+}
+
+// identity is that of a file that may be replaced.
+func (s *Segment) identity(file content) fs.FileInfo {
+	if !s.Partial {
+		return nil
+	}
+	return file.Info()
 }
 
 func (s *Segment) fail(err error) error { return fmt.Errorf("%s: %w", s.Name(), err) }
@@ -225,6 +240,7 @@ func (s *Segment) made(file content, size int64, known *cached) (*cached, error)
 		return nil, err
 	}
 	made := &cached{etag: s.ETag, bytes: size, index: &Index{Tables: tables, Records: sc.records, Damage: sc.damage}}
+	made.index.of = s.identity(file)
 	if !s.Partial { // a part of a record at the end is one that is being written
 		made.index.Damage = append(made.index.Damage[:len(made.index.Damage):len(made.index.Damage)], sc.tail...)
 	} else if sc.remember(file) {
@@ -275,9 +291,9 @@ func (s *Segment) Fetch(ctx context.Context, records []segment.Record) {
 	}
 }
 
-// Records reads records of the segment, in order. Their data is valid until the next one. Damage is an error of one record, after which
-// others follow; any other error ends it. It wraps ErrGone if the file is not there any more.
-func (s *Segment) Records(ctx context.Context, records []segment.Record) iter.Seq2[[]byte, error] {
+// Records reads records of an index of the segment, in order. Their data is valid until the next one. Damage is an error of one record,
+// after which others follow; any other error ends it. It wraps ErrGone if the file is not there any more, or its records were joined since.
+func (s *Segment) Records(ctx context.Context, of *Index, records []segment.Record) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		if len(records) == 0 {
 			return
@@ -288,6 +304,10 @@ func (s *Segment) Records(ctx context.Context, records []segment.Record) iter.Se
 			return
 		}
 		defer func() { _ = file.Close() }()
+		if s.Partial && !os.SameFile(of.of, file.Info()) {
+			yield(nil, s.fail(ErrGone))
+			return
+		}
 		file.Fetch(ctx, records)
 		reader := segment.NewReader(file, records[0].Offset, file.Size(), s.Format, int(min(s.store.options.MaxRecord, segment.MaxRecordSize)))
 		defer reader.Close()

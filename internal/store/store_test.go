@@ -441,7 +441,7 @@ func TestCompactedRecordsAreReadWithLittleMemory(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, len(index.Records), 1)
 	total := 0
-	for data, err := range segments[0].Records(t.Context(), index.Records) {
+	for data, err := range segments[0].Records(t.Context(), index, index.Records) {
 		require.NoError(t, err)
 		pd, err := store.Decode(segment.Proto, data, segment.MaxRecordMemory)
 		require.NoError(t, err)

@@ -53,7 +53,7 @@ func TestTheDayDropsTimestampsAndSaysSo(t *testing.T) {
 		for _, seg := range segments {
 			x, err := seg.Index(t.Context())
 			require.NoError(t, err)
-			for data, err := range seg.Records(t.Context(), x.Records) {
+			for data, err := range seg.Records(t.Context(), x, x.Records) {
 				if _, damaged := errors.AsType[*segment.DamageError](err); damaged {
 					continue
 				}

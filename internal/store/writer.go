@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -47,6 +48,9 @@ type Writer struct {
 	abandoned []*partialFile
 	admitted  map[string]bool // groups that have a directory, for MaxGroups
 
+	closing sync.WaitGroup // files
+	join    sync.Mutex     // of one file at a time, for the memory that takes
+
 	maintaining sync.Mutex
 	recovered   atomic.Bool // all files that were left, also by processes before this one, were closed
 }
@@ -54,7 +58,7 @@ type Writer struct {
 // OpenWriter opens the directory, which it creates if it is missing, and closes the files that processes which do not run any more have
 // left. An error says that it cannot be opened, or that no file may be created in it. There is no file before the first record.
 //
-// The owner calls Tick every Options.TickInterval, Maintain every MaintainInterval, and Close.
+// The owner calls Tick and CloseDue every Options.TickInterval, Maintain every MaintainInterval, and Close.
 func OpenWriter(options Options) (*Writer, error) {
 	if options.Now == nil {
 		options.Now = time.Now
@@ -258,28 +262,48 @@ func (w *Writer) tooManyAbandoned() bool {
 	return len(w.abandoned) >= max(1, w.options.MaxOpen)
 }
 
-// Tick closes files that are due, syncs, and retries failed writes.
+// Tick syncs, and retries failed writes.
 func (w *Writer) Tick() {
+	w.eachGroup((*groupWriter).tick)
+}
+
+// CloseDue closes files that are due. It may take long, since it joins their records.
+func (w *Writer) CloseDue() {
+	w.eachGroup((*groupWriter).closeDue)
+}
+
+// eachGroup calls do for each group, for some at a time.
+func (w *Writer) eachGroup(do func(*groupWriter, time.Time)) {
 	now := w.options.Now()
 	w.mu.Lock()
-	groups := make([]*groupWriter, 0, len(w.groups))
-	for _, g := range w.groups {
-		groups = append(groups, g)
-	}
+	groups := slices.Collect(maps.Values(w.groups))
 	w.mu.Unlock()
-	var ticks errgroup.Group
-	ticks.SetLimit(concurrentTicks)
+	var calls errgroup.Group
+	calls.SetLimit(concurrentGroups)
 	for _, g := range groups {
-		ticks.Go(func() error {
-			if err := panics.Guarded(func() error { g.tick(now); return nil })(); err != nil {
+		calls.Go(func() error {
+			if err := panics.Guarded(func() error { do(g, now); return nil })(); err != nil {
 				w.options.Failed(err)
 			}
 			return nil
 		})
 	}
-	_ = ticks.Wait() // none returns an error
+	_ = calls.Wait() // none returns an error
 	for _, g := range groups {
 		w.drop(g, now, false)
+	}
+}
+
+// joining returns what joins the records of a file, nil if they stay as they are: after an error of the file system, and when the process
+// ends, closing must be quick.
+func (w *Writer) joining(f *partialFile) func() (bool, error) {
+	if f.Reason == ByError || f.Reason == ByShutdown {
+		return nil
+	}
+	return func() (bool, error) {
+		w.join.Lock()
+		defer w.join.Unlock()
+		return f.join(w.memory)
 	}
 }
 
@@ -318,6 +342,7 @@ func (w *Writer) Close() error {
 			errs = append(errs, err)
 		}
 	}
+	w.closing.Wait()
 	w.maintain(Retention{}, true)
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -56,11 +56,12 @@ func message(t *testing.T, n int) []byte {
 	return profiletest.Proto(t, payload(t, n))
 }
 
-// writeRecords writes one file of a service as the exporter does, and returns its path.
+// writeRecords writes one file of a service as the exporter does, and returns its path. It is closed by the end of the process, so that its records
+// are not joined.
 func writeRecords(t *testing.T, dir string, format segment.Format, service string, numbers ...int) (path string) {
 	t.Helper()
 	w, err := store.OpenWriter(store.Options{
-		Directory: dir, Format: format, MaxOpen: 1, Rotation: store.Rotation{MaxRecords: len(numbers)},
+		Directory: dir, Format: format, MaxOpen: 1,
 		FileClosed: func(f store.ClosedFile) { path = f.Path },
 		Failed:     func(err error) { require.NoError(t, err) },
 	})
@@ -211,7 +212,7 @@ func numbersIn(t *testing.T, dir string) (numbers []int) {
 	for _, file := range segments {
 		index, err := file.Index(t.Context())
 		require.NoError(t, err)
-		for data, err := range file.Records(t.Context(), index.Records) {
+		for data, err := range file.Records(t.Context(), index, index.Records) {
 			require.NoError(t, err)
 			pd, err := store.Decode(file.Format, data, 1<<30)
 			require.NoError(t, err)

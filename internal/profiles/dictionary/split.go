@@ -8,20 +8,28 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// Splitter copies resources out of a payload. Each copy has a dictionary of its own,
-// with the entries it refers to, in order of first use. The payload must have passed Check, and have no
-// string references in its attribute table; it is only read.
-type Splitter struct {
-	from   pprofile.Profiles
+// translator replaces the indices of Profiles by those of tables.
+type translator struct {
 	tables *Tables
 	remap  Remap
 }
 
+func newTranslator() translator {
+	return translator{New(), Remap{KeepPartialLinks: true}}
+}
+
+// Splitter copies resources out of a payload. Each copy has a dictionary of its own,
+// with the entries it refers to, in order of first use. The payload must have passed Check, and have no
+// string references in its attribute table; it is only read.
+type Splitter struct {
+	translator
+
+	from pprofile.Profiles
+}
+
 // NewSplitter returns a Splitter of pd.
 func NewSplitter(pd pprofile.Profiles) *Splitter {
-	s := &Splitter{from: pd, tables: New()}
-	s.remap.KeepPartialLinks = true
-	return s
+	return &Splitter{newTranslator(), pd}
 }
 
 // Part is a resource of a payload with some of its scopes, by their indices; nil stands for all.
@@ -40,11 +48,7 @@ func (s *Splitter) Take(parts []Part) pprofile.Profiles {
 	for _, part := range parts {
 		rp := taken.ResourceProfiles().AppendEmpty()
 		part.copyTo(rp, s.from.ResourceProfiles().At(part.Resource))
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				s.profile(p)
-			}
-		}
+		s.resource(rp)
 	}
 	s.tables.Write(taken.Dictionary())
 	return taken
@@ -62,25 +66,32 @@ func (p *Part) copyTo(to, from pprofile.ResourceProfiles) {
 	}
 }
 
-// profile replaces the indices in p.
-func (s *Splitter) profile(p pprofile.Profile) {
-	s.valueType(p.SampleType())
-	s.valueType(p.PeriodType())
-	s.attributeIndices(p.AttributeIndices())
-	for _, sample := range p.Samples().All() {
-		sample.SetStackIndex(s.remap.Stack(sample.StackIndex()))
-		sample.SetLinkIndex(s.remap.Link(sample.LinkIndex()))
-		s.attributeIndices(sample.AttributeIndices())
+func (t *translator) resource(rp pprofile.ResourceProfiles) {
+	for _, sp := range rp.ScopeProfiles().All() {
+		for _, p := range sp.Profiles().All() {
+			t.profile(p)
+		}
 	}
 }
 
-func (s *Splitter) valueType(t pprofile.ValueType) {
-	t.SetTypeStrindex(s.remap.String(t.TypeStrindex()))
-	t.SetUnitStrindex(s.remap.String(t.UnitStrindex()))
+func (t *translator) profile(p pprofile.Profile) {
+	t.valueType(p.SampleType())
+	t.valueType(p.PeriodType())
+	t.attributeIndices(p.AttributeIndices())
+	for _, sample := range p.Samples().All() {
+		sample.SetStackIndex(t.remap.Stack(sample.StackIndex()))
+		sample.SetLinkIndex(t.remap.Link(sample.LinkIndex()))
+		t.attributeIndices(sample.AttributeIndices())
+	}
 }
 
-func (s *Splitter) attributeIndices(indices pcommon.Int32Slice) {
+func (t *translator) valueType(v pprofile.ValueType) {
+	v.SetTypeStrindex(t.remap.String(v.TypeStrindex()))
+	v.SetUnitStrindex(t.remap.String(v.UnitStrindex()))
+}
+
+func (t *translator) attributeIndices(indices pcommon.Int32Slice) {
 	for i := range indices.Len() {
-		indices.SetAt(i, s.remap.Attribute(indices.At(i)))
+		indices.SetAt(i, t.remap.Attribute(indices.At(i)))
 	}
 }

@@ -38,6 +38,8 @@ type Dir interface {
 	LstatPath(name string) (fs.FileInfo, error)
 	// Rename never replaces anything: the error is fs.ErrExist if the name is taken. Names may be paths below the directory.
 	Rename(from, to string) error
+	// Replace gives a file the name of another one, which it replaces in one step.
+	Replace(from, to string) error
 	// Remove removes a file or an empty directory.
 	Remove(name string) error
 	// Names returns those of all entries, sorted. There may be 100,000, of which it needs little memory.
@@ -213,6 +215,8 @@ func (d *osDir) sameFile(a, b string) bool {
 	second, _ := d.root.Lstat(b)
 	return os.SameFile(first, second) // false if one of them is missing
 }
+
+func (d *osDir) Replace(from, to string) error { return d.root.Rename(from, to) }
 
 func (d *osDir) Remove(name string) error { return d.root.Remove(name) }
 

@@ -1,0 +1,175 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/component/panics"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/wire"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
+)
+
+// errStays means that the records of a file stay as they are: one is too large to be decoded here, or readers reject it.
+var errStays = errors.New("a record is large or malformed")
+
+// join replaces an open file that is complete by one of few records that have the same Profiles, and its index: each of them has the names
+// of many. The other file is complete and on the disk when it takes the name, so that a crash leaves one or the other. If it is not
+// joined, the file is as it was; the error is nil if nothing can be gained.
+func (f *partialFile) join(memory *semaphore.Weighted) (isJoined bool, err error) {
+	if f.format != segment.Proto || len(f.records) < 2 {
+		return false, nil
+	}
+	making := f.stem + layout.MakingSuffix
+	f.making = true
+	to, err := f.dir.Create(making)
+	if err != nil {
+		return false, fmt.Errorf("create %s: %w", making, err)
+	}
+	j := &joiner{from: f, to: to, joined: dictionary.NewJoiner(), index: contents.NewBuilder(memory)}
+	err = panics.Guarded(func() error { return j.join(making) })()
+	if err != nil {
+		_ = to.Close() // it is removed
+		j.index.Release()
+		_ = f.removeMaking() // otherwise finish or recovery does
+		if errors.Is(err, errStays) {
+			err = nil
+		}
+		return false, err
+	}
+	_ = f.file.Close() // it has no name any more
+	f.index.Release()
+	f.file, f.info, f.records, f.index, f.making = to, j.info, j.records, j.index, false
+	f.Size, f.Raw, f.Records, f.IndexError = j.size, j.raw, len(j.records), j.index.Incomplete()
+	f.torn = true // the index comes after Size
+	return true, nil
+}
+
+// removeMaking removes what a failed join has left.
+func (f *partialFile) removeMaking() error {
+	if !f.making {
+		return nil
+	}
+	if err := f.dir.Remove(f.stem + layout.MakingSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f.making = false
+	return nil
+}
+
+// joiner writes the records of a file into another one.
+type joiner struct {
+	from *partialFile
+	to   layout.Handle
+	info fs.FileInfo // of to
+
+	joined   *dictionary.Joiner
+	profiles int64 // about the memory in bytes of what is joined, without its dictionary
+
+	size, raw int64
+	records   []segment.Record
+	index     *contents.Builder
+}
+
+func (j *joiner) join(making string) error {
+	reader := segment.NewReader(j.from.file, 0, j.from.Size, segment.Proto, segment.MaxRecordMemory)
+	defer reader.Close()
+	for _, r := range j.from.records {
+		data, err := reader.Record(r)
+		if err == nil {
+			err = j.add(data)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := j.flush(); err != nil {
+		return err
+	}
+	frame, err := segment.AppendIndex(nil, &segment.Index{Records: j.records, Tables: j.index.Tables()}, j.size)
+	if err == nil {
+		err = layout.WriteAt(j.to, frame, j.size)
+	}
+	if err == nil {
+		err = j.to.Sync()
+	}
+	if err == nil {
+		j.info, err = j.to.Stat()
+	}
+	if err == nil {
+		err = j.from.dir.Replace(making, j.from.base())
+	}
+	return err
+}
+
+// add adds a record, and writes those before it if all together would be large.
+func (j *joiner) add(data []byte) error {
+	pd, err := Decode(segment.Proto, data, segment.MaxRecordMemory)
+	if err == nil {
+		err = dictionary.Check(pd)
+	}
+	if err == nil {
+		pd, err = dictionary.ResolveStrings(pd)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", errStays, err)
+	}
+	size := DecodedSize(segment.Proto, data)
+	if j.profiles > 0 && j.profiles+int64(j.joined.TablesSize())+size > segment.MaxRecordMemory {
+		if err := j.flush(); err != nil {
+			return err
+		}
+	}
+	j.profiles += resourcesSize(data)
+	return j.joined.Add(pd)
+}
+
+// resourcesSize estimates the memory in bytes that a record takes without its dictionary.
+func resourcesSize(data []byte) int64 {
+	const resourceProfiles = 1
+	var m wire.Meter
+	c := wire.New(data)
+	for at := 0; c.Next(); at = c.At {
+		if c.Field == resourceProfiles {
+			_, _ = m.Write(data[at:c.At]) // Decode has read it
+		}
+	}
+	return m.Size
+}
+
+// flush writes what is joined.
+func (j *joiner) flush() error {
+	pd := j.joined.Take()
+	j.profiles = 0
+	entry, err := contents.Describe(pd)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errStays, err)
+	}
+	pd.MarkReadOnly() // otherwise its resources would get references in place of strings
+	data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+	if err != nil {
+		return err
+	}
+	e := segment.NewEncoder()
+	defer e.Release()
+	encoded, err := e.Encode(segment.Proto, data)
+	if err != nil {
+		return err
+	}
+	if err := layout.WriteAt(j.to, encoded, j.size); err != nil {
+		return err
+	}
+	j.records = append(j.records, segment.Record{Offset: j.size, Length: int64(len(encoded)), Entry: j.index.Add(entry)})
+	j.size += int64(len(encoded))
+	j.raw += int64(len(data))
+	return nil
+}
