@@ -35,7 +35,7 @@ import (
 // BenchmarkPyroscope pushes what eight services push in four hours to the program with its default configuration, and to the program
 // in PYROSCOPE_BIN, by the same client. It compares CPU time, bytes on disk, and the pprof of one service in a new process. Each half
 // minute a service has a CPU profile and a heap, of 100 of its 2,000 stacks. A step of the day takes a window here, and files close
-// after as many windows as in their five minutes, so that a record has the profiles of half a minute.
+// after as many windows as in their 15 minutes, so that a record has the profiles of half a minute.
 func BenchmarkPyroscope(b *testing.B) {
 	pyroscope := os.Getenv("PYROSCOPE_BIN")
 	if pyroscope == "" {
@@ -217,7 +217,7 @@ func startOurs(b *testing.B, files string) *historyServer {
 	push, view := freeAddress(b), freeAddress(b)
 	c := launch(b, program(b), []string{"PROFILES_DIR=" + files, "PPROF_LISTEN=" + push, "VIEW_LISTEN=" + view, "HEALTH_LISTEN=" + freeAddress(b)},
 		"--set=service.telemetry.metrics.level=none", "--set=receivers.pprof.self.collection_interval=24h",
-		fmt.Sprint("--set=processors.profiles_dedup.window=", historyWindow), "--set=exporters.profiles_file.rotation.max_records=10")
+		fmt.Sprint("--set=processors.profiles_dedup.window=", historyWindow), "--set=exporters.profiles_file.rotation.max_records=30")
 	c.url = "http://" + push
 	c.awaitReady(b)
 	return &historyServer{measure(b, c), "http://" + view}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/component/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/contents"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/layout"
@@ -22,8 +23,8 @@ import (
 // errStays means that the records of a file stay as they are: one is too large to be decoded here, or readers reject it.
 var errStays = errors.New("a record is large or malformed")
 
-// join replaces an open file that is complete by one of few records that have the same Profiles, and its index: each of them has the names
-// of many. The other file is complete and on the disk when it takes the name, so that a crash leaves one or the other. If it is not
+// join replaces an open file that is complete by one of few records that have the same Profiles, and its index: each of them has those of one
+// profile type, and their names once. The other file is complete and on the disk when it takes the name, so that a crash leaves one or the other. If it is not
 // joined, the file is as it was; the error is nil if nothing can be gained.
 func (f *partialFile) join(memory *semaphore.Weighted) (isJoined bool, err error) {
 	if f.format != segment.Proto || len(f.records) < 2 {
@@ -35,7 +36,7 @@ func (f *partialFile) join(memory *semaphore.Weighted) (isJoined bool, err error
 	if err != nil {
 		return false, fmt.Errorf("create %s: %w", making, err)
 	}
-	j := &joiner{from: f, to: to, joined: dictionary.NewJoiner(), index: contents.NewBuilder(memory)}
+	j := &joiner{from: f, to: to, index: contents.NewBuilder(memory)}
 	err = panics.Guarded(func() error { return j.join(making) })()
 	if err != nil {
 		_ = to.Close() // it is removed
@@ -72,8 +73,8 @@ type joiner struct {
 	to   layout.Handle
 	info fs.FileInfo // of to
 
-	joined   *dictionary.Joiner
-	profiles int64 // about the memory in bytes of what is joined, without its dictionary
+	types    []*joinedType
+	profiles int64 // about the memory in bytes of what is joined, without dictionaries
 
 	size, raw int64
 	records   []segment.Record
@@ -111,6 +112,16 @@ func (j *joiner) join(making string) error {
 	return err
 }
 
+// joinedType is what is joined of a profile type.
+type joinedType struct {
+	name   string
+	joined *dictionary.Joiner
+	parts  []dictionary.Part // of the record that is being added
+}
+
+// maxTypes is how many profile types have records of their own in a file. The others share those of the last one.
+const maxTypes = 16
+
 // add adds a record, and writes those before it if all together would be large.
 func (j *joiner) add(data []byte) error {
 	pd, err := Decode(segment.Proto, data, segment.MaxRecordMemory)
@@ -123,14 +134,56 @@ func (j *joiner) add(data []byte) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errStays, err)
 	}
-	size := DecodedSize(segment.Proto, data)
-	if j.profiles > 0 && j.profiles+int64(j.joined.TablesSize())+size > segment.MaxRecordMemory {
+	if j.profiles > 0 && j.memory()+DecodedSize(segment.Proto, data) > segment.MaxRecordMemory {
 		if err := j.flush(); err != nil {
 			return err
 		}
 	}
 	j.profiles += resourcesSize(data)
-	return j.joined.Add(pd)
+	text := func(i int32) string { return dictionary.ValidString(pd.Dictionary().StringTable(), i) }
+	for i, rp := range pd.ResourceProfiles().All() {
+		for k, sp := range rp.ScopeProfiles().All() {
+			of := j.ofType(sampletypes.ProfileType(sp.Scope().Attributes(), sampletypes.Of(sp, text)))
+			if n := len(of.parts); n > 0 && of.parts[n-1].Resource == i {
+				of.parts[n-1].Scopes = append(of.parts[n-1].Scopes, k)
+			} else {
+				of.parts = append(of.parts, dictionary.Part{Resource: i, Scopes: []int{k}})
+			}
+		}
+	}
+	for _, of := range j.types {
+		if len(of.parts) == 0 {
+			continue
+		}
+		if err := of.joined.Add(pd, of.parts); err != nil {
+			return err
+		}
+		of.parts = of.parts[:0]
+	}
+	return nil
+}
+
+func (j *joiner) ofType(name string) *joinedType {
+	for _, of := range j.types {
+		if of.name == name {
+			return of
+		}
+	}
+	if len(j.types) == maxTypes {
+		return j.types[maxTypes-1]
+	}
+	of := &joinedType{name: name, joined: dictionary.NewJoiner()}
+	j.types = append(j.types, of)
+	return of
+}
+
+// memory estimates the memory in bytes that what is joined takes.
+func (j *joiner) memory() int64 {
+	size := j.profiles
+	for _, of := range j.types {
+		size += int64(of.joined.TablesSize())
+	}
+	return size
 }
 
 // resourcesSize estimates the memory in bytes that a record takes without its dictionary.
@@ -148,8 +201,18 @@ func resourcesSize(data []byte) int64 {
 
 // flush writes what is joined.
 func (j *joiner) flush() error {
-	pd := j.joined.Take()
 	j.profiles = 0
+	for _, of := range j.types {
+		if pd := of.joined.Take(); pd.ResourceProfiles().Len() > 0 {
+			if err := j.write(pd); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (j *joiner) write(pd pprofile.Profiles) error {
 	entry, err := contents.Describe(pd)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errStays, err)

@@ -5,8 +5,8 @@ package dictionary
 
 import "go.opentelemetry.io/collector/pdata/pprofile"
 
-// Joiner moves payloads into one, whose dictionary has the entries that they refer to, in order of first use. Resources, scopes and Profiles
-// stay as many as they were, with the same meaning.
+// Joiner moves parts of payloads into one payload, whose dictionary has the entries that they refer to, in order of first use. Scopes and
+// Profiles stay as many as they were, with the same meaning.
 type Joiner struct {
 	translator
 
@@ -18,15 +18,28 @@ func NewJoiner() *Joiner {
 	return &Joiner{newTranslator(), pprofile.NewProfiles()}
 }
 
-// Add moves all resources out of pd, which must have passed Check, and have no string references in its attribute table. The error is ErrFull.
-func (j *Joiner) Add(pd pprofile.Profiles) error {
+// Add moves parts out of pd, which must have passed Check, and have no string references in its attribute table. The error is ErrFull.
+func (j *Joiner) Add(pd pprofile.Profiles, parts []Part) error {
 	j.remap.Reset(pd.Dictionary(), j.tables)
-	for _, rp := range pd.ResourceProfiles().All() {
+	for _, part := range parts {
+		rp := j.to.ResourceProfiles().AppendEmpty()
+		part.moveTo(rp, pd.ResourceProfiles().At(part.Resource))
 		j.resource(rp)
 	}
-	pd.ResourceProfiles().MoveAndAppendTo(j.to.ResourceProfiles())
 	j.remap.Forget()
 	return j.tables.Err()
+}
+
+func (p *Part) moveTo(to, from pprofile.ResourceProfiles) {
+	if p.Scopes == nil {
+		from.MoveTo(to)
+		return
+	}
+	from.Resource().CopyTo(to.Resource())
+	to.SetSchemaUrl(from.SchemaUrl())
+	for _, i := range p.Scopes {
+		from.ScopeProfiles().At(i).MoveTo(to.ScopeProfiles().AppendEmpty())
+	}
 }
 
 // TablesSize is about the memory in bytes that the dictionary takes in pdata.

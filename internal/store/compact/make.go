@@ -305,11 +305,12 @@ func (m *maker) flush() error {
 
 // scope is a scope of a payload, whose Profiles are of one slot.
 type scope struct {
-	part dictionary.Part
-	slot uint64
+	part        dictionary.Part
+	profileType string
+	slot        uint64
 }
 
-// writePayload writes the payload of a service as a record, or in parts if that would be large.
+// writePayload writes the payload of a service as a record for each profile type, or in parts if that would be large.
 func (m *maker) writePayload(pd pprofile.Profiles) error {
 	var scopes []scope
 	for i, rp := range pd.ResourceProfiles().All() {
@@ -318,11 +319,36 @@ func (m *maker) writePayload(pd pprofile.Profiles) error {
 			if sp.Profiles().Len() > 0 {
 				slot = uint64(sp.Profiles().At(0).Time()) / uint64(m.options.SlotLength)
 			}
-			scopes = append(scopes, scope{dictionary.Part{Resource: i, Scopes: []int{j}}, slot})
+			profileType := dictionary.TextOf(sp.Scope().Attributes(), attrkey.ProfileType) // as stateTypes has written
+			scopes = append(scopes, scope{dictionary.Part{Resource: i, Scopes: []int{j}}, profileType, slot})
 		}
 	}
-	slices.SortStableFunc(scopes, func(a, b scope) int { return cmp.Compare(a.slot, b.slot) })
-	return m.writeScopes(pd, scopes, dictionary.NewSplitter(pd))
+	slices.SortStableFunc(scopes, func(a, b scope) int {
+		return cmp.Or(cmp.Compare(a.profileType, b.profileType), cmp.Compare(a.slot, b.slot))
+	})
+	from := dictionary.NewSplitter(pd)
+	for start, end := 0, 0; start < len(scopes); start = end {
+		for end < len(scopes) && scopes[end].profileType == scopes[start].profileType {
+			end++
+		}
+		of := pd
+		if end-start < len(scopes) {
+			of = take(from, scopes[start:end])
+		}
+		if err := m.writeScopes(of, scopes[start:end], from); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take takes scopes out of a payload.
+func take(from *dictionary.Splitter, scopes []scope) pprofile.Profiles {
+	parts := make([]dictionary.Part, len(scopes))
+	for i := range scopes {
+		parts[i] = scopes[i].part
+	}
+	return from.Take(parts)
 }
 
 // writeScopes writes a payload that has scopes. If it would be large, it takes each half of the slots, or of the scopes of a slot, from the splitter.
@@ -346,11 +372,7 @@ func (m *maker) writeScopes(pd pprofile.Profiles, scopes []scope, from *dictiona
 		return m.writeRecord(data, entry)
 	}
 	for _, half := range [][]scope{scopes[:at], scopes[at:]} {
-		parts := make([]dictionary.Part, len(half))
-		for i := range half {
-			parts[i] = half[i].part
-		}
-		if err := m.writeScopes(from.Take(parts), half, from); err != nil {
+		if err := m.writeScopes(take(from, half), half, from); err != nil {
 			return err
 		}
 	}
