@@ -11,7 +11,7 @@
 //
 // A directory with "=" is a group, the others are its hours in UTC: its partitions. A record goes to the later of the clock's hour and the hour in
 // which it ends, so that the records of a time are in the partitions since then. A file that is being written has the name
-// <created>-<writer>.otlp.pb.zst.partial, and is renamed once. The format of files is that of package segment, and what an index says about
+// <created>-<writer>.otlp.pb.zst.partial. When it is closed, its records are joined into few, in a file that replaces it, and it is renamed once. The format of files is that of package segment, and what an index says about
 // records that of package contents.
 //
 // # Which files count
