@@ -66,7 +66,7 @@ func TestHoursAndDaysAreCompacted(t *testing.T) {
 		damaged := filepath.Join(cfg.Directory, files[1].Path)
 		data, err := os.ReadFile(damaged)
 		require.NoError(t, err)
-		data[30] ^= 1 // in its first record
+		data[30] ^= 1 // in its record, which has two of those that were written
 		require.NoError(t, os.WriteFile(damaged, data, 0o600))
 		time.Sleep(30 * time.Minute)
 		require.NoError(t, e.consume(t.Context(), present(1, "other")))
@@ -78,12 +78,12 @@ func TestHoursAndDaysAreCompacted(t *testing.T) {
 		for _, f := range closedIn(t, cfg.Directory) {
 			assert.Equal(t, layout.Hour, f.Level)
 		}
-		assert.EqualValues(t, 4, storedSum(t, cfg.Directory))
+		assert.EqualValues(t, 3, storedSum(t, cfg.Directory))
 		time.Sleep(26 * time.Hour)
 		for _, f := range closedIn(t, cfg.Directory) {
 			assert.Equal(t, layout.Day, f.Level)
 		}
-		assert.EqualValues(t, 4, storedSum(t, cfg.Directory))
+		assert.EqualValues(t, 3, storedSum(t, cfg.Directory))
 		require.NoError(t, e.shutdown(t.Context()))
 		moved := logs.FilterMessage("Moved a damaged file after its readable records were compacted").All()
 		require.Len(t, moved, 1)

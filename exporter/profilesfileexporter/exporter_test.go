@@ -374,7 +374,7 @@ func TestFileIsClosedByAge(t *testing.T) {
 		delete(fields, "uncompressed_bytes")
 		delete(fields, "bytes")
 		assert.Equal(t, map[string]any{
-			"path": filepath.Join(absolute, name), "reason": "age", "records": int64(3),
+			"path": filepath.Join(absolute, name), "reason": "age", "records": int64(2), // one for each profile type
 			"profiles": int64(12), "samples": int64(12),
 			"services": []any{"a", "b"}, "profile_types": []any{"cpu", "heap"}, "sample_types": []any{"cpu"},
 		}, fields)

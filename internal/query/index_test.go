@@ -62,8 +62,12 @@ func (s *stored) open(t testing.TB) *query.Source {
 
 func (s *stored) write(t testing.TB, format segment.Format, group []string, payloads ...pprofile.Profiles) {
 	t.Helper()
+	var rotation store.Rotation
+	if len(payloads) > 3 { // then the records of all files but the last one are joined
+		rotation.MaxRecords = 3
+	}
 	w, err := store.OpenWriter(store.Options{
-		Directory: s.dir, Format: format, MaxOpen: 10, Rotation: store.Rotation{MaxRecords: 3},
+		Directory: s.dir, Format: format, MaxOpen: 10, Rotation: rotation,
 		Failed: func(err error) { t.Error(err) }, FileClosed: func(f store.ClosedFile) { assert.NoError(t, f.IndexError) },
 	})
 	require.NoError(t, err)
