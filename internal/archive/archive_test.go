@@ -500,7 +500,9 @@ func TestFindReportsADirectoryThatCannotBeSearched(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "listed")
 	require.NoError(t, os.Mkdir(dir, 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.pb"), []byte("x"), 0o600))
+	for _, name := range []string{"a.pb", "b.pb"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600))
+	}
 	require.NoError(t, os.Chmod(dir, 0o600))
 	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) })
 	files, failed := find(dir)

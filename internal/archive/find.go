@@ -63,8 +63,9 @@ type finder struct {
 	files []File
 }
 
-// walk adds the files below a directory that are not known. Errors are of some of the directories in it.
+// walk adds the files below a directory that are not known. Errors are of some of the directories in it, one of each.
 func (f *finder) walk(directory string) (failed []error) {
+	var unsearchable string // the last directory with a file about which nothing is known
 	root := strings.TrimSuffix(directory, string(filepath.Separator)) + string(filepath.Separator) // so that a link is followed
 	_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) { // it has just been removed
@@ -86,9 +87,8 @@ func (f *finder) walk(directory string) (failed []error) {
 		case err == nil:
 			f.known[path] = true
 			f.files = append(f.files, File{path, info.Size()})
-		case !errors.Is(err, fs.ErrNotExist): // the directory cannot be searched
-			failed = append(failed, err)
-			return fs.SkipDir
+		case !errors.Is(err, fs.ErrNotExist) && filepath.Dir(path) != unsearchable:
+			failed, unsearchable = append(failed, err), filepath.Dir(path)
 		}
 		return nil
 	})
