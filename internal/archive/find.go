@@ -65,8 +65,9 @@ type finder struct {
 
 // walk adds the files below a directory that are not known. Errors are of some of the directories in it, one of each.
 func (f *finder) walk(directory string) (failed []error) {
-	var unsearchable string // the last directory with a file about which nothing is known
 	root := strings.TrimSuffix(directory, string(filepath.Separator)) + string(filepath.Separator) // so that a link is followed
+
+	var unsearchable string // the last directory with a file about which nothing is known
 	_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) { // it has just been removed
 			return nil
