@@ -237,7 +237,7 @@ func (s *Source) readSegment(ctx context.Context, p *plan, sel *Selection, r *re
 		if err != nil {
 			err = s.failure(p, of.number+1, err)
 		} else {
-			err = s.visit(ctx, p.record(&of, data, &s.Options), cmp.Or(r.filter, sel), r)
+			err = s.visit(ctx, p.record(&of, data, &s.Options), of.entry, cmp.Or(r.filter, sel), r)
 		}
 		if err := s.report(err, servicesOf(of.entry)); err != nil {
 			return err

@@ -96,6 +96,8 @@ type reading struct {
 	// are there for their time only. The record is not read then.
 	idle  func([]contents.Summary) error
 	names []string
+
+	scratch []byte // see withoutUnselected
 }
 
 // read reads all files in their order, and the records of a file in theirs.
@@ -114,7 +116,7 @@ func (s *Source) read(ctx context.Context, sel *Selection, r *reading) error {
 				return ctx.Err()
 			}
 			if err == nil {
-				err = s.visit(ctx, record, cmp.Or(r.filter, sel), r)
+				err = s.visit(ctx, record, nil, cmp.Or(r.filter, sel), r)
 			}
 			if err := s.report(err, nil); err != nil {
 				return err
@@ -137,13 +139,13 @@ func (s *Source) report(err error, services []string) error {
 	return s.Failed(err)
 }
 
-// visit reads the selected part of a record, if there is one.
-func (s *Source) visit(ctx context.Context, record *archive.Record, sel *Selection, r *reading) error {
+// visit reads the selected part of a record, if there is one. entry is what an index says of it, or nil.
+func (s *Source) visit(ctx context.Context, record *archive.Record, entry *contents.Entry, sel *Selection, r *reading) error {
 	// Recordings have ids as integers, and JSON may have upper-case digits.
 	if record.Encoding != archive.JFR && record.Encoding != archive.OTLPJSON && sel.excludes(record.Data, record.Encoding == archive.OTLPProto) {
 		return nil
 	}
-	pd, err := record.Profiles()
+	pd, err := sel.withoutUnselected(ctx, record, entry, &r.scratch).Profiles()
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -47,22 +48,38 @@ type Reader struct {
 	decode func() ([]byte, error) // reads one record, or the content of one compressed frame
 	magic  []byte                 // how each frame of a compressed file starts
 
-	at     int64  // where the next record starts
-	start  int64  // where the last record starts
-	record []byte // memory for one record
-	frame  []byte // memory for one compressed frame
-	zstd   *zstd.Decoder
+	at    int64 // where the next record starts
+	start int64 // where the last record starts
+	*memory
+	zstd *zstd.Decoder // nil until the first frame
 	// wasted is the bytes read in failed attempts to find a record, minus wastePerByte for
 	// each byte skipped. findRecord makes no attempt unless wasted < freeWaste.
 	wasted int64
 }
 
+// memory is that of a Reader, which the next one uses.
+type memory struct {
+	record   []byte // one record
+	frame    []byte // one compressed frame
+	buffered *bufio.Reader
+}
+
+var memories = sync.Pool{New: func() any { return &memory{} }}
+
+// maxKept bounds the size in bytes of the memory that is kept.
+const maxKept = 4 << 20
+
 // NewReader reads records in a format from the bytes of a file from start to end. The memory of the Reader is about three times
 // maxRecord bytes; longer records are reported as damage.
 func NewReader(from io.ReaderAt, start, end int64, format Format, maxRecord int) *Reader {
 	file := &section{SectionReader: io.NewSectionReader(from, 0, end)}
-	buffered := bufio.NewReaderSize(file, int(max(minReadBuffer, min(readBuffer, end-start))))
-	r := &Reader{format: format, max: maxRecord, size: end, source: &source{buffered, file}, at: start}
+	m := memories.Get().(*memory)
+	if size := int(max(minReadBuffer, min(readBuffer, end-start))); m.buffered == nil || m.buffered.Size() < size {
+		m.buffered = bufio.NewReaderSize(file, size)
+	} else {
+		m.buffered.Reset(file)
+	}
+	r := &Reader{format: format, max: maxRecord, size: end, source: &source{m.buffered, file}, at: start, memory: m}
 	if format == JSON {
 		r.decode = r.line
 	} else {
@@ -71,12 +88,21 @@ func NewReader(from io.ReaderAt, start, end int64, format Format, maxRecord int)
 	return r
 }
 
-// Close frees the Reader's memory.
+// Close keeps the memory for other Readers: records are not valid after it.
 func (r *Reader) Close() {
-	if r.zstd != nil {
-		r.zstd.Close()
-		r.zstd = nil
+	m := r.memory
+	if m == nil {
+		return
 	}
+	r.memory = nil
+	if r.zstd != nil {
+		decodersOf(r.max).Put(r.zstd)
+	}
+	m.buffered.Reset(nil)
+	if cap(m.record)+cap(m.frame) > maxKept {
+		m.record, m.frame = nil, nil
+	}
+	memories.Put(m)
 }
 
 // Offset is where the next call of Next starts to read.
