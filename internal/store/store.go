@@ -69,6 +69,7 @@ type Store struct {
 	options ReadOptions
 	source  source
 	inside  parts
+	readers segment.Readers
 
 	scanning sync.Mutex // of files that are being written
 
@@ -309,7 +310,7 @@ func (s *Segment) Records(ctx context.Context, of *Index, records []segment.Reco
 			return
 		}
 		file.Fetch(ctx, records)
-		reader := segment.NewReader(file, records[0].Offset, file.Size(), s.Format, int(min(s.store.options.MaxRecord, segment.MaxRecordSize)))
+		reader := s.store.readers.New(file, records[0].Offset, file.Size(), s.Format, int(min(s.store.options.MaxRecord, segment.MaxRecordSize)))
 		defer reader.Close()
 		for _, r := range records {
 			if ctx.Err() != nil {

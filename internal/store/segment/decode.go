@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"sync"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -88,30 +87,16 @@ func (r *Reader) line() ([]byte, error) {
 	}
 }
 
-// decoders are idle zstd decoders, which take a tenth of a millisecond to make, by the most bytes of what they decode.
-var decoders sync.Map
-
-// decodersOf returns those for records or indexes of at most so many bytes.
-func decodersOf(most int) *sync.Pool {
-	if found, ok := decoders.Load(most); ok {
-		return found.(*sync.Pool)
-	}
-	made, _ := decoders.LoadOrStore(most, &sync.Pool{New: func() any {
-		decoder, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-			zstd.WithDecoderMaxMemory(uint64(max(most+prefixSize, minDecoderMemory)))) // an error would be of the options
-		return decoder
-	}})
-	return made.(*sync.Pool)
-}
-
 // zstdFrame reads the content of a frame.
 func (r *Reader) zstdFrame() ([]byte, error) {
 	r.record = r.record[:0]
 	if err := r.readFrame(); err != nil {
 		return nil, err
 	}
-	if r.zstd == nil {
-		r.zstd = decodersOf(r.max).Get().(*zstd.Decoder)
+	if r.zstd == nil || r.decodes != r.max {
+		r.decodes = r.max
+		r.zstd, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxMemory(uint64(max(r.max+prefixSize, minDecoderMemory)))) // an error would be of the options
 	}
 	content, err := r.zstd.DecodeAll(r.frame, r.record)
 	r.record = content

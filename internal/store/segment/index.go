@@ -232,9 +232,9 @@ func parseFrame(frame []byte, at, limit int64) (*Index, error) {
 	if !bytes.HasPrefix(frame, skippableMagic) || int(binary.LittleEndian.Uint32(frame[magicSize:])) != len(frame)-headerSize {
 		return nil, ErrNoIndex
 	}
-	idle := decodersOf(int(limit))
-	decoder := idle.Get().(*zstd.Decoder)
-	defer idle.Put(decoder)
+	decoder, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxMemory(uint64(max(limit, minDecoderMemory)))) // an error would be of the options
+	defer decoder.Close()
 	plain, err := decoder.DecodeAll(unescape(frame[headerSize:body]), nil)
 	if err == nil && int64(len(plain)) > limit {
 		err = fmt.Errorf("it takes %d bytes, more than %d", len(plain), limit)

@@ -51,35 +51,46 @@ type Reader struct {
 	at    int64 // where the next record starts
 	start int64 // where the last record starts
 	*memory
-	zstd *zstd.Decoder // nil until the first frame
+	readers *Readers // get the memory back
 	// wasted is the bytes read in failed attempts to find a record, minus wastePerByte for
 	// each byte skipped. findRecord makes no attempt unless wasted < freeWaste.
 	wasted int64
 }
 
-// memory is that of a Reader, which the next one uses.
+// Readers make Readers that use the memory of those that were closed. The zero value is ready for use, and safe for concurrent use.
+type Readers struct{ idle sync.Pool }
+
+// memory is that of a Reader.
 type memory struct {
 	record   []byte // one record
 	frame    []byte // one compressed frame
 	buffered *bufio.Reader
+	zstd     *zstd.Decoder
+	decodes  int // the most bytes of a record that the decoder decodes
 }
-
-var memories = sync.Pool{New: func() any { return &memory{} }}
 
 // maxKept bounds the size in bytes of the memory that is kept.
 const maxKept = 4 << 20
 
-// NewReader reads records in a format from the bytes of a file from start to end. The memory of the Reader is about three times
-// maxRecord bytes; longer records are reported as damage.
+// NewReader is Readers.New for a Reader alone.
 func NewReader(from io.ReaderAt, start, end int64, format Format, maxRecord int) *Reader {
+	return new(Readers).New(from, start, end, format, maxRecord)
+}
+
+// New reads records in a format from the bytes of a file from start to end. The memory of the Reader is about three times
+// maxRecord bytes; longer records are reported as damage.
+func (rs *Readers) New(from io.ReaderAt, start, end int64, format Format, maxRecord int) *Reader {
 	file := &section{SectionReader: io.NewSectionReader(from, 0, end)}
-	m := memories.Get().(*memory)
+	m, _ := rs.idle.Get().(*memory)
+	if m == nil {
+		m = &memory{}
+	}
 	if size := int(max(minReadBuffer, min(readBuffer, end-start))); m.buffered == nil || m.buffered.Size() < size {
 		m.buffered = bufio.NewReaderSize(file, size)
 	} else {
 		m.buffered.Reset(file)
 	}
-	r := &Reader{format: format, max: maxRecord, size: end, source: &source{m.buffered, file}, at: start, memory: m}
+	r := &Reader{format: format, max: maxRecord, size: end, source: &source{m.buffered, file}, at: start, memory: m, readers: rs}
 	if format == JSON {
 		r.decode = r.line
 	} else {
@@ -88,21 +99,18 @@ func NewReader(from io.ReaderAt, start, end int64, format Format, maxRecord int)
 	return r
 }
 
-// Close keeps the memory for other Readers: records are not valid after it.
+// Close gives the memory to other Readers: records are not valid after it.
 func (r *Reader) Close() {
 	m := r.memory
 	if m == nil {
 		return
 	}
 	r.memory = nil
-	if r.zstd != nil {
-		decodersOf(r.max).Put(r.zstd)
-	}
 	m.buffered.Reset(nil)
 	if cap(m.record)+cap(m.frame) > maxKept {
 		m.record, m.frame = nil, nil
 	}
-	memories.Put(m)
+	r.readers.idle.Put(m)
 }
 
 // Offset is where the next call of Next starts to read.
