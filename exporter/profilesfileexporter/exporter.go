@@ -137,6 +137,7 @@ func (e *fileExporter) shutdown(context.Context) error {
 	if e.writer == nil {
 		return nil
 	}
+	e.writer.EndSoon()
 	e.stop()
 	e.tickers.Wait()
 	err := errors.Join(e.writer.Close(), e.claim.Close())

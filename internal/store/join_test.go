@@ -219,6 +219,36 @@ func TestRecordsOfAGroupDoNotWaitForClosing_E16(t *testing.T) {
 	require.Equal(t, once(1, 2, 3), d.counts())
 }
 
+// TestFilesAreClosedAsTheyAreAtTheEnd_E16: the end of a process does not wait for the records of many files to be joined.
+func TestFilesAreClosedAsTheyAreAtTheEnd_E16(t *testing.T) {
+	d := newDirectory(t)
+	want := map[int]int{}
+	var joined atomic.Int32
+	w := d.open(func(o *store.Options) {
+		o.FileClosed = func(f store.ClosedFile) {
+			if f.Records == 1 {
+				joined.Add(1)
+			}
+		}
+	})
+	d.process.before = func(call string) error {
+		if strings.HasPrefix(call, "Replace ") {
+			w.EndSoon()
+		}
+		return nil
+	}
+	for id := range 30 {
+		require.NoError(t, w.Append(newRecord(t, d.format, fmt.Sprint("service-", id%10), id, d.now, d.now)))
+		want[id] = 1
+	}
+	d.now = d.now.Add(time.Hour)
+	w.CloseDue()
+	require.Len(t, closedIn(t, d.dir), 10)
+	require.EqualValues(t, 1, joined.Load(), "the one that had begun")
+	require.NoError(t, w.Close())
+	require.Equal(t, want, d.counts())
+}
+
 // TestAnIndexOfAFileThatWasJoined_A4: the records of an index are not read from the file that took the name of its own. Readers list again.
 func TestAnIndexOfAFileThatWasJoined_A4(t *testing.T) {
 	d := newDirectory(t)

@@ -50,6 +50,7 @@ type Writer struct {
 
 	closing sync.WaitGroup // files
 	join    sync.Mutex     // of one file at a time, for the memory that takes
+	ending  atomic.Bool    // files are closed as they are
 
 	maintaining sync.Mutex
 	recovered   atomic.Bool // all files that were left, also by processes before this one, were closed
@@ -267,7 +268,7 @@ func (w *Writer) Tick() {
 	w.eachGroup((*groupWriter).tick)
 }
 
-// CloseDue closes files that are due. It may take long, since it joins their records.
+// CloseDue closes files that are due. It may take long, since it joins their records, until EndSoon.
 func (w *Writer) CloseDue() {
 	w.eachGroup((*groupWriter).closeDue)
 }
@@ -294,15 +295,20 @@ func (w *Writer) eachGroup(do func(*groupWriter, time.Time)) {
 	}
 }
 
-// joining returns what joins the records of a file, nil if they stay as they are: after an error of the file system, and when the process
-// ends, closing must be quick.
+// EndSoon makes closing quick, also in calls of CloseDue and Append that have begun: Close will be called.
+func (w *Writer) EndSoon() { w.ending.Store(true) }
+
+// joining returns what joins the records of a file, nil if they stay as they are after an error of the file system.
 func (w *Writer) joining(f *partialFile) func() (bool, error) {
-	if f.Reason == ByError || f.Reason == ByShutdown {
+	if f.Reason == ByError {
 		return nil
 	}
 	return func() (bool, error) {
 		w.join.Lock()
 		defer w.join.Unlock()
+		if w.ending.Load() {
+			return false, nil
+		}
 		return f.join(w.memory)
 	}
 }
@@ -325,7 +331,7 @@ func (w *Writer) drop(g *groupWriter, now time.Time, force bool) {
 	w.open.Remove(g)
 }
 
-// Close closes all files. With an error, some stay for the next OpenWriter. Calling it again does nothing.
+// Close closes all files, as they are. With an error, some stay for the next OpenWriter. Calling it again does nothing.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	if w.closed {
@@ -333,6 +339,7 @@ func (w *Writer) Close() error {
 		return nil
 	}
 	w.closed = true
+	w.EndSoon()
 	groups := w.groups
 	w.groups = map[string]*groupWriter{}
 	w.mu.Unlock()
