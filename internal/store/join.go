@@ -9,7 +9,6 @@ import (
 	"io/fs"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/component/panics"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiles/dictionary"
@@ -20,13 +19,14 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/segment"
 )
 
-// errStays means that the records of a file stay as they are: one is too large to be decoded here, or readers reject it.
-var errStays = errors.New("a record is large or malformed")
+// errStays means that the records of a file stay as they are: one is too large to be decoded here, readers reject it, or the process ends.
+var errStays = errors.New("a record is large or malformed, or the process ends")
 
 // join replaces an open file that is complete by one of few records that have the same Profiles, and its index: each of them has those of one
 // profile type, and their names once. The other file is complete and on the disk when it takes the name, so that a crash leaves one or the other. If it is not
-// joined, the file is as it was; the error is nil if nothing can be gained.
-func (f *partialFile) join(memory *semaphore.Weighted) (isJoined bool, err error) {
+// joined, the file is as it was; the error is nil if nothing can be gained. The Writer joins those of no other file
+// meanwhile.
+func (f *partialFile) join(w *Writer) (isJoined bool, err error) {
 	if f.format != segment.Proto || len(f.records) < 2 {
 		return false, nil
 	}
@@ -36,8 +36,8 @@ func (f *partialFile) join(memory *semaphore.Weighted) (isJoined bool, err error
 	if err != nil {
 		return false, fmt.Errorf("create %s: %w", making, err)
 	}
-	j := &joiner{from: f, to: to, index: contents.NewBuilder(memory)}
-	err = panics.Guarded(func() error { return j.join(making) })()
+	j := &joiner{from: f, to: to, index: contents.NewBuilder(w.memory)}
+	err = panics.Guarded(func() error { return j.join(w, making) })()
 	if err != nil {
 		_ = to.Close() // it is removed
 		j.index.Release()
@@ -81,19 +81,8 @@ type joiner struct {
 	index     *contents.Builder
 }
 
-func (j *joiner) join(making string) error {
-	reader := segment.NewReader(j.from.file, 0, j.from.Size, segment.Proto, segment.MaxRecordMemory)
-	defer reader.Close()
-	for _, r := range j.from.records {
-		data, err := reader.Record(r)
-		if err == nil {
-			err = j.add(data)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if err := j.flush(); err != nil {
+func (j *joiner) join(w *Writer, making string) error {
+	if err := j.joinRecords(w); err != nil {
 		return err
 	}
 	frame, err := segment.AppendIndex(nil, &segment.Index{Records: j.records, Tables: j.index.Tables()}, j.size)
@@ -109,6 +98,28 @@ func (j *joiner) join(making string) error {
 	if err == nil {
 		err = j.from.dir.Replace(making, j.from.base())
 	}
+	return err
+}
+
+func (j *joiner) joinRecords(w *Writer) error {
+	w.join.Lock()
+	defer w.join.Unlock()
+	if w.ending.Load() {
+		return errStays
+	}
+	reader := segment.NewReader(j.from.file, 0, j.from.Size, segment.Proto, segment.MaxRecordMemory)
+	defer reader.Close()
+	for _, r := range j.from.records {
+		data, err := reader.Record(r)
+		if err == nil {
+			err = j.add(data)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	err := j.flush()
+	j.types = nil
 	return err
 }
 

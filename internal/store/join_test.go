@@ -244,7 +244,7 @@ func TestFilesAreClosedAsTheyAreAtTheEnd_E16(t *testing.T) {
 	d.now = d.now.Add(time.Hour)
 	w.CloseDue()
 	require.Len(t, closedIn(t, d.dir), 10)
-	require.EqualValues(t, 1, joined.Load(), "the one that had begun")
+	require.Contains(t, []int32{1, 2}, joined.Load(), "those that had begun")
 	require.NoError(t, w.Close())
 	require.Equal(t, want, d.counts())
 }

@@ -27,8 +27,11 @@ const (
 const (
 	// maxTick is the longest interval between calls of Tick and CloseDue.
 	maxTick = time.Second
-	// concurrentGroups is how many groups Tick and CloseDue work on at a time.
-	concurrentGroups = 8
+	// concurrentTicks is how many groups Tick works on at a time.
+	concurrentTicks = 8
+	// concurrentCloses is that of CloseDue: the records of one file are joined while another one is synced. Each has descriptors beside those of
+	// the next file of its group.
+	concurrentCloses = 2
 	// MaintainInterval is how often Maintain must be called.
 	MaintainInterval = 10 * time.Second
 	// maxAhead is how far ahead of the clock a record's hour may be.

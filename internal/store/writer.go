@@ -49,7 +49,7 @@ type Writer struct {
 	admitted  map[string]bool // groups that have a directory, for MaxGroups
 
 	closing sync.WaitGroup // files
-	join    sync.Mutex     // of one file at a time, for the memory that takes
+	join    sync.Mutex     // of the records of one file at a time, for the memory that takes
 	ending  atomic.Bool    // files are closed as they are
 
 	maintaining sync.Mutex
@@ -265,22 +265,22 @@ func (w *Writer) tooManyAbandoned() bool {
 
 // Tick syncs, and retries failed writes.
 func (w *Writer) Tick() {
-	w.eachGroup((*groupWriter).tick)
+	w.eachGroup(concurrentTicks, (*groupWriter).tick)
 }
 
 // CloseDue closes files that are due. It may take long, since it joins their records, until EndSoon.
 func (w *Writer) CloseDue() {
-	w.eachGroup((*groupWriter).closeDue)
+	w.eachGroup(concurrentCloses, (*groupWriter).closeDue)
 }
 
-// eachGroup calls do for each group, for some at a time.
-func (w *Writer) eachGroup(do func(*groupWriter, time.Time)) {
+// eachGroup calls do for each group, for n at a time.
+func (w *Writer) eachGroup(n int, do func(*groupWriter, time.Time)) {
 	now := w.options.Now()
 	w.mu.Lock()
 	groups := slices.Collect(maps.Values(w.groups))
 	w.mu.Unlock()
 	var calls errgroup.Group
-	calls.SetLimit(concurrentGroups)
+	calls.SetLimit(n)
 	for _, g := range groups {
 		calls.Go(func() error {
 			if err := panics.Guarded(func() error { do(g, now); return nil })(); err != nil {
@@ -298,19 +298,12 @@ func (w *Writer) eachGroup(do func(*groupWriter, time.Time)) {
 // EndSoon makes closing quick, also in calls of CloseDue and Append that have begun: Close will be called.
 func (w *Writer) EndSoon() { w.ending.Store(true) }
 
-// joining returns what joins the records of a file, nil if they stay as they are after an error of the file system.
+// joining returns what joins the records of a file, nil if they stay as they are.
 func (w *Writer) joining(f *partialFile) func() (bool, error) {
-	if f.Reason == ByError {
+	if f.Reason == ByError || w.ending.Load() {
 		return nil
 	}
-	return func() (bool, error) {
-		w.join.Lock()
-		defer w.join.Unlock()
-		if w.ending.Load() {
-			return false, nil
-		}
-		return f.join(w.memory)
-	}
+	return func() (bool, error) { return f.join(w) }
 }
 
 // drop forgets a groupWriter without a file, whose hour is over.
