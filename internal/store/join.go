@@ -73,8 +73,9 @@ type joiner struct {
 	to   layout.Handle
 	info fs.FileInfo // of to
 
-	types    []*joinedType
-	profiles int64 // about the memory in bytes of what is joined, without dictionaries
+	types []*joinedType
+	// profiles is about the memory in bytes of what is joined, and wire its size, both without dictionaries.
+	profiles, wire int64
 
 	size, raw int64
 	records   []segment.Record
@@ -133,6 +134,9 @@ type joinedType struct {
 // maxTypes is how many profile types have records of their own in a file. The others share those of the last one.
 const maxTypes = 16
 
+// maxJoined bounds the size in bytes of joined records. A gRPC server accepts 4 MiB by default: what can be sent alone can be sent joined.
+const maxJoined = 3 << 20
+
 // add adds a record, and writes those before it if all together would be large.
 func (j *joiner) add(data []byte) error {
 	pd, err := Decode(segment.Proto, data, segment.MaxRecordMemory)
@@ -145,12 +149,14 @@ func (j *joiner) add(data []byte) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errStays, err)
 	}
-	if j.profiles > 0 && j.memory()+DecodedSize(segment.Proto, data) > segment.MaxRecordMemory {
+	memory, size := j.sizes()
+	if j.profiles > 0 && (memory+DecodedSize(segment.Proto, data) > segment.MaxRecordMemory || size+int64(len(data)) > maxJoined) {
 		if err := j.flush(); err != nil {
 			return err
 		}
 	}
-	j.profiles += resourcesSize(data)
+	profiles, size := resourcesSize(data)
+	j.profiles, j.wire = j.profiles+profiles, j.wire+size
 	text := func(i int32) string { return dictionary.ValidString(pd.Dictionary().StringTable(), i) }
 	for i, rp := range pd.ResourceProfiles().All() {
 		for k, sp := range rp.ScopeProfiles().All() {
@@ -188,31 +194,33 @@ func (j *joiner) ofType(name string) *joinedType {
 	return of
 }
 
-// memory estimates the memory in bytes that what is joined takes.
-func (j *joiner) memory() int64 {
-	size := j.profiles
+// sizes estimates the memory in bytes of what is joined, and its size as messages.
+func (j *joiner) sizes() (memory, size int64) {
+	memory, size = j.profiles, j.wire
 	for _, of := range j.types {
-		size += int64(of.joined.TablesSize())
+		memory += int64(of.joined.TablesSize())
+		size += int64(of.joined.WireSize())
 	}
-	return size
+	return memory, size
 }
 
-// resourcesSize estimates the memory in bytes that a record takes without its dictionary.
-func resourcesSize(data []byte) int64 {
+// resourcesSize estimates the memory in bytes that a record takes without its dictionary, and returns the size of that.
+func resourcesSize(data []byte) (memory, size int64) {
 	const resourceProfiles = 1
 	var m wire.Meter
 	c := wire.New(data)
 	for at := 0; c.Next(); at = c.At {
 		if c.Field == resourceProfiles {
 			_, _ = m.Write(data[at:c.At]) // Decode has read it
+			size += int64(c.At - at)
 		}
 	}
-	return m.Size
+	return m.Size, size
 }
 
 // flush writes what is joined.
 func (j *joiner) flush() error {
-	j.profiles = 0
+	j.profiles, j.wire = 0, 0
 	for _, of := range j.types {
 		if pd := of.joined.Take(); pd.ResourceProfiles().Len() > 0 {
 			if err := j.write(pd); err != nil {

@@ -166,8 +166,8 @@ func TestLargeAndMalformedRecordsStay_E16(t *testing.T) {
 	}
 }
 
-// TestJoinedRecordsAreReadWithLittleMemory_E16: records that would be large together become several.
-func TestJoinedRecordsAreReadWithLittleMemory_E16(t *testing.T) {
+// TestJoinedRecordsAreNotLarge_E16: records that would take much memory together, or be more than a gRPC server accepts, become several.
+func TestJoinedRecordsAreNotLarge_E16(t *testing.T) {
 	d := newDirectory(t)
 	var closed store.ClosedFile
 	const n = 12
@@ -177,14 +177,15 @@ func TestJoinedRecordsAreReadWithLittleMemory_E16(t *testing.T) {
 	want := map[int]int{}
 	for id := range n {
 		pd := newPayload("checkout", id, d.now, d.now)
-		pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).OriginalPayload().FromRaw(make([]byte, 2<<20))
+		pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).OriginalPayload().FromRaw(make([]byte, 1<<20))
 		require.NoError(t, w.Append(recordOf(t, d.format, "checkout", pd)))
 		want[id] = 1
 	}
 	require.NoError(t, closed.JoinError)
-	require.Equal(t, n/3, closed.Records, "three of two MiB and a rest in eight")
+	require.Equal(t, n/2, closed.Records, "two of one MiB and a rest in three")
 	for _, data := range profiletest.ReadRecords(t, closed.Path) {
 		require.LessOrEqual(t, store.DecodedSize(segment.Proto, data), int64(segment.MaxRecordMemory))
+		require.Less(t, len(data), 4<<20)
 	}
 	require.Equal(t, want, d.counts())
 	require.NoError(t, w.Close())

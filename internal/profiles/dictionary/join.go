@@ -45,6 +45,9 @@ func (p *Part) moveTo(to, from pprofile.ResourceProfiles) {
 // TablesSize is about the memory in bytes that the dictionary takes in pdata.
 func (j *Joiner) TablesSize() int { return j.tables.OutputSize() + j.tables.StringsOutputSize() }
 
+// WireSize is about the most bytes that the dictionary takes as a message.
+func (j *Joiner) WireSize() int { return j.tables.OutputSize()*3/4 + j.tables.StringsOutputSize() }
+
 // Take returns the payload and starts another one.
 func (j *Joiner) Take() pprofile.Profiles {
 	taken := j.to

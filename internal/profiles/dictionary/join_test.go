@@ -37,7 +37,11 @@ func TestJoinKeepsMeaning(t *testing.T) {
 			require.NoError(t, j.Add(pd, divided))
 			require.NoError(t, j.Add(pd, whole))
 		}
+		wireSize := j.WireSize()
 		joined := j.Take()
+		alone := pprofile.NewProfiles()
+		joined.Dictionary().CopyTo(alone.Dictionary())
+		require.LessOrEqual(t, len(profiletest.Proto(t, alone)), wireSize+128, "seed %d", seed) // zero values are not counted
 		profiletest.RequireConforms(t, joined)
 		require.Emptyf(t, expand.Diff(want, profiletest.Expand(t, joined)), "seed %d", seed)
 	}
