@@ -36,11 +36,12 @@ func (f *partialFile) join(w *Writer) (isJoined bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("create %s: %w", making, err)
 	}
-	j := &joiner{from: f, to: to, index: contents.NewBuilder(w.memory)}
+	into, _ := NewSegmentWriter(to, w.memory, nil) // nothing is written
+	j := &joiner{from: f, to: into}
 	err = panics.Guarded(func() error { return j.join(w, making) })()
 	if err != nil {
 		_ = to.Close() // it is removed
-		j.index.Release()
+		into.index.Release()
 		_ = f.removeMaking() // otherwise finish or recovery does
 		if errors.Is(err, errStays) {
 			err = nil
@@ -49,8 +50,8 @@ func (f *partialFile) join(w *Writer) (isJoined bool, err error) {
 	}
 	_ = f.file.Close() // it has no name any more
 	f.index.Release()
-	f.file, f.info, f.records, f.index, f.making = to, j.info, j.records, j.index, false
-	f.Size, f.Raw, f.Records, f.IndexError = j.size, j.raw, len(j.records), j.index.Incomplete()
+	f.file, f.info, f.records, f.index, f.making = to, j.info, into.records, into.index, false
+	f.Size, f.Raw, f.Records, f.IndexError = j.size, into.raw, len(into.records), into.index.Incomplete()
 	f.torn = true // the index comes after Size
 	return true, nil
 }
@@ -70,31 +71,23 @@ func (f *partialFile) removeMaking() error {
 // joiner writes the records of a file into another one.
 type joiner struct {
 	from *partialFile
-	to   layout.Handle
-	info fs.FileInfo // of to
+	to   *SegmentWriter
+	size int64       // of the records in it, in bytes
+	info fs.FileInfo // of its file
 
 	types []*joinedType
 	// profiles is about the memory in bytes of what is joined, and wire its size, both without dictionaries.
 	profiles, wire int64
-
-	size, raw int64
-	records   []segment.Record
-	index     *contents.Builder
 }
 
 func (j *joiner) join(w *Writer, making string) error {
 	if err := j.joinRecords(w); err != nil {
 		return err
 	}
-	frame, err := segment.AppendIndex(nil, &segment.Index{Records: j.records, Tables: j.index.Tables()}, j.size)
+	j.size = j.to.size
+	_, err := j.to.End(nil)
 	if err == nil {
-		err = layout.WriteAt(j.to, frame, j.size)
-	}
-	if err == nil {
-		err = j.to.Sync()
-	}
-	if err == nil {
-		j.info, err = j.to.Stat()
+		j.info, err = j.to.file.Stat()
 	}
 	if err == nil {
 		err = j.from.dir.Replace(making, j.from.base())
@@ -241,17 +234,5 @@ func (j *joiner) write(pd pprofile.Profiles) error {
 	if err != nil {
 		return err
 	}
-	e := segment.NewEncoder()
-	defer e.Release()
-	encoded, err := e.Encode(segment.Proto, data)
-	if err != nil {
-		return err
-	}
-	if err := layout.WriteAt(j.to, encoded, j.size); err != nil {
-		return err
-	}
-	j.records = append(j.records, segment.Record{Offset: j.size, Length: int64(len(encoded)), Entry: j.index.Add(entry)})
-	j.size += int64(len(encoded))
-	j.raw += int64(len(data))
-	return nil
+	return j.to.Add(data, entry)
 }

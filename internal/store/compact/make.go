@@ -88,10 +88,7 @@ type maker struct {
 	inputs  []layout.File
 	parquet *lake.Options // nil if nothing is written as Parquet
 
-	file       layout.Handle // nil if only Parquet is written
-	size       int64
-	records    []segment.Record
-	index      *contents.Builder
+	segment    *store.SegmentWriter // nil if only Parquet is written
 	bounds     layout.Bounds
 	named      []segment.Input
 	options    *merge.Options
@@ -104,16 +101,16 @@ type maker struct {
 func (m *maker) make() (made *layout.File, err error) {
 	began := m.pass.options.Now()
 	making := m.stem + layout.MakingSuffix
-	if m.file, err = m.above.Dir.Create(making); err != nil {
+	file, err := m.above.Dir.Create(making)
+	if err != nil {
 		return nil, m.above.Fail("create", making, err)
 	}
 	defer func() {
-		err = errors.Join(err, m.file.Close())
+		err = errors.Join(err, file.Close())
 		if err != nil {
 			_ = m.above.Dir.Remove(making) // otherwise the next one does
 		}
 	}()
-	m.index = contents.NewBuilder(nil)
 	result := Result{Inputs: len(m.inputs)}
 	for i := range m.inputs {
 		f := &m.inputs[i]
@@ -121,8 +118,8 @@ func (m *maker) make() (made *layout.File, err error) {
 		m.bounds.AddFile(f)
 		result.Before += f.Size
 	}
-	if err := m.writeIndex(&segment.Index{Inputs: m.named}); err != nil {
-		return nil, err
+	if m.segment, err = store.NewSegmentWriter(file, nil, m.named); err != nil {
+		return nil, m.above.Fail("write", making, err)
 	}
 	if err := m.readInputs(); err != nil {
 		return nil, err
@@ -130,7 +127,7 @@ func (m *maker) make() (made *layout.File, err error) {
 	if made, err = m.commit(making); err != nil {
 		return nil, err
 	}
-	result.Path, result.Records, result.After, result.Duration = made.Path, len(m.records), made.Size, m.pass.options.Now().Sub(began)
+	result.Path, result.Records, result.After, result.Duration = made.Path, m.segment.Records(), made.Size, m.pass.options.Now().Sub(began)
 	m.pass.options.Compacted(result)
 	return made, nil
 }
@@ -154,7 +151,7 @@ func (m *maker) readInputs() (err error) {
 		if err != nil {
 			return err
 		}
-		if m.file != nil {
+		if m.segment != nil {
 			m.named[i].Damaged = damaged
 		}
 	}
@@ -164,29 +161,11 @@ func (m *maker) readInputs() (err error) {
 	return m.commitParquet()
 }
 
-func (m *maker) write(data []byte) error {
-	if err := layout.WriteAt(m.file, data, m.size); err != nil {
-		return m.above.Fail("write", m.stem+layout.MakingSuffix, err)
-	}
-	m.size += int64(len(data))
-	return nil
-}
-
-func (m *maker) writeIndex(x *segment.Index) error {
-	frame, err := segment.AppendIndex(nil, x, m.size)
-	if err != nil {
-		return m.above.Fail("write", m.stem+layout.MakingSuffix, err)
-	}
-	return m.write(frame)
-}
-
 // commit gives the file its name.
 func (m *maker) commit(making string) (*layout.File, error) {
-	if err := m.writeIndex(&segment.Index{Records: m.records, Tables: m.index.Tables(), Inputs: m.named}); err != nil {
-		return nil, err
-	}
-	if err := m.file.Sync(); err != nil {
-		return nil, m.above.Fail("sync", making, err)
+	size, err := m.segment.End(m.named)
+	if err != nil {
+		return nil, m.above.Fail("write", making, err)
 	}
 	base := layout.WrittenBase(m.stem, &m.bounds, segment.Proto)
 	if err := m.above.Dir.Rename(making, base); err != nil {
@@ -196,7 +175,7 @@ func (m *maker) commit(making string) (*layout.File, error) {
 		return nil, m.above.Fail("sync", "", err)
 	}
 	f, _ := layout.ParsePath(path.Join(m.above.Path, base))
-	f.Size = m.size
+	f.Size = size
 	return &f, nil
 }
 
@@ -393,16 +372,12 @@ func middle(scopes []scope) (at int) {
 }
 
 func (m *maker) writeRecord(data []byte, entry *contents.Entry) error {
-	if len(data) == 0 || m.file == nil {
+	if len(data) == 0 || m.segment == nil {
 		return nil // it has no Profiles, or is written as Parquet only
 	}
-	e := segment.NewEncoder()
-	defer e.Release()
-	encoded, err := e.Encode(segment.Proto, data)
-	if err != nil {
-		return err
-	}
 	m.bounds.Add(entry.Start, entry.End, m.pass.options.Now())
-	m.records = append(m.records, segment.Record{Offset: m.size, Length: int64(len(encoded)), Entry: m.index.Add(entry)})
-	return m.write(encoded)
+	if err := m.segment.Add(data, entry); err != nil {
+		return m.above.Fail("write", m.stem+layout.MakingSuffix, err)
+	}
+	return nil
 }
